@@ -1,0 +1,41 @@
+# A fresh machine needs Python 3.11 or newer, git and make: `make test` sets up .venv and runs the tests.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: help install test test-slow lint format clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED)  ## set up .venv from the pinned versions (PYTHON=python3.12 chooses an interpreter)
+
+# The pins follow the Python of .venv: jax 0.10 on 3.11, jax 0.11 from 3.12 on.
+$(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Puente needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	@echo "installing the pinned packages into .venv (a few minutes, once)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check \
+		-r requirements/$$($(BIN)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+test: install  ## run the tests (all but the slow ones)
+	$(BIN)/pytest -q
+
+test-slow: install  ## run the slow tests: whole runs, kills, exactness
+	$(BIN)/pytest -q -m slow
+
+lint: install  ## check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install  ## put every file into the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove .venv and caches; runs/ stays
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	find . -name __pycache__ -not -path './runs/*' -prune -exec rm -rf {} +
