@@ -1,0 +1,30 @@
+"""Scaled dot-product attention of one head, for one sentence (Vaswani et al. 2017, section 3.2.1)."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+
+def attend_head(
+    query: Float[Array, "T H"], key: Float[Array, "S H"], value: Float[Array, "S U"], visible: Bool[Array, "T S"]
+) -> Float[Array, "T U"]:
+    """softmax(Q Kᵀ / √H) V, over the keys that each query may see.
+
+    Scores and softmax are float32 whatever the dtype of the inputs; the result has the dtype of ``value``.
+    A query that sees no key yields zeros, with zero gradients.
+    """
+    scores = jnp.einsum("TH,SH->TS", query, key, preferred_element_type=jnp.float32) / math.sqrt(query.shape[-1])
+    weights = softmax_over_keys(scores, visible)
+    return jnp.einsum("TS,SU->TU", weights.astype(value.dtype), value)
+
+
+def softmax_over_keys(scores: Float[Array, "T S"], visible: Bool[Array, "T S"]) -> Float[Array, "T S"]:
+    """Each query's weights over its visible keys: they sum to one, or are all zero where nothing is visible."""
+    highest = jnp.max(scores, axis=-1, keepdims=True, where=visible, initial=jnp.finfo(scores.dtype).min)
+    # The maximum cancels out of the quotient; it only keeps exp from overflowing, so no gradient flows through it.
+    shifted = jnp.where(visible, scores - jax.lax.stop_gradient(highest), -jnp.inf)
+    exponentials = jnp.exp(shifted)
+    total = jnp.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials / jnp.where(total == 0, 1, total)
