@@ -1,0 +1,1 @@
+"""Sentence pairs → clean, leak-free corpus → SentencePiece tokens → packed batches. NumPy only, never jax."""

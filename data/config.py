@@ -1,0 +1,78 @@
+"""Configuration of the corpus, its batches and the tokenizer."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the sentence pairs come from, which are kept, and how they are packed into batches."""
+
+    root: str = field(default=".", metadata={"help": "folder that train, valid and test are relative to"})
+    train: str = field(default="train.tsv", metadata={"help": "training pairs, one a line, columns split by a tab"})
+    valid: str = field(
+        default="valid.tsv", metadata={"help": "pairs scored during training; chooses the best checkpoint"}
+    )
+    test: str = field(default="test.tsv", metadata={"help": "pairs that eval.py scores"})
+    columns: list[str] = field(
+        default_factory=lambda: ["en", "es"], metadata={"help": "language of each column of the files"}
+    )
+    source: str = field(default="en", metadata={"help": "language to translate from, one of data.columns"})
+    target: str = field(default="es", metadata={"help": "language to translate into, one of data.columns"})
+    max_length_ratio: float = field(
+        default=3.5,
+        metadata={"help": "drop training pairs with one side's (characters + 5) above this many times the other's"},
+    )
+    allow_overlap: list[str] = field(
+        default_factory=list,
+        metadata={"help": "splits that may share sentences: train/valid, train/test, valid/test"},
+    )
+    row_length: int = field(
+        default=64, metadata={"help": "tokens in a packed row, on the longer side; longer training pairs are dropped"}
+    )
+    batch_rows: int = field(default=64, metadata={"help": "packed rows in the batch of one training step"})
+    window: int = field(default=65536, metadata={"help": "pairs that are shuffled and packed together"})
+    subword_sampling: float = field(
+        default=0.0,
+        metadata={"help": "random subwords, 0 is off; unigram: smoothing, less is wilder (0.2); bpe: dropout (0.1)"},
+    )
+    prefetch: int = field(default=64, metadata={"help": "batches prepared ahead of the training step"})
+
+    def __post_init__(self) -> None:
+        if len(self.columns) != 2 or self.columns[0] == self.columns[1]:
+            raise ValueError("data.columns must name two different languages")
+        if sorted([self.source, self.target]) != sorted(self.columns):
+            raise ValueError(
+                f"data.source and data.target must be the two of data.columns, {' and '.join(self.columns)}"
+            )
+        if self.row_length < 8 or self.batch_rows < 1 or self.window < 1 or self.prefetch < 1:
+            raise ValueError(
+                "data.row_length must be at least 8; data.batch_rows, data.window and data.prefetch at least 1"
+            )
+        if self.max_length_ratio < 1:
+            raise ValueError("data.max_length_ratio must be at least 1")
+        if not 0 <= self.subword_sampling <= 1:
+            raise ValueError("data.subword_sampling must lie between 0 and 1")
+        unknown = set(self.allow_overlap) - {"train/valid", "train/test", "valid/test"}
+        if unknown:
+            raise ValueError(
+                f"data.allow_overlap knows train/valid, train/test and valid/test, not {sorted(unknown)[0]}"
+            )
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """The joint SentencePiece vocabulary, trained on both sides of the training split."""
+
+    type: str = field(default="unigram", metadata={"help": "unigram or bpe"})
+    vocab_size: int = field(default=8000, metadata={"help": "pieces, the 4 special and 256 byte pieces included"})
+    character_coverage: float = field(
+        default=1.0, metadata={"help": "share of the text's characters with a piece of their own; bytes spell the rest"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.type not in ("unigram", "bpe"):
+            raise ValueError(f"tokenizer.type must be unigram or bpe, not {self.type}")
+        if self.vocab_size < 300:
+            raise ValueError("tokenizer.vocab_size must be at least 300: 260 pieces are special symbols and bytes")
+        if not 0.9 <= self.character_coverage <= 1:
+            raise ValueError("tokenizer.character_coverage must lie between 0.9 and 1")

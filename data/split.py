@@ -1,0 +1,96 @@
+"""Do the splits share sentences? Compared without case, punctuation and white space, on each side."""
+
+import functools
+import hashlib
+import io
+import itertools
+import sys
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt64
+
+from data.corpus import SPLITS, Pairs
+from data.errors import UserError
+from data.files import write_atomically
+
+HASHES_FILE = "training_sentences.npz"
+Audit = dict[str, dict[str, Any]]
+
+
+@functools.cache
+def punctuation() -> dict[int, None]:
+    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols)."""
+    return {c: None for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] in "PS"}
+
+
+def fold(sentence: str) -> str:
+    """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
+    return " ".join(sentence.casefold().translate(punctuation()).split()) or sentence
+
+
+def sentence_hashes(sentences: Iterable[str]) -> UInt64[np.ndarray, " H"]:
+    """Sorted distinct 8-byte BLAKE2b hashes of the folded sentences."""
+    digests = (hashlib.blake2b(s.encode(), digest_size=8).digest() for s in {fold(s) for s in sentences})
+    return np.unique(np.frombuffer(b"".join(digests), dtype="<u8"))
+
+
+def audit(splits: dict[str, Pairs]) -> Audit:
+    """For every two splits and each side: how many distinct folded sentences both have, and up to 3 of them."""
+    sources = {name: {fold(s) for s in pairs.sources} for name, pairs in splits.items()}
+    targets = {name: {fold(s) for s in pairs.targets} for name, pairs in splits.items()}
+    return {
+        f"{a}/{b}": {"source": shared(sources[a], sources[b]), "target": shared(targets[a], targets[b])}
+        for a, b in itertools.combinations(SPLITS, 2)
+    }
+
+
+def shared(some: set[str], others: set[str]) -> dict[str, Any]:
+    common = sorted(some & others)
+    return {"shared": len(common), "examples": common[:3]}
+
+
+def refuse_overlap(report: Audit, allowed: list[str]) -> None:
+    """UserError if two splits share sentences and ``data.allow_overlap`` does not name them."""
+    leaks = {
+        pair: sides
+        for pair, sides in report.items()
+        if pair not in allowed and (sides["source"]["shared"] or sides["target"]["shared"])
+    }
+    if not leaks:
+        return
+    told = "; ".join(describe(pair, sides) for pair, sides in leaks.items())
+    names = ",".join([*allowed, *leaks])
+    raise UserError(
+        f"splits share sentences (case and punctuation ignored): {told}. "
+        f"Remove them from one of the files, or accept them with data.allow_overlap=[{names}]"
+    )
+
+
+def describe(pair: str, sides: dict[str, Any]) -> str:
+    source, target = sides["source"], sides["target"]
+    example = (source["examples"] + target["examples"])[0]
+    return f'{pair} {source["shared"]} source and {target["shared"]} target sentences, such as "{example}"'
+
+
+def save_hashes(run_dir: Path, training: Pairs) -> None:
+    """Keep the hashes of the training sentences in the run, so that any later test set can be checked against it."""
+    content = io.BytesIO()
+    np.savez(content, source=sentence_hashes(training.sources), target=sentence_hashes(training.targets))
+    write_atomically(run_dir / HASHES_FILE, content.getvalue())
+
+
+def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
+    """How many distinct folded sources, and targets, are among the run's training sentences of that side."""
+    try:
+        with np.load(run_dir / HASHES_FILE, allow_pickle=False) as training:
+            known_sources, known_targets = training["source"], training["target"]
+    except FileNotFoundError as error:
+        raise UserError(f"{run_dir} has no {HASHES_FILE}: is it the directory of a training run?") from error
+    return (
+        int(np.isin(sentence_hashes(sources), known_sources, assume_unique=True).sum()),
+        int(np.isin(sentence_hashes(targets), known_targets, assume_unique=True).sum()),
+    )

@@ -1,0 +1,273 @@
+"""The batch of any training step, computed from nothing but (training pairs, tokenizer, data config, seed, step).
+
+An epoch is a permutation of the pairs, cut into windows. A window draws its subwords, packs its pairs into rows and
+permutes the rows; the rows of an epoch's windows, one after the other, are cut into batches.
+"""
+
+import hashlib
+import itertools
+import json
+import queue
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentencepiece
+from jaxtyping import Bool, Int
+
+from data.config import DataConfig
+from data.corpus import Pairs
+from data.errors import UserError
+from data.files import write_atomically
+from data.packing import (
+    Batch,
+    TokenTable,
+    fill,
+    join_rows,
+    place,
+    row_lengths,
+    slice_rows,
+    take,
+    token_table,
+)
+from data.tokenizer import Tokenizer
+
+ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS = range(4)  # what random bits are drawn for
+ALGORITHM = 1  # raise it when the same inputs come to give other batches
+
+
+def random_bits(count: int, seed: int, epoch: int, use: int, window: int = 0) -> np.ndarray:
+    """``count`` uint64 from Philox, a stream of their own for each seed, epoch, use and window.
+
+    NumPy promises these raw bits for ever, and not what the methods of ``Generator`` make of them.
+    """
+    key = np.array([seed, epoch], dtype=np.uint64)
+    return np.random.Philox(key=key, counter=np.array([0, 0, use, window], dtype=np.uint64)).random_raw(count)
+
+
+def permutation(count: int, seed: int, epoch: int, use: int, window: int = 0) -> Int[np.ndarray, " count"]:
+    return np.argsort(random_bits(count, seed, epoch, use, window), kind="stable")
+
+
+class BatchStream:
+    """All batches of a training run, by step (from 0). Safe to use from several threads.
+
+    ``row_lengths`` is (S, T); ``pairs`` counts the training pairs in an epoch; ``report`` the pairs that were too long.
+    ``cache_path`` keeps the rows of the windows packed so far: losing it costs time and changes nothing.
+    """
+
+    def __init__(
+        self, training: Pairs, tokenizer: Tokenizer, config: DataConfig, seed: int, cache_path: Path | None = None
+    ) -> None:
+        self.tokenizer, self.config, self.seed = tokenizer, config, seed
+        sources, targets = encode(tokenizer, training.sources), encode(tokenizer, training.targets)
+        self.row_lengths = row_lengths(sources.length, targets.length, config.row_length)
+        if config.subword_sampling > 0:
+            self.row_lengths = sampled_row_lengths(training, tokenizer, config)
+        kept = np.flatnonzero(fits(sources, targets, self.row_lengths))
+        if len(kept) == 0:
+            raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
+        self.training = Pairs([training.sources[i] for i in kept], [training.targets[i] for i in kept])
+        self.sources, self.targets = take(sources, kept), take(targets, kept)
+        self.report = {"over_long": len(training) - len(kept)}
+        self.pairs = len(kept)
+        self.windows = -(-self.pairs // config.window)
+        self.fingerprint = fingerprint(self.training, tokenizer, config, seed)
+        self._rows = RowCounts(cache_path, self.fingerprint)
+        self._first_step = {0: 0}  # of each epoch, as far as known
+        self._recent: dict[tuple[int, int], Batch] = {}
+        self._epoch_order = -1, np.zeros(0, dtype=np.int64)
+        self._lock = threading.Lock()  # held while a window is packed; steps in windows already packed never wait
+
+    def batch(self, step: int) -> Batch:
+        """The batch of update ``step + 1``: ``batch_rows`` rows, the last of them empty where an epoch ends."""
+        epoch, index = self.epoch_of(step)
+        first, missing, parts = index * self.config.batch_rows, self.config.batch_rows, []
+        for window in range(self.windows):
+            rows = self._rows_in(epoch, window)
+            if first < rows:
+                parts.append(slice_rows(self._window(epoch, window), slice(first, first + missing)))
+                missing -= len(parts[-1].source_tokens)
+            if missing == 0:
+                break
+            first = max(0, first - rows)
+        return join_rows(parts, self.config.batch_rows)
+
+    def epoch_of(self, step: int) -> tuple[int, int]:
+        """(epoch, index of the step within it), both from 0. Packs no window beyond the one that ``step`` needs."""
+        epoch = max(e for e, first in list(self._first_step.items()) if first <= step)
+        while not self._within(epoch, step - self._first_step[epoch]):
+            self._first_step[epoch + 1] = self._first_step[epoch] + self.steps_in(epoch)
+            epoch += 1
+        return epoch, step - self._first_step[epoch]
+
+    def steps_in(self, epoch: int) -> int:
+        """Batches in an epoch: its rows, divided by the rows of a batch, rounded up."""
+        rows = sum(self._rows_in(epoch, window) for window in range(self.windows))
+        return -(-rows // self.config.batch_rows)
+
+    def fill(self, epoch: int = 0, window: int = 0) -> tuple[float, float]:
+        """The share of real tokens on each side of one window."""
+        rows = self._window(epoch, window)
+        return float((rows.source_segments > 0).mean()), float((rows.target_segments > 0).mean())
+
+    def _within(self, epoch: int, index: int) -> bool:
+        rows = 0
+        for window in range(self.windows):
+            rows += self._rows_in(epoch, window)
+            if rows > index * self.config.batch_rows:
+                return True
+        return False
+
+    def _rows_in(self, epoch: int, window: int) -> int:
+        return self._rows.get((epoch, window)) or len(self._window(epoch, window).source_tokens)
+
+    def _window(self, epoch: int, window: int) -> Batch:
+        """The rows of a window; those of the last two windows are kept, because a batch may lie across both."""
+        with self._lock:
+            if (epoch, window) not in self._recent:
+                rows = self._pack(epoch, window)
+                self._rows.remember((epoch, window), len(rows.source_tokens))
+                self._recent = dict([*self._recent.items(), ((epoch, window), rows)][-2:])
+            return self._recent[epoch, window]
+
+    def _pack(self, epoch: int, window: int) -> Batch:
+        chosen = self._order(epoch)[window * self.config.window : (window + 1) * self.config.window]
+        sources, targets = take(self.sources, chosen), take(self.targets, chosen)
+        if self.config.subword_sampling > 0:
+            sources, targets = self._sample(chosen, sources, targets, epoch, window)
+        placement = place(sources.length, targets.length, self.row_lengths)
+        rows = fill(sources, targets, placement, self.row_lengths)
+        return slice_rows(rows, permutation(placement.rows, self.seed, epoch, ROWS, window))
+
+    def _order(self, epoch: int) -> Int[np.ndarray, " P"]:
+        if self._epoch_order[0] != epoch:
+            self._epoch_order = epoch, permutation(self.pairs, self.seed, epoch, ORDER)
+        return self._epoch_order[1]
+
+    def _sample(
+        self, chosen: Int[np.ndarray, " P"], sources: TokenTable, targets: TokenTable, epoch: int, window: int
+    ) -> tuple[TokenTable, TokenTable]:
+        """Other subwords for both sides of the chosen pairs, except where these would be too long for a row."""
+        new_sources = self._subwords(self.training.sources, chosen, epoch, window, SOURCE_SUBWORDS)
+        new_targets = self._subwords(self.training.targets, chosen, epoch, window, TARGET_SUBWORDS)
+        short = fits(new_sources, new_targets, self.row_lengths)
+        return choose(short, new_sources, sources), choose(short, new_targets, targets)
+
+    def _subwords(
+        self, sentences: list[str], chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int
+    ) -> TokenTable:
+        seed = int(random_bits(1, self.seed, epoch, use, window)[0] >> np.uint64(33))
+        alpha = self.config.subword_sampling
+        return token_table(self.tokenizer.encode_sampled([sentences[i] for i in chosen], alpha, seed))
+
+
+class RowCounts(dict[tuple[int, int], int]):
+    """Rows of each (epoch, window) packed so far, kept in a file that is only believed when its checksum is right."""
+
+    def __init__(self, path: Path | None, fingerprint: str) -> None:
+        super().__init__()
+        self.path, self.key = path, f"{fingerprint} {ALGORITHM} {sentencepiece.__version__}"
+        try:
+            saved = json.loads(path.read_text()) if path else {"rows": []}
+            if path is None or saved["check"] == self.check(saved["rows"]):
+                self.update({(epoch, window): rows for epoch, window, rows in saved["rows"]})
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # no cache, or half of one: the counts are found again
+
+    def remember(self, window: tuple[int, int], rows: int) -> None:
+        if self.get(window) == rows:
+            return
+        self[window] = rows
+        if self.path:
+            table = [[*key, rows] for key, rows in sorted(self.items())]
+            write_atomically(self.path, json.dumps({"check": self.check(table), "rows": table}) + "\n")
+
+    def check(self, rows: Any) -> str:
+        return hashlib.sha256(f"{self.key} {json.dumps(rows)}".encode()).hexdigest()
+
+
+def encode(tokenizer: Tokenizer, sentences: list[str]) -> TokenTable:
+    """The tokens of all sentences, in blocks: lists of Python integers would need ten times the table's memory."""
+    blocks = [token_table(tokenizer.encode(sentences[i : i + 65536])) for i in range(0, len(sentences), 65536)]
+    length = np.concatenate([block.length for block in blocks])
+    return TokenTable(np.concatenate([block.flat for block in blocks]), np.cumsum(length) - length, length)
+
+
+def sampled_row_lengths(training: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[int, int]:
+    """(S, T) in the ratio of one draw for some 20,000 pairs, since random subwords lengthen one language more."""
+    some = slice(None, None, 1 + len(training) // 20_000)
+    sources = token_table(tokenizer.encode_sampled(training.sources[some], config.subword_sampling, seed=0))
+    targets = token_table(tokenizer.encode_sampled(training.targets[some], config.subword_sampling, seed=0))
+    return row_lengths(sources.length, targets.length, config.row_length)
+
+
+def fits(sources: TokenTable, targets: TokenTable, capacity: tuple[int, int]) -> Bool[np.ndarray, " P"]:
+    return (sources.length <= capacity[0]) & (targets.length <= capacity[1])
+
+
+def choose(first: Bool[np.ndarray, " P"], some: TokenTable, others: TokenTable) -> TokenTable:
+    """Each sentence from ``some`` where ``first`` holds, else from ``others``."""
+    return TokenTable(
+        np.concatenate([some.flat, others.flat]),
+        np.where(first, some.start, others.start + len(some.flat)),
+        np.where(first, some.length, others.length),
+    )
+
+
+def fingerprint(training: Pairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
+    """SHA-256 of all that the batches depend on."""
+    settings = [ALGORITHM, seed, config.row_length, config.batch_rows, config.window, config.subword_sampling]
+    digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
+    for source, target in zip(training.sources, training.targets, strict=True):
+        digest.update(f"\n{source}\t{target}".encode())
+    return digest.hexdigest()
+
+
+def validation_batches(
+    pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, row_lengths: tuple[int, int]
+) -> list[Batch]:
+    """Every held-out pair, packed once. If one is too long for (S, T), all rows grow to the next multiple that fits."""
+    sources, targets = encode(tokenizer, pairs.sources), encode(tokenizer, pairs.targets)
+    longest = int(sources.length.max()), int(targets.length.max())
+    capacity = tuple(row * -(-long // row) for row, long in zip(row_lengths, longest, strict=True))
+    placement = place(sources.length, targets.length, (capacity[0], capacity[1]))
+    rows = fill(sources, targets, placement, (capacity[0], capacity[1]))
+    starts = range(0, placement.rows, config.batch_rows)
+    return [join_rows([slice_rows(rows, slice(i, i + config.batch_rows))], config.batch_rows) for i in starts]
+
+
+def prefetch(stream: BatchStream, first_step: int, depth: int) -> Generator[Batch, None, None]:
+    """The batches from ``first_step`` on, up to ``depth`` made ahead by a thread, whose errors are raised here."""
+    ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=depth)
+    closed = threading.Event()
+
+    def hand_over(item: Batch | BaseException) -> None:
+        while not closed.is_set():
+            try:
+                return ready.put(item, timeout=0.1)
+            except queue.Full:
+                pass
+
+    def work() -> None:
+        try:
+            for step in itertools.count(first_step):
+                if closed.is_set():
+                    return
+                hand_over(stream.batch(step))
+        except BaseException as error:
+            hand_over(error)
+
+    thread = threading.Thread(target=work, name="prefetch", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        closed.set()
+        thread.join()

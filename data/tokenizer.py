@@ -1,0 +1,178 @@
+"""Sentences ↔ token ids: one SentencePiece vocabulary for both languages (Kudo and Richardson 2018).
+
+Text is spelled without any normalisation of SentencePiece's own, so decoding gives back exactly what was encoded.
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path
+
+import sentencepiece
+
+from data.config import TokenizerConfig
+from data.corpus import Pairs
+from data.errors import UserError
+from data.files import write_atomically
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
+
+# SentencePiece writes a space as U+2581 and so would read a real U+2581 back as a space. Normalised text holds no
+# white space but the plain space, which leaves U+001F (white space to Python) free to stand for it inside.
+META, META_STAND_IN = "\u2581", "\x1f"
+
+SAMPLING_THREADS = 4  # part of the definition of the draw: another number draws other subwords
+_seeding = threading.Lock()  # the seed of SentencePiece's random generator is one global variable
+
+
+class Tokenizer:
+    """A trained vocabulary. ``model`` is the SentencePiece file; ``key`` names what it was trained on."""
+
+    def __init__(self, model: bytes, key: str = "") -> None:
+        self.model = model
+        self.key = key
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def encode(self, sentences: list[str]) -> list[list[int]]:
+        """The ids of each normalised sentence, without BOS and EOS."""
+        ids: list[list[int]] = self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences])
+        return ids
+
+    def encode_sampled(self, sentences: list[str], alpha: float, seed: int) -> list[list[int]]:
+        """Like ``encode``, but with a segmentation drawn at random; a function of its arguments alone.
+
+        Subword regularisation (Kudo 2018) for unigram, where smaller ``alpha`` is more random; BPE-dropout
+        (Provilkov et al. 2020) for BPE, where ``alpha`` is the share of merges dropped. 0 ≤ seed < 2³¹.
+        """
+
+        def sample(block: list[str]) -> list[list[int]]:
+            texts = [s.replace(META, META_STAND_IN) for s in block]
+            ids: list[list[int]] = self._processor.encode(
+                texts, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
+            )
+            return ids
+
+        # Each thread owns a generator, seeded from the global variable when the thread first samples. So every block
+        # gets a new thread: what was sampled before, by whom, and the number of cores cannot change the draw.
+        size = -(-len(sentences) // SAMPLING_THREADS) or 1
+        blocks = [sentences[i : i + size] for i in range(0, len(sentences), size)]
+        with _seeding:
+            sentencepiece.set_random_generator_seed(seed)
+            return list(chain.from_iterable(in_new_threads(sample, blocks)))
+
+    def decode(self, ids: list[list[int]]) -> list[str]:
+        """The text of each list of ids; special symbols spell nothing."""
+        texts: list[str] = self._processor.decode(ids) if ids else []
+        return [text.replace(META_STAND_IN, META) for text in texts]
+
+    def save(self, run_dir: Path) -> None:
+        """Write ``tokenizer.model`` and then ``tokenizer.json``, whose hash tells that both belong together."""
+        write_atomically(run_dir / MODEL_FILE, self.model)
+        write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
+
+
+def in_new_threads(function: Callable[[list[str]], list[list[int]]], blocks: list[list[str]]) -> list[list[list[int]]]:
+    """``function`` of each block, every block in a thread of its own that has run nothing before."""
+    pools = [ThreadPoolExecutor(max_workers=1) for _ in blocks]
+    futures = [pool.submit(function, block) for pool, block in zip(pools, blocks, strict=True)]
+    for pool in pools:
+        pool.shutdown()
+    return [future.result() for future in futures]
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def load_tokenizer(run_dir: Path) -> Tokenizer:
+    """The tokenizer saved in a run; UserError if it is missing or damaged."""
+    try:
+        model = (run_dir / MODEL_FILE).read_bytes()
+        saved = json.loads((run_dir / KEY_FILE).read_text())
+        if saved["sha256"] == sha256(model):
+            return Tokenizer(model, saved["key"])
+    except FileNotFoundError as error:
+        missing = Path(error.filename).name
+        raise UserError(f"{run_dir} has no {missing}: is it the directory of a training run?") from error
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise UserError(f"{run_dir / MODEL_FILE} and {KEY_FILE} do not belong together: one of them is damaged")
+
+
+def train_or_load_tokenizer(run_dir: Path, training: Pairs, config: TokenizerConfig) -> Tokenizer:
+    """The run's tokenizer if it was trained on this text with this config, else a new one (not saved yet).
+
+    UserError if it differs and the run has checkpoints, which are of no use with another vocabulary.
+    """
+    key = tokenizer_key(training, config)
+    if (run_dir / KEY_FILE).exists():
+        try:
+            saved = load_tokenizer(run_dir)
+            if saved.key == key:
+                return saved
+        except UserError:
+            pass  # half of a crash before the first checkpoint: train it again
+    if any(path.is_dir() for path in run_dir.glob("checkpoints/*")):
+        raise UserError(
+            f"{run_dir} has checkpoints of another tokenizer: training text or tokenizer.* changed since; "
+            "choose a new run_dir=FOLDER, or undo the change"
+        )
+    return Tokenizer(train(training, config), key)
+
+
+def tokenizer_key(training: Pairs, config: TokenizerConfig) -> str:
+    """SHA-256 of everything the tokenizer depends on: the config and every training sentence in order."""
+    digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode())
+    for sentence in sentences_of(training):
+        digest.update(b"\n" + sentence.encode())
+    return digest.hexdigest()
+
+
+def sentences_of(training: Pairs) -> Iterator[str]:
+    yield from training.sources
+    yield from training.targets
+
+
+def train(training: Pairs, config: TokenizerConfig) -> bytes:
+    """A SentencePiece model file, the same bytes every time; UserError if the vocabulary does not suit the text."""
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(s.replace(META, META_STAND_IN) for s in sentences_of(training)),
+            model_writer=model,
+            model_type=config.type,
+            vocab_size=config.vocab_size,
+            character_coverage=config.character_coverage,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            num_threads=1,  # sums of floats depend on how threads share the work, and the number is in the file
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(explain(str(error), config.vocab_size)) from error
+    return model.getvalue()
+
+
+def explain(message: str, vocab_size: int) -> str:
+    """SentencePiece's complaint as something to do."""
+    if largest := re.search(r"too high .* <= (\d+)", message):
+        return f"tokenizer.vocab_size={vocab_size} is too large for this corpus: at most {largest[1]} pieces work"
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return f"tokenizer.vocab_size={vocab_size} is too small for this corpus: at least {smallest[1]} pieces work"
+    return f"SentencePiece cannot train tokenizer.vocab_size={vocab_size} on this corpus: {message}"

@@ -1,0 +1,46 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from data.config import DataConfig, TokenizerConfig
+from data.corpus import Pairs, load_split
+from data.tokenizer import Tokenizer, train
+
+CORPUS = Path(os.environ.get("PUENTE_CORPUS", Path(__file__).parents[2].parent / "shared/corpus/tatoeba-en-es"))
+SUBJECTS = {"Tom": "Tomás", "My sister": "Mi hermana", "The teacher": "El maestro", "Nobody": "Nadie"}
+VERBS = {"sees": "ve", "buys": "compra", "wants": "quiere", "remembers": "recuerda", "draws": "dibuja"}
+OBJECTS = {"a house": "una casa", "the old bridge": "el puente viejo", "two red apples": "dos manzanas rojas"}
+
+
+@pytest.fixture(scope="session")
+def corpus() -> DataConfig:
+    if not (CORPUS / "train.tsv").exists():
+        pytest.skip(f"the real corpus is not at {CORPUS}; set PUENTE_CORPUS to its folder")
+    return DataConfig(root=str(CORPUS))
+
+
+@pytest.fixture(scope="session")
+def real_training(corpus: DataConfig) -> Pairs:
+    return load_split(corpus, "train")[0]
+
+
+@pytest.fixture(scope="session")
+def real_tokenizer(real_training: Pairs) -> Tokenizer:
+    return Tokenizer(train(real_training, TokenizerConfig(type="bpe", vocab_size=4000)))
+
+
+@pytest.fixture(scope="session")
+def toy() -> Pairs:
+    """240 different pairs of 3 to 13 words, from a little grammar."""
+    english = [f"{s} {v} {o}{tail}." for tail in ("", " today", " for the house", " and sees it") for s in SUBJECTS
+               for v in VERBS for o in OBJECTS]  # fmt: skip
+    tails = ("", " hoy", " para la casa", " y lo ve")
+    spanish = [f"{s} {v} {o}{tail}." for tail in tails for s in SUBJECTS.values() for v in VERBS.values()
+               for o in OBJECTS.values()]  # fmt: skip
+    return Pairs(english, spanish)
+
+
+@pytest.fixture(scope="session")
+def toy_tokenizer(toy: Pairs) -> Tokenizer:
+    return Tokenizer(train(toy, TokenizerConfig(vocab_size=330)))

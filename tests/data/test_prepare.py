@@ -1,0 +1,72 @@
+import json
+
+import numpy as np
+import pytest
+
+from data.config import DataConfig, TokenizerConfig
+from data.corpus import Pairs
+from data.errors import UserError
+from data.prepare import prepare
+
+TOKENIZER = TokenizerConfig(vocab_size=330)
+
+
+@pytest.fixture
+def folder(tmp_path, toy):
+    write(tmp_path / "train.tsv", Pairs(["", *toy.sources, "Hi."], ["vacío", *toy.targets, "z" * 90]))
+    write(tmp_path / "valid.tsv", Pairs(["How are you?", ""], ["¿Qué tal?", "Nada."]))
+    write(tmp_path / "test.tsv", Pairs(["Good night."], ["Buenas noches."]))
+    return tmp_path
+
+
+def write(path, pairs):
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in zip(pairs.sources, pairs.targets, strict=True)))
+
+
+def config(folder, **changes):
+    return DataConfig(root=str(folder), batch_rows=4, **changes)
+
+
+def test_a_run_directory_tells_where_its_data_came_from(folder):
+    run = folder / "runs/a"
+    prepared = prepare(config(folder), TOKENIZER, 1, run)
+    report = json.loads((run / "data.json").read_text())
+    assert report == prepared.report
+    assert {split: entry["rows"] for split, entry in report["files"].items()} == {"train": 242, "valid": 2, "test": 1}
+    assert report["dropped"] == {"empty": 1, "mismatched": 1, "over_long": 0}
+    assert report["training_pairs"] + sum(report["dropped"].values()) == 242
+    assert len(prepared.valid) == 2
+    assert {path.name for path in run.iterdir()} == {
+        "data.json", "row_counts.json", "tokenizer.json", "tokenizer.model", "training_sentences.npz"
+    }  # fmt: skip
+
+
+def test_preparing_again_gives_the_same_batches(folder):
+    first = prepare(config(folder), TOKENIZER, 1, folder / "run")
+    again = prepare(config(folder), TOKENIZER, 1, folder / "run")
+    assert again.report == first.report
+    assert np.array_equal(first.stream.batch(5).target_labels, again.stream.batch(5).target_labels)
+
+
+@pytest.mark.parametrize("fault", ["leak", "vocabulary", "bad line", "missing", "one-sided"])
+def test_nothing_is_written_before_every_check_has_passed(folder, toy, fault):
+    tokenizer = TOKENIZER
+    if fault == "leak":
+        write(folder / "test.tsv", Pairs([toy.sources[0].upper()], ["nuevo"]))
+    elif fault == "vocabulary":
+        tokenizer = TokenizerConfig(vocab_size=8000)
+    elif fault == "bad line":
+        (folder / "test.tsv").write_bytes(b"one\tuno\ntwo dos\n")
+    elif fault == "one-sided":
+        write(folder / "train.tsv", Pairs(["", "x"], ["y", ""]))
+    else:
+        (folder / "test.tsv").unlink()
+    with pytest.raises(UserError):
+        prepare(config(folder), tokenizer, 1, folder / "run")
+    assert not (folder / "run").exists()
+
+
+def test_overlap_can_be_accepted_by_name(folder, toy):
+    write(folder / "test.tsv", Pairs([toy.sources[0].upper()], ["nuevo"]))
+    report = prepare(config(folder, allow_overlap=["train/test"]), TOKENIZER, 1, folder / "run").report
+    assert report["overlap"]["train/test"]["source"]["shared"] == 1
