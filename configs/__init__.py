@@ -1,0 +1,1 @@
+"""Experiments: YAML files over the config dataclasses of every room."""

@@ -1,0 +1,139 @@
+"""A YAML file and ``key=value`` overrides become one checked RunConfig; a run's config is saved and read back.
+
+OmegaConf parses YAML (safely: no Python tags, no duplicate keys) and builds the frozen dataclasses. Three of its
+habits are not wanted in an experiment; each value is checked here before they apply: it lets NaN and infinities
+through, ``${…}`` reads the environment, and its conversions guess, such as 3 to true or ``no`` to "False".
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import GenericAlias
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import MarkedYAMLError, YAMLError
+
+from configs.keys import KEYS, SECTIONS, nearest, sections, spell
+from configs.schema import RunConfig
+from data.errors import UserError
+from data.files import write_atomically
+
+EXPECTED: dict[type | GenericAlias, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a string (quote what YAML would read as something else)",
+    list[str]: "a list of strings such as [en, es]",
+}
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read an experiment's YAML file, put the ``key=value`` overrides over it, and check the whole."""
+    path = Path(path)
+    values = OmegaConf.create()
+    for key, value in [*_read_file(path), *map(_read_override, overrides)]:
+        OmegaConf.update(values, key, value)
+    try:
+        loaded = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(RunConfig), values))
+    except (ValueError, OverflowError) as error:  # mostly a rule between keys, from a dataclass's __post_init__
+        raise UserError(f"{' '.join([str(path), *overrides])}: {_one_line(error)}") from None
+    assert isinstance(loaded, RunConfig)
+    return dataclasses.replace(loaded, run_dir=loaded.run_dir or str(Path("runs") / path.stem))
+
+
+def load_run_config(run_dir: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read the config saved in a run directory, wherever that directory has been moved."""
+    path = Path(run_dir) / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"{run_dir} is not a run directory: it has no config.yaml")
+    return load_config(path, [f"run_dir={run_dir}", *overrides])
+
+
+def save_config(config: RunConfig, path: str | Path) -> None:
+    """Write every key, defaults included, so that the file alone gives back an equal config."""
+    write_atomically(path, to_yaml(config))
+
+
+def to_yaml(config: RunConfig) -> str:
+    """Every key and value of a config, as ``save_config`` writes it and a dry run prints it."""
+    return str(OmegaConf.to_yaml(OmegaConf.structured(config)))
+
+
+def differences(old: RunConfig, new: RunConfig) -> list[str]:
+    """Lines ``key: old → new`` for keys of the experiment; where a run lives and whether it is dry do not count."""
+    before, after = _values(old), _values(new)
+    return [f"{key}: {spell(before[key])} → {spell(after[key])}" for key in before if before[key] != after[key]]
+
+
+def _values(config: RunConfig) -> dict[str, object]:
+    return {f"{name}.{key}": value for name, part in sections(config).items() for key, value in vars(part).items()}
+
+
+def _read_file(path: Path) -> Iterator[tuple[str, object]]:
+    tree = _parse_file(path)
+    if not isinstance(tree, dict) or not tree:
+        raise UserError(f"{path}: a config is a YAML mapping of sections to keys and values; this file has none")
+    for name, value in tree.items():
+        if "." in str(name):  # were it accepted, one key could be set twice
+            raise UserError(f"{path}: write {name} as a key inside its section")
+        inside = value if name in SECTIONS and isinstance(value, dict) else None
+        leaves = {str(name): value} if inside is None else {f"{name}.{key}": inside[key] for key in inside}
+        for key, leaf in leaves.items():
+            yield key, _check(key, leaf, str(path))
+
+
+def _parse_file(path: Path) -> object:
+    if not path.is_file():
+        folder = path.parent if any(path.parent.glob("*.yaml")) else Path("configs")
+        known = ", ".join(map(str, sorted(folder.glob("*.yaml")))) or "no config files"
+        raise UserError(f"there is no config file {path}; {folder}/ has {known}")
+    try:
+        return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    except (YAMLError, OmegaConfBaseException, ValueError, OSError) as error:
+        raise UserError(f"{_place(path, error)}: {_one_line(error)}") from None
+
+
+def _read_override(override: str) -> tuple[str, object]:
+    key, equals, text = override.partition("=")
+    if not equals:
+        raise UserError(f"command line: {override!r} is not of the form key=value")
+    if key not in KEYS or KEYS[key].type is str or "${" in text:  # text is text: run_dir=007 needs no quotes
+        return key, _check(key, text, "command line")
+    try:
+        parsed = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={text}"]), resolve=False)
+    except (YAMLError, OmegaConfBaseException, ValueError) as error:
+        raise UserError(f"command line: {key}={text}: {_one_line(error)}") from None
+    assert isinstance(parsed, dict)
+    return key, _check(key, parsed["value"], "command line")
+
+
+def _check(key: str, value: object, origin: str) -> object:
+    if key in SECTIONS:
+        raise UserError(f"{origin}: {key} is a section; set its keys, such as {SECTIONS[key][0].name}")
+    if key not in KEYS:
+        raise UserError(f"{origin}: unknown key {key}; the nearest valid name is {nearest(key)}")
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and ("${" in text or text == "???"):
+            raise UserError(f"{origin}: {key} must be a value, not {text}: configs do not interpolate")
+    if not _fits(value, KEYS[key].type):
+        raise UserError(f"{origin}: {key} must be {EXPECTED[KEYS[key].type]}, not {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{origin}: {key} must be finite, not {value}")
+    return value
+
+
+def _fits(value: object, expected: type | GenericAlias) -> bool:
+    if expected == list[str]:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return type(value) is expected or (expected is float and type(value) is int)
+
+
+def _place(path: Path, error: Exception) -> str:
+    mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
+    return f"{path}:{mark.line + 1}" if mark else str(path)
+
+
+def _one_line(error: Exception) -> str:
+    return str(error.problem if isinstance(error, MarkedYAMLError) else error).partition("\n")[0]

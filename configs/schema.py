@@ -1,0 +1,27 @@
+"""RunConfig: everything that defines an experiment."""
+
+from dataclasses import dataclass, field
+
+from data.config import DataConfig, TokenizerConfig
+from model.config import DecodingConfig, ModelConfig
+from training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One experiment: each section is documented where its code is."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=lambda: TrainingConfig(steps=100_000))
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    run_dir: str = field(
+        default="", metadata={"help": "where the run lives; runs/NAME for configs/NAME.yaml unless set"}
+    )
+    dry_run: bool = field(default=False, metadata={"help": "print sizes, memory and the resolved config, then stop"})
+
+    def __post_init__(self) -> None:
+        rows, slices = self.data.batch_rows, self.training.accumulation
+        if rows % slices:
+            raise ValueError(f"data.batch_rows={rows} cannot be cut into training.accumulation={slices} equal slices")

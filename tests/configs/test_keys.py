@@ -1,0 +1,67 @@
+"""Every key explains itself, and --help shows it."""
+
+import pytest
+
+from configs.command_line import command_line
+from configs.keys import KEYS, SECTIONS, describe_keys, nearest, spell
+from configs.load import EXPECTED
+
+
+def test_every_key_has_one_line_of_help_and_a_type_that_loading_knows():
+    for key in KEYS.values():
+        assert key.help and "\n" not in key.help, key.name
+        assert key.type in EXPECTED, key.name
+        assert isinstance(key.default, key.type if isinstance(key.type, type) else list), key.name
+
+
+def test_the_sections_of_the_design_are_there():
+    assert set(SECTIONS) >= {"data", "tokenizer", "model", "training", "decoding"}
+    assert {"data.source", "model.d_model", "decoding.beam_size", "run_dir", "dry_run"} <= set(KEYS)
+
+
+def test_help_lists_every_key_with_default_and_type_within_100_columns():
+    lines = describe_keys().splitlines()
+    assert max(map(len, lines)) <= 100
+    for key in KEYS.values():
+        assert any(line.startswith(f"  {key.name}={spell(key.default)}  (") for line in lines), key.name
+    unwrapped = " ".join(describe_keys().split())
+    assert all(" ".join(key.help.split()) in unwrapped for key in KEYS.values())
+
+
+@pytest.mark.parametrize("name", ["x", "", "...", "zzzzzzzzzz", "ñ"])
+def test_there_is_always_a_nearest_name(name):
+    assert nearest(name) in {*KEYS, *SECTIONS}
+
+
+def test_a_valid_name_is_nearest_to_itself():
+    assert all(nearest(name) == name for name in KEYS)
+
+
+@pytest.fixture
+def called_with(monkeypatch):
+    return lambda *arguments: monkeypatch.setattr("sys.argv", ["train.py", *arguments])
+
+
+def test_the_command_line_is_one_thing_and_overrides(called_with):
+    called_with("configs/x.yaml", "training.steps=3", "data.columns=[es,en]")
+    parsed = command_line("Train.", "CONFIG", "a file")
+    assert parsed == ("configs/x.yaml", ["training.steps=3", "data.columns=[es,en]"])
+    called_with("configs/x.yaml")
+    assert command_line("Train.", "CONFIG", "a file") == ("configs/x.yaml", [])
+
+
+def test_help_ends_with_the_keys(called_with, capsys):
+    called_with("--help")
+    with pytest.raises(SystemExit) as stopped:
+        command_line("Train.", "CONFIG", "a file")
+    assert stopped.value.code == 0
+    assert describe_keys() in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--steps", "3"], ["configs/x.yaml", "--dry-run"]])
+def test_a_wrong_command_line_exits_with_2(called_with, capsys, arguments):
+    called_with(*arguments)
+    with pytest.raises(SystemExit) as stopped:
+        command_line("Train.", "CONFIG", "a file")
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err

@@ -1,0 +1,321 @@
+"""Files and overrides become one checked RunConfig, or one clear line that names the key and where it stands."""
+
+import dataclasses
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from configs.keys import KEYS
+from configs.load import differences, load_config, load_run_config, save_config
+from configs.schema import RunConfig
+from data.errors import UserError
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    """Write a config file's text and return its path."""
+
+    def write(text: str):
+        path = tmp_path / "experiment.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def plain(config_file):
+    return config_file("training: {steps: 10}\n")
+
+
+def refused(path, *overrides) -> str:
+    """The one line with which a config is refused."""
+    with pytest.raises(UserError) as caught:
+        load_config(path, list(overrides))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_file_changes_what_it_states_and_nothing_else(config_file):
+    config = load_config(config_file("model: {d_ff: 512}\ntraining:\n  steps: 7\n  learning_rate: 7e-4\n"))
+    assert (config.model.d_ff, config.training.steps, config.training.learning_rate) == (512, 7, 7e-4)
+    assert config.model == dataclasses.replace(RunConfig().model, d_ff=512)
+    assert config.data == RunConfig().data
+
+
+def test_real_frozen_dataclasses_come_back(plain):
+    config = load_config(plain)
+    assert type(config) is RunConfig
+    assert type(config.data.columns) is list
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.training.steps = 3  # type: ignore[misc]
+
+
+def test_overrides_win_over_the_file_and_the_last_over_the_first(plain):
+    config = load_config(plain, ["training.steps=20", "training.steps=30", "training.learning_rate=2", "dry_run=true"])
+    assert (config.training.steps, config.training.learning_rate, config.dry_run) == (30, 2.0, True)
+    assert isinstance(config.training.learning_rate, float)
+
+
+def test_lists_are_written_in_brackets(plain):
+    overrides = ["data.columns=[es,en]", "data.allow_overlap=[train/test, train/valid]"]
+    config = load_config(plain, overrides)
+    assert config.data.columns == ["es", "en"]
+    assert config.data.allow_overlap == ["train/test", "train/valid"]
+    assert load_config(plain, ["data.allow_overlap=[]"]).data.allow_overlap == []
+
+
+@pytest.mark.parametrize("text", ["007", "1e5", "no", "2026-11-20", "a=b", "a: b", "[a]", "null", "a#b", " # c", "~/x"])
+def test_text_on_the_command_line_is_taken_as_it_stands(plain, text):
+    assert load_config(plain, [f"run_dir={text}"]).run_dir == text
+
+
+def test_a_step_number_is_text_too(plain):
+    assert load_config(plain, ["decoding.checkpoint=400"]).decoding.checkpoint == "400"
+
+
+def test_a_run_lives_where_its_config_file_says_by_its_name(plain, config_file):
+    assert load_config(plain).run_dir == os.path.join("runs", "experiment")
+    assert load_config(plain, ["run_dir="]).run_dir == os.path.join("runs", "experiment")
+    assert load_config(plain, ["run_dir=elsewhere"]).run_dir == "elsewhere"
+    assert load_config(config_file("run_dir: here\ntraining: {steps: 1}")).run_dir == "here"
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("training.learning_rat", "training.learning_rate"),
+        ("training.lr", "training.learning_rate"),
+        ("training.stesp", "training.steps"),
+        ("model.d_modle", "model.d_model"),
+        ("model.heads", "model.num_heads"),
+        ("decoding.beam", "decoding.beam_size"),
+        ("batch_rows", "data.batch_rows"),
+        ("modell.d_ff", "model.d_ff"),
+        ("rundir", "run_dir"),
+    ],
+)
+def test_a_typo_stops_with_the_nearest_name_on_the_command_line(plain, typo, meant):
+    assert refused(plain, f"{typo}=1") == f"command line: unknown key {typo}; the nearest valid name is {meant}"
+
+
+def test_a_typo_stops_with_the_nearest_name_and_the_file(config_file):
+    path = config_file("training: {steps: 1, warmup: 2}")
+    assert refused(path) == f"{path}: unknown key training.warmup; the nearest valid name is training.warmup_steps"
+    path = config_file("trainning: {steps: 1}")
+    assert refused(path) == f"{path}: unknown key trainning; the nearest valid name is training"
+    path = config_file("1: 2")
+    assert refused(path).startswith(f"{path}: unknown key 1; the nearest valid name is ")
+
+
+WRONG = [
+    ("training.steps", "abc", "a whole number, not 'abc'"),
+    ("training.steps", "1.5", "a whole number, not 1.5"),
+    ("training.steps", "1e3", "a whole number, not 1000.0"),
+    ("training.steps", "true", "a whole number, not True"),
+    ("training.steps", "'7'", "a whole number, not '7'"),
+    ("training.steps", "", "a whole number, not None"),
+    ("training.steps", "[1]", "a whole number, not [1]"),
+    ("training.steps", "{}", "a whole number, not {}"),
+    ("training.learning_rate", "fast", "a number, not 'fast'"),
+    ("training.learning_rate", "yes", "a number, not True"),
+    ("training.learning_rate", "null", "a number, not None"),
+    ("dry_run", "3", "true or false, not 3"),
+    ("dry_run", "'off'", "true or false, not 'off'"),
+    ("data.columns", "es", "a list of strings such as [en, es], not 'es'"),
+    ("data.columns", "[1, 2]", "a list of strings such as [en, es], not [1, 2]"),
+    ("data.columns", "{en: es}", "a list of strings such as [en, es], not {'en': 'es'}"),
+    ("data.allow_overlap", "null", "a list of strings such as [en, es], not None"),
+]
+
+
+def as_yaml(key: str, value: str) -> str:
+    section, dot, name = key.rpartition(".")
+    return f"{section}: {{{name}: {value}}}" if dot else f"{name}: {value}"
+
+
+@pytest.mark.parametrize(("key", "value", "complaint"), WRONG)
+def test_a_value_of_the_wrong_type_stops_with_key_value_type_and_place(plain, config_file, key, value, complaint):
+    assert refused(plain, f"{key}={value}") == f"command line: {key} must be {complaint}"
+    path = config_file(as_yaml(key, value))
+    assert refused(path) == f"{path}: {key} must be {complaint}"
+
+
+@pytest.mark.parametrize("value", ["3", "3.5", "no", "null", "[en]"])
+def test_a_file_quotes_what_yaml_would_read_as_something_else(config_file, value):
+    assert "data.source must be a string (quote" in refused(config_file(f"data: {{source: {value}}}"))
+
+
+@pytest.mark.parametrize("value", ["nan", ".nan", ".NaN", "inf", "-inf", ".inf", "-.inf", "1e400", "Infinity"])
+@pytest.mark.parametrize("key", [key.name for key in KEYS.values() if key.type is float])
+def test_nothing_but_finite_numbers_passes(plain, config_file, key, value):
+    assert refused(plain, f"{key}={value}").startswith(f"command line: {key} must be ")
+    path = config_file(as_yaml(key, value))
+    assert refused(path).startswith(f"{path}: {key} must be ")
+
+
+def test_a_whole_number_beyond_float_is_refused(plain):
+    assert "too large" in refused(plain, f"training.learning_rate={'9' * 400}")
+
+
+@pytest.mark.parametrize("value", ["${oc.env:PUENTE_SECRET}", "a${run_dir}", "${", r"\${run_dir}", "???"])
+@pytest.mark.parametrize("key", ["run_dir", "data.root", "data.columns", "training.steps"])
+def test_nothing_is_interpolated_and_the_environment_stays_unread(plain, config_file, monkeypatch, key, value):
+    monkeypatch.setenv("PUENTE_SECRET", "the-secret")
+    listed = f"[es, '{value}']" if key == "data.columns" else value
+    for message in (
+        refused(plain, f"{key}={listed}"),
+        refused(config_file(as_yaml(key, listed if key == "data.columns" else f"'{value}'"))),
+    ):
+        assert key in message or message.split(": ")[0].endswith("experiment.yaml")
+        assert "the-secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("data: {source: es,\n  source: en}", 2),
+        ("data:\n  source: es\ndata:\n  target: en", 3),
+        ("training:\n  steps: 1\n  steps: 2", 3),
+        ("data: [1\n  b:", 2),
+        ("training:\n\tsteps: 3", 2),
+    ],
+)
+def test_broken_yaml_stops_with_file_and_line(config_file, text, line):
+    path = config_file(text)
+    assert refused(path).startswith(f"{path}:{line}: ")
+
+
+def test_python_tags_are_not_constructed(config_file, plain, tmp_path):
+    trap = tmp_path / "trap"
+    for tag in ("python/object/apply:os.mkdir", "python/object/new:os.mkdir"):
+        assert "could not determine a constructor" in refused(config_file(f"run_dir: !!{tag} ['{trap}']"))
+        assert "could not determine a constructor" in refused(plain, f"training.steps=!!{tag} ['{trap}']")
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "just text", "- a\n- b", "{}", "3"])
+def test_a_file_without_a_mapping_is_refused(config_file, text):
+    path = config_file(text)
+    assert refused(path).startswith(f"{path}: ")
+
+
+def test_a_section_is_not_a_value(plain, config_file):
+    for value in ("3", "{source: es}", ""):
+        assert refused(plain, f"data={value}") == "command line: data is a section; set its keys, such as data.root"
+    for text in ("data: 3", "data:", "data: [a]"):
+        assert "data is a section; set its keys, such as data.root" in refused(config_file(text))
+
+
+def test_a_dotted_name_in_a_file_is_refused(config_file):
+    assert "write training.steps as a key inside its section" in refused(config_file("training.steps: 3"))
+
+
+@pytest.mark.parametrize("text", ["dry_run", "--force", "training.steps"])
+def test_an_override_without_equals_is_refused(plain, text):
+    assert refused(plain, text) == f"command line: {text!r} is not of the form key=value"
+
+
+@pytest.mark.parametrize("key", ["", ".", "data.", "data..root", "data.columns[0]", "data.columns.0", "a b"])
+def test_odd_keys_are_unknown_keys(plain, key):
+    assert refused(plain, f"{key}=1").startswith(f"command line: unknown key {key}; ")
+
+
+def test_a_broken_value_on_the_command_line_is_one_line(plain):
+    assert refused(plain, "data.columns=[es,en").startswith("command line: data.columns=[es,en: ")
+    assert refused(plain, "training.steps=a: b: c").startswith("command line: training.steps=a: b: c: ")
+
+
+def test_a_missing_file_names_those_there_are(tmp_path, plain):
+    assert str(plain) in refused(plain.with_name("experimant.yaml"))
+    assert "configs/tatoeba-small.yaml" in refused("configs/tatoeba-smal.yaml").replace(os.sep, "/")
+    assert refused(tmp_path).startswith(f"there is no config file {tmp_path}")  # a folder is none
+
+
+def test_a_file_that_is_not_utf8_is_refused(config_file):
+    path = config_file("")
+    path.write_bytes(b"run_dir: \xff\xfe\n")
+    assert refused(path).startswith(f"{path}: ")
+    path.write_bytes(b"run_dir: \x07\n")
+    assert refused(path).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("model.dropout=2", "model.dropout must be"),
+        ("model.d_model=255", "model.d_model must be even"),
+        ("model.dtype=bfloat16", "model.dtype=bfloat16 needs model.matmul_dtype=bfloat16"),
+        ("data.source=es", "data.source and data.target must be"),
+        ("data.columns=[en,en]", "data.columns must name two different languages"),
+        ("tokenizer.type=char", "tokenizer.type must be unigram or bpe"),
+        ("training.steps=0", "set training.steps or training.epochs"),
+        ("training.weight_decay=0.1", "training.weight_decay needs training.optimizer=adamw"),
+        ("training.accumulation=7", "data.batch_rows=64 cannot be cut into training.accumulation=7"),
+        ("decoding.checkpoint=newest", "decoding.checkpoint must be best, latest or a step number"),
+    ],
+)
+def test_impossible_combinations_name_the_file(plain, override, complaint):
+    assert refused(plain, override).startswith(f"{plain} {override}: {complaint}")
+
+
+def test_impossible_combinations_in_a_file(config_file):
+    path = config_file("model: {dropout: 2}")
+    assert refused(path).startswith(f"{path}: model.dropout must be")
+
+
+@pytest.mark.parametrize("value", [-1, 0])
+@pytest.mark.parametrize("key", [key.name for key in KEYS.values() if key.type is int and key.name != "training.seed"])
+def test_no_count_is_negative_and_no_number_escapes_as_another_error(plain, key, value):
+    try:
+        config = load_config(plain, [f"{key}={value}"])
+    except UserError:
+        return
+    assert value == 0 and isinstance(config, RunConfig)
+
+
+def test_a_saved_config_reads_back_equal_and_states_every_key(plain, tmp_path):
+    config = load_config(plain, ["data.columns=[es,en]", f"run_dir={tmp_path / 'run'}", "training.epsilon=1e-12"])
+    save_config(config, tmp_path / "run" / "config.yaml")
+    assert load_run_config(tmp_path / "run") == config
+    text = (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
+    assert all(f"{key.rpartition('.')[2]}:" in text for key in KEYS)
+
+
+@settings(max_examples=30)
+@given(root=st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])), rate=st.floats(1e-300, 1e300))
+def test_any_text_and_number_survives_saving(tmp_path_factory, root, rate):
+    if "${" in root or root == "???":
+        return
+    run = tmp_path_factory.getbasetemp() / "survives"
+    config = RunConfig(run_dir=str(run))
+    config = dataclasses.replace(
+        config,
+        data=dataclasses.replace(config.data, root=root, columns=["en", root], target=root)
+        if root != "en"
+        else config.data,
+        training=dataclasses.replace(config.training, learning_rate=rate),
+    )
+    save_config(config, run / "config.yaml")
+    assert load_run_config(run) == config
+
+
+def test_a_moved_run_is_read_where_it_is(plain, tmp_path):
+    save_config(load_config(plain), tmp_path / "first" / "config.yaml")
+    (tmp_path / "first").rename(tmp_path / "second")
+    config = load_run_config(tmp_path / "second", ["decoding.beam_size=2"])
+    assert (config.run_dir, config.decoding.beam_size) == (str(tmp_path / "second"), 2)
+
+
+def test_a_folder_without_a_config_is_no_run(tmp_path):
+    with pytest.raises(UserError, match=r"nothing is not a run directory: it has no config\.yaml"):
+        load_run_config(tmp_path / "nothing")
+
+
+def test_differences_name_the_key_and_both_values(plain):
+    old = load_config(plain)
+    new = load_config(plain, ["training.steps=11", "data.columns=[es,en]", "run_dir=elsewhere", "dry_run=true"])
+    assert differences(old, old) == []
+    assert differences(old, new) == ["data.columns: [en, es] → [es, en]", "training.steps: 10 → 11"]

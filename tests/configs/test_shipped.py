@@ -1,0 +1,52 @@
+"""The experiments in configs/: each loads, states only what it changes, and opens with what a reader wants to know."""
+
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from configs.keys import KEYS
+from configs.load import load_config, load_run_config, save_config
+
+CONFIGS = sorted(Path(__file__).parents[2].glob("configs/*.yaml"))
+each_config = pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+
+
+def test_the_promised_configs_are_there():
+    assert {"tatoeba-small", "tatoeba-base"} <= {path.stem for path in CONFIGS}
+
+
+@each_config
+def test_it_reads_back_equal_from_its_run(path, tmp_path):
+    config = load_config(path, [f"run_dir={tmp_path}"])
+    save_config(config, tmp_path / "config.yaml")
+    assert load_run_config(tmp_path) == config
+
+
+@each_config
+def test_it_states_only_what_differs_from_the_defaults(path):
+    stated = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(stated, dict)
+    for key, default in ((key, KEYS[key].default) for key in KEYS):
+        section, _, name = key.rpartition(".")
+        values = stated.get(section, {}) if section else stated
+        assert name not in values or values[name] != default, f"{key} is the default"
+
+
+@each_config
+def test_it_opens_with_what_hardware_time_bleu_and_command(path):
+    text = path.read_text(encoding="utf-8")
+    header = text[: text.index("\n\n")]
+    assert all(line.startswith("#") for line in header.splitlines())
+    for title in ("What it shows", "Hardware", "Time", "Test BLEU", "Command"):
+        assert f"# {title}  " in header, title
+    assert f"python train.py configs/{path.name}" in header
+    assert f"python eval.py runs/{path.stem}" in header
+
+
+@each_config
+def test_either_direction_by_swapping_two_values(path):
+    there = load_config(path)
+    back = load_config(path, [f"data.source={there.data.target}", f"data.target={there.data.source}"])
+    assert (back.data.source, back.data.target) == (there.data.target, there.data.source)
+    assert back.data.columns == there.data.columns
