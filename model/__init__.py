@@ -1,0 +1,1 @@
+"""The encoder-decoder Transformer over the attention core, its loss, its cache and its search."""

@@ -1,0 +1,207 @@
+"""The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Int
+
+from model.cache import Cache, write
+from model.config import ModelConfig
+from model.layers import DropoutKey, Embedding, FeedForward, LayerNorm, MultiHeadAttention, Residual, split_key
+
+Params = dict  # nested, from names to arrays
+
+
+class EncoderBlock(nnx.Module):
+    """Self-attention over the source, then a feed-forward network."""
+
+    def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
+        self.self_attention = MultiHeadAttention(config, rngs=rngs)
+        self.feed_forward = FeedForward(config, rngs=rngs)
+        self.residuals = nnx.List([Residual(config) for _ in range(2)])
+
+    def __call__(
+        self, x: Float[Array, "B S D"], source_segments: Int[Array, "B S"], dropout_key: DropoutKey
+    ) -> Float[Array, "B S D"]:
+        keys = split_key(dropout_key, 2)
+
+        def attend_to_source(x: Array) -> Array:
+            return self.self_attention(x, x, query_segments=source_segments, key_segments=source_segments)
+
+        x = self.residuals[0](x, attend_to_source, keys[0])
+        return self.residuals[1](x, self.feed_forward, keys[1])
+
+
+class DecoderBlock(nnx.Module):
+    """Masked self-attention over the target, attention over the encoded source, then a feed-forward network."""
+
+    def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
+        self.self_attention = MultiHeadAttention(config, rngs=rngs)
+        self.cross_attention = MultiHeadAttention(config, rngs=rngs)
+        self.feed_forward = FeedForward(config, rngs=rngs)
+        self.residuals = nnx.List([Residual(config) for _ in range(3)])
+
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        encoded: Float[Array, "B S D"],
+        target_segments: Int[Array, "B T"],
+        source_segments: Int[Array, "B S"],
+        dropout_key: DropoutKey,
+    ) -> Float[Array, "B T D"]:
+        keys = split_key(dropout_key, 3)
+
+        def attend_to_past(x: Array) -> Array:
+            segments = {"query_segments": target_segments, "key_segments": target_segments}
+            return self.self_attention(x, x, **segments, causal=True)
+
+        def attend_to_source(x: Array) -> Array:
+            return self.cross_attention(x, encoded, query_segments=target_segments, key_segments=source_segments)
+
+        x = self.residuals[0](x, attend_to_past, keys[0])
+        x = self.residuals[1](x, attend_to_source, keys[1])
+        return self.residuals[2](x, self.feed_forward, keys[2])
+
+    def step(
+        self, x: Float[Array, "B K D"], position: Int[Array, ""], layer: int, cache: Cache
+    ) -> tuple[Float[Array, "B K D"], Cache]:
+        """The block for the tokens at one position of every beam, with the past and the source from the cache."""
+        batch, beams, width = x.shape
+        new_key, new_value = self.self_attention.keys_and_values(self.residuals[0].enter(x).reshape(-1, 1, width))
+        cached_keys = write(cache.self_keys[layer], new_key, position)
+        cached_values = write(cache.self_values[layer], new_value, position)
+        cache = cache._replace(
+            self_keys=_replace(cache.self_keys, layer, cached_keys),
+            self_values=_replace(cache.self_values, layer, cached_values),
+        )
+        written = jnp.arange(cached_keys.shape[3]) <= position  # what is not yet written is padding: segment 0
+
+        def attend_to_past(x: Array) -> Array:
+            past = self.self_attention.attend_to(
+                x.reshape(-1, 1, width),  # each beam is a sentence of its own, with one query
+                cached_keys.reshape(-1, *cached_keys.shape[2:]),
+                cached_values.reshape(-1, *cached_values.shape[2:]),
+                query_segments=jnp.ones((batch * beams, 1), jnp.int32),
+                key_segments=jnp.broadcast_to(written.astype(jnp.int32), (batch * beams, written.size)),
+            )
+            return past.reshape(batch, beams, width)
+
+        def attend_to_source(x: Array) -> Array:
+            return self.cross_attention.attend_to(
+                x,  # the beams of a sentence are queries over the same source
+                cache.cross_keys[layer],
+                cache.cross_values[layer],
+                query_segments=jnp.ones((batch, beams), jnp.int32),
+                key_segments=cache.source_segments,
+            )
+
+        x = self.residuals[0](x, attend_to_past, None)
+        x = self.residuals[1](x, attend_to_source, None)
+        return self.residuals[2](x, self.feed_forward, None), cache
+
+
+def _replace(layers: tuple[Array, ...], layer: int, new: Array) -> tuple[Array, ...]:
+    return (*layers[:layer], new, *layers[layer + 1 :])
+
+
+class Transformer(nnx.Module):
+    """Encoder and decoder over one embedding, which also gives the logits.
+
+    Arrays of tokens, segments and positions are as in ``data/packing.py``: segment 0 is padding, positions restart
+    with each segment. The results of a segment do not depend on the other segments of its row.
+    """
+
+    def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
+        self.embedding = Embedding(config, vocab_size, rngs=rngs)
+        self.encoder = nnx.List([EncoderBlock(config, rngs=rngs) for _ in range(config.encoder_layers)])
+        self.decoder = nnx.List([DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)])
+        self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.norm == "pre" else [])
+        self.config = config
+
+    def __call__(
+        self,
+        source_tokens: Int[Array, "B S"],
+        source_segments: Int[Array, "B S"],
+        source_positions: Int[Array, "B S"],
+        target_inputs: Int[Array, "B T"],
+        target_segments: Int[Array, "B T"],
+        target_positions: Int[Array, "B T"],
+        *,
+        dropout_key: DropoutKey = None,
+    ) -> Float[Array, "B T D"]:
+        """The decoder's output at every target position under teacher forcing; ``logits`` turns it into scores."""
+        keys = split_key(dropout_key, 2)
+        encoded = self.encode(source_tokens, source_segments, source_positions, dropout_key=keys[0])
+        return self.decode(
+            target_inputs, target_segments, target_positions, encoded, source_segments, dropout_key=keys[1]
+        )
+
+    def encode(
+        self,
+        source_tokens: Int[Array, "B S"],
+        source_segments: Int[Array, "B S"],
+        source_positions: Int[Array, "B S"],
+        *,
+        dropout_key: DropoutKey = None,
+    ) -> Float[Array, "B S D"]:
+        """The encoder's output at every source position."""
+        keys = split_key(dropout_key, len(self.encoder) + 1)
+        x = self.embedding(source_tokens, source_positions, keys[-1])
+        for block, key in zip(self.encoder, keys, strict=False):
+            x = block(x, source_segments, key)
+        return self.final_norms[0](x) if self.final_norms else x
+
+    def decode(
+        self,
+        target_inputs: Int[Array, "B T"],
+        target_segments: Int[Array, "B T"],
+        target_positions: Int[Array, "B T"],
+        encoded: Float[Array, "B S D"],
+        source_segments: Int[Array, "B S"],
+        *,
+        dropout_key: DropoutKey = None,
+    ) -> Float[Array, "B T D"]:
+        """The decoder's output at every target position, each seeing the positions up to its own."""
+        keys = split_key(dropout_key, len(self.decoder) + 1)
+        x = self.embedding(target_inputs, target_positions, keys[-1])
+        for block, key in zip(self.decoder, keys, strict=False):
+            x = block(x, encoded, target_segments, source_segments, key)
+        return self.final_norms[1](x) if self.final_norms else x
+
+    def logits(self, decoded: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
+        """Unnormalized log-probabilities of the next token, in float32."""
+        return self.embedding.logits(decoded)
+
+    def start_cache(
+        self, encoded: Float[Array, "B S D"], source_segments: Int[Array, "B S"], *, beams: int, max_length: int
+    ) -> Cache:
+        """An empty past for ``beams`` hypotheses per sentence of up to ``max_length`` tokens, and the source's keys."""
+        cross = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
+        shape = (encoded.shape[0], beams, self.config.num_heads, max_length, self.config.head_dim)
+        empty = tuple(jnp.zeros(shape, encoded.dtype) for _ in self.decoder)
+        cross_keys, cross_values = zip(*cross, strict=True)
+        return Cache(empty, empty, cross_keys, cross_values, source_segments)
+
+    def decode_step(
+        self, tokens: Int[Array, "B K"], position: Int[Array, ""], cache: Cache
+    ) -> tuple[Float[Array, "B K V"], Cache]:
+        """Logits after the tokens at ``position`` (BOS at 0) of every beam, and the cache with these tokens in it."""
+        x = self.embedding(tokens, jnp.broadcast_to(position, tokens.shape), None)
+        for layer, block in enumerate(self.decoder):
+            x, cache = block.step(x, position, layer, cache)
+        return self.logits(self.final_norms[1](x) if self.final_norms else x), cache
+
+
+def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:
+    """The model's structure without its numbers: ``nnx.merge(graphdef, params)`` is a Transformer."""
+    return nnx.graphdef(nnx.eval_shape(lambda: Transformer(config, vocab_size, rngs=nnx.Rngs(0))))
+
+
+def init_params(config: ModelConfig, vocab_size: int, key: Array) -> Params:
+    """Initial parameters in float32, in one compiled call."""
+
+    @jax.jit
+    def init(key: Array) -> Params:
+        return nnx.to_pure_dict(nnx.state(Transformer(config, vocab_size, rngs=nnx.Rngs(params=key)), nnx.Param))
+
+    return init(key)
