@@ -1,0 +1,209 @@
+"""Train a translation Transformer: python train.py configs/NAME.yaml [key=value …].
+
+The run lives in runs/NAME. The same command starts it, continues it where it stopped, or says that it is done.
+"""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import jax
+
+from configs.command_line import command_line
+from configs.load import differences, load_config, load_run_config, save_config, to_yaml
+from configs.schema import RunConfig
+from data.corpus import SplitReport
+from data.errors import UserError, exit_on_user_error
+from data.files import write_atomically
+from data.prepare import Prepared, prepare
+from data.stream import prefetch, validation_batches
+from evaluation.report import evaluate, write_report
+from evaluation.translate import Translator
+from model.transformer import build
+from training.checkpoint import good_steps, notes, remove_all_but, restore, save
+from training.environment import environment
+from training.monitor import Monitor
+from training.optimizer import learning_rate
+from training.state import Sums, TrainState, init_state, make_loss_step, make_train_step, zero_sums
+from training.summary import summary
+
+# What may change when a run continues: limits, what is told and kept, and how translations are searched.
+MAY_CHANGE = (
+    *("training.steps", "training.epochs", "training.minutes", "training.patience", "training.log_every"),
+    *("training.eval_every", "training.save_every", "training.keep", "data.prefetch", "data.root", "data.test"),
+    "decoding.",
+)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run remembers beside its state; noted in every checkpoint."""
+
+    best_bleu: float = -1.0
+    best_step: int = 0
+    stale: int = 0  # evaluations since the best
+    seconds: float = 0.0  # in all sessions of the run
+
+    def after_evaluation(self, step: int, bleu: float) -> "Progress":
+        """Progress with one more BLEU in it."""
+        if bleu > self.best_bleu:
+            return replace(self, best_bleu=bleu, best_step=step, stale=0)
+        return replace(self, stale=self.stale + 1)
+
+
+def main() -> None:
+    """Entry point."""
+    path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
+    with exit_on_user_error():
+        config = load_config(path, overrides)
+        print_plan(config) if config.dry_run else train(config)
+
+
+def print_plan(config: RunConfig) -> None:
+    """What ``dry_run=true`` shows."""
+    print(summary(config.model, config.training, config.data, config.tokenizer.vocab_size))
+    print(f"run directory        {config.run_dir}\n\n{to_yaml(config)}", end="")
+
+
+def train(config: RunConfig) -> None:
+    """A whole run: data, model, restored state, then steps with visible ifs."""
+    run_dir, settings = Path(config.run_dir), config.training
+    refuse_other_experiment(config, run_dir)
+    prepared = prepare(config.data, config.tokenizer, settings.seed, run_dir)
+    save_config(config, run_dir / "config.yaml")
+    write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
+
+    state, progress = start_or_restore(config, prepared.tokenizer.vocab_size, run_dir)
+    step, last_step = int(state.step), find_last_step(config, prepared)
+    monitor = Monitor(run_dir, step, last_step)
+    train_step = make_train_step(build(config.model, prepared.tokenizer.vocab_size), settings)
+    validate = make_validation(config, prepared, run_dir)
+    batches = prefetch(prepared.stream, step, config.data.prefetch)
+    session_start = last_log = time.monotonic()
+    monitor.say(f"{run_dir}: step {step} of {last_step} on {jax.devices()[0].device_kind}; {in_words(prepared)}")
+
+    previous_loss = None
+    while step < last_step and not is_exhausted(progress, settings.patience):
+        state, loss = train_step(state, next(batches))
+        if previous_loss is not None:
+            previous_loss.block_until_ready()  # one step runs, one waits its turn: the device is never idle
+        step, previous_loss = step + 1, loss
+        monitor.advance()
+
+        if step % settings.log_every == 0:
+            monitor.record(step, "train", readings(state.sums, time.monotonic() - last_log, step, config))
+            state, last_log = state._replace(sums=zero_sums()), time.monotonic()
+
+        seconds = progress.seconds + time.monotonic() - session_start
+        out_of_time = bool(settings.minutes) and time.monotonic() - session_start > 60 * settings.minutes
+        evaluation_due = step % settings.eval_every == 0 or step == last_step
+        if evaluation_due:
+            bleu = validate(state, seconds / 60, monitor)
+            progress = progress.after_evaluation(step, bleu)
+            last_log = time.monotonic()
+        if evaluation_due or out_of_time or (settings.save_every and step % settings.save_every == 0):
+            seconds = progress.seconds + time.monotonic() - session_start
+            save(run_dir, state, asdict(replace(progress, seconds=seconds)))
+            remove_all_but(run_dir, {progress.best_step, *good_steps(run_dir)[-settings.keep :]})
+        if out_of_time:
+            monitor.say(f"paused at step {step} after {settings.minutes:g} minutes; the same command continues")
+            break
+    else:
+        monitor.say(f"{run_dir} is complete at step {step}: BLEU {progress.best_bleu:.2f} at step {progress.best_step}")
+    batches.close()
+    monitor.close()
+
+
+def refuse_other_experiment(config: RunConfig, run_dir: Path) -> None:
+    """UserError when the run directory holds checkpoints of a config that trains another model."""
+    if not (run_dir / "checkpoints").exists():
+        return
+    changed = differences(load_run_config(run_dir), config)
+    refused = [line for line in changed if not line.startswith(MAY_CHANGE)]
+    if refused:
+        raise UserError(f"{run_dir} was trained with another config ({'; '.join(refused)}); set run_dir=NEW_FOLDER")
+    for line in changed:
+        print(f"continuing {run_dir} with {line}", file=sys.stderr)
+
+
+def in_words(prepared: Prepared) -> str:
+    """The training data in a line."""
+    dropped = ", ".join(f"{count} {kind}" for kind, count in prepared.report["dropped"].items())
+    sides = [
+        f"{length} ({fill:.1%} real)"
+        for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
+    ]
+    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped}) in rows of {sides[0]} + {sides[1]} tokens"
+
+
+def start_or_restore(config: RunConfig, vocab_size: int, run_dir: Path) -> tuple[TrainState, Progress]:
+    """The newest good checkpoint's state, or the state before the first step."""
+    state = init_state(config.model, config.training, vocab_size)
+    steps = good_steps(run_dir)
+    if not steps:
+        return state, Progress()
+    return restore(run_dir, steps[-1], state), Progress(**notes(run_dir, steps[-1]))
+
+
+def find_last_step(config: RunConfig, prepared: Prepared) -> int:
+    """The step at which the run is complete, by steps or by epochs, whichever comes first."""
+    by_epochs = sum(prepared.stream.steps_in(epoch) for epoch in range(config.training.epochs)) or math.inf
+    return int(min(config.training.steps or math.inf, by_epochs))
+
+
+def is_exhausted(progress: Progress, patience: int) -> bool:
+    """Early stopping: too many evaluations without a better BLEU."""
+    return bool(patience) and progress.stale >= patience
+
+
+def readings(sums: Sums, seconds: float, step: int, config: RunConfig) -> dict[str, float]:
+    """What a line of training metrics says; the one place where the loop waits for numbers from the device."""
+    total = Sums(*map(float, sums))
+    return {
+        "loss": total.smoothed / total.target_tokens,
+        "cross_entropy": total.cross_entropy / total.target_tokens,
+        "gradient_norm": total.gradient_norm / total.steps,
+        "learning_rate": float(learning_rate(config.training)(step - 1)),
+        "target_tokens_per_second": total.target_tokens / seconds,
+        "tokens_per_second": (total.target_tokens + total.source_tokens) / seconds,
+    }
+
+
+def make_validation(
+    config: RunConfig, prepared: Prepared, run_dir: Path
+) -> Callable[[TrainState, float, Monitor], float]:
+    """``(state, minutes, monitor) → BLEU`` on the validation pairs, by the evaluator and the search of eval.py."""
+    graphdef = build(config.model, prepared.tokenizer.vocab_size)
+    loss_step = make_loss_step(graphdef, config.training.label_smoothing)
+    batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, prepared.stream.row_lengths)
+    translator = Translator(graphdef, prepared.tokenizer, config.decoding)
+
+    def validate(state: TrainState, minutes: float, monitor: Monitor) -> float:
+        step = int(state.step)
+        losses = [loss_step(state.evaluated, batch) for batch in batches]
+        tokens = sum(float(loss.tokens) for loss in losses)
+        evaluation = evaluate(translator, state.evaluated, prepared.valid)
+        monitor.record(
+            step,
+            "valid",
+            {
+                "loss": sum(float(loss.smoothed) for loss in losses) / tokens,
+                "cross_entropy": sum(float(loss.cross_entropy) for loss in losses) / tokens,
+                "bleu": evaluation.scores.bleu,
+                "chrf": evaluation.scores.chrf,
+                "minutes": minutes,
+            },
+        )
+        file, decoding = SplitReport(**prepared.report["files"]["valid"]), config.decoding
+        write_report(run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
+        return evaluation.scores.bleu
+
+    return validate
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Optimizer and schedules, the training state and step, checkpoints, and what a run shows of itself."""

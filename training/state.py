@@ -1,0 +1,143 @@
+"""Everything that evolves on the device, and the one function that evolves it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+from jaxtyping import Array, Float, Int, PyTree
+
+from data.packing import Batch
+from model.config import ModelConfig
+from model.layers import DropoutKey
+from model.loss import Loss, cross_entropy
+from model.transformer import Params, Transformer, init_params
+from training.config import TrainingConfig
+from training.optimizer import optimizer
+
+
+class Sums(NamedTuple):
+    """Summed since the last line of metrics; part of the state, so that a restart in between loses nothing."""
+
+    smoothed: Float[Array, ""]
+    cross_entropy: Float[Array, ""]
+    target_tokens: Float[Array, ""]
+    source_tokens: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+    steps: Float[Array, ""]
+
+
+class TrainState(NamedTuple):
+    """``averaged`` is the exponential moving average of the parameters, or None when the config has it off."""
+
+    step: Int[Array, ""]
+    params: Params
+    opt_state: optax.OptState
+    averaged: Params | None
+    sums: Sums
+
+    @property
+    def evaluated(self) -> Params:
+        """The parameters that are validated and translated with: averaged ones where there are any."""
+        return self.params if self.averaged is None else self.averaged
+
+
+def zero_sums() -> Sums:
+    """Sums of nothing, each in a buffer of its own: the training step donates them one by one."""
+    return Sums(*(jnp.zeros(()) for _ in Sums._fields))
+
+
+def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
+    """State before the first step: parameters from the seed, zero moments, the average equal to the parameters."""
+    params = init_params(model, vocab_size, jax.random.key(training.seed))
+    averaged = jax.tree.map(jnp.copy, params) if training.ema_decay else None
+    return TrainState(jnp.zeros((), jnp.int32), params, optimizer(training).init(params), averaged, zero_sums())
+
+
+def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
+    """Loss sums of a batch under teacher forcing."""
+    decoded = model(
+        batch.source_tokens,
+        batch.source_segments,
+        batch.source_positions,
+        batch.target_inputs,
+        batch.target_segments,
+        batch.target_positions,
+        dropout_key=dropout_key,
+    )
+    return cross_entropy(model.logits(decoded), batch.target_labels, batch.target_segments > 0, smoothing)
+
+
+def make_train_step(
+    graphdef: nnx.GraphDef[Transformer], config: TrainingConfig
+) -> Callable[[TrainState, Batch], tuple[TrainState, Float[Array, ""]]]:
+    """One compiled update: ``(state, batch) → (state, smoothed loss per target token)``. The old state is donated.
+
+    The dropout of a step depends on the seed and the step alone. Gradients are summed over the slices of a batch and
+    divided once by its real target tokens, so that accumulation changes nothing but memory.
+    """
+    transform, root_key = optimizer(config), jax.random.key(config.seed)
+
+    def loss(params: Params, batch: Batch, key: DropoutKey) -> tuple[Float[Array, ""], Loss]:
+        sums = summed_loss(nnx.merge(graphdef, params), batch, config.label_smoothing, key)
+        return sums.smoothed, sums
+
+    def summed_gradients(params: Params, batch: Batch, key: Array) -> tuple[Params, Loss]:
+        gradients, sums = jax.grad(loss, has_aux=True)(params, batch, key)
+        return gradients, sums
+
+    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Float[Array, ""]]:
+        key = jax.random.fold_in(root_key, state.step)
+        gradients, sums = over_slices(summed_gradients, config.accumulation)(state.params, batch, key)
+        gradients = jax.tree.map(lambda leaf: leaf / sums.tokens, gradients)
+        updates, opt_state = transform.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
+        added = add_sums(state.sums, sums, batch, optax.global_norm(gradients))
+        return TrainState(state.step + 1, params, opt_state, averaged, added), sums.smoothed / sums.tokens
+
+    return jax.jit(train_step, donate_argnums=0)
+
+
+def over_slices(
+    summed_gradients: Callable[[Params, Batch, Array], tuple[Params, Loss]], slices: int
+) -> Callable[[Params, Batch, Array], tuple[Params, Loss]]:
+    """The same sums, a slice of the batch's rows at a time: activations of one slice only are alive at once."""
+    if slices == 1:
+        return summed_gradients
+
+    def accumulated(params: Params, batch: Batch, key: Array) -> tuple[Params, Loss]:
+        sliced = jax.tree.map(lambda rows: rows.reshape(slices, -1, *rows.shape[1:]), batch)
+
+        def add(total: PyTree, slice_and_key: tuple[Batch, Array]) -> tuple[PyTree, None]:
+            return jax.tree.map(jnp.add, total, summed_gradients(params, *slice_and_key)), None
+
+        zero = jax.tree.map(jnp.zeros_like, params), Loss(*(jnp.zeros(()) for _ in Loss._fields))
+        return jax.lax.scan(add, zero, (sliced, jax.random.split(key, slices)))[0]
+
+    return accumulated
+
+
+def moving_average(averaged: Params, params: Params, step: Int[Array, ""], config: TrainingConfig) -> Params:
+    """Exponential moving average whose decay starts low, min(decay, (1 + step) / (10 + step)), to forget the start."""
+    decay = jnp.minimum(config.ema_decay, (1 + step) / (10 + step))
+    return jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, averaged, params)
+
+
+def add_sums(total: Sums, loss: Loss, batch: Batch, gradient_norm: Float[Array, ""]) -> Sums:
+    """The sums with one more step in them."""
+    source_tokens = jnp.sum(batch.source_segments > 0, dtype=jnp.float32)
+    new = Sums(loss.smoothed, loss.cross_entropy, loss.tokens, source_tokens, gradient_norm, jnp.ones(()))
+    return jax.tree.map(jnp.add, total, new)
+
+
+def make_loss_step(graphdef: nnx.GraphDef[Transformer], smoothing: float) -> Callable[[Params, Batch], Loss]:
+    """Compiled loss of a batch without dropout, for validation."""
+
+    @jax.jit
+    def loss_step(params: Params, batch: Batch) -> Loss:
+        return summed_loss(nnx.merge(graphdef, params), batch, smoothing, None)
+
+    return loss_step

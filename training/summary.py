@@ -1,0 +1,48 @@
+"""What a config asks of the machine, before any of it is spent."""
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+
+from data.config import DataConfig
+from data.packing import Batch
+from model.config import ModelConfig
+from model.transformer import Params, build
+from training.config import TrainingConfig
+from training.state import TrainState, init_state, make_train_step
+
+
+def summary(model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int) -> str:
+    """Parameters by module, tokens a step and the memory of the compiled training step, as lines of text."""
+    state = jax.eval_shape(lambda: init_state(model, training, vocab_size))
+    rows = [*_modules(state.params), ("total", _size(state.params))]
+    lines = [f"{name:<40} {size:>14,}" for name, size in rows]
+    tokens = data.batch_rows * data.row_length
+    memory = _memory(state, model, training, data, vocab_size)
+    return "\n".join(
+        [
+            f"{'parameters by module':<40} {'parameters':>14}",
+            *lines,
+            f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
+            f"memory               about {memory / 2**30:.2f} GiB: parameters, optimizer, averages and activations,",
+            f"                     as compiled for {jax.devices()[0].device_kind}",
+        ]
+    )
+
+
+def _modules(params: Params) -> Iterator[tuple[str, int]]:
+    for name, part in params.items():
+        for child, leaves in part.items():
+            yield f"{name}.{child}", _size(leaves)
+
+
+def _size(tree: Params) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+def _memory(state: TrainState, model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int) -> int:
+    rows = jax.ShapeDtypeStruct((data.batch_rows, data.row_length), jnp.int32)
+    step = make_train_step(build(model, vocab_size), training)
+    analysis = step.lower(state, Batch(*(rows for _ in Batch._fields))).compile().memory_analysis()
+    return analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
