@@ -5,11 +5,18 @@ The run lives in runs/NAME. The same command starts it, continues it where it st
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
+    # On a CPU, XLA's buffers are fresh memory at every step, and asking the kernel for it in pages of 2 MB instead of
+    # 4 kB makes a step 1.2 times faster. glibc reads this only when a process starts; this process starts again.
+    os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
+    os.execv(sys.executable, sys.orig_argv)
 
 import jax
 
@@ -60,7 +67,10 @@ def main() -> None:
     path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
     with exit_on_user_error():
         config = load_config(path, overrides)
-        print_plan(config) if config.dry_run else train(config)
+        try:
+            print_plan(config) if config.dry_run else train(config)
+        except KeyboardInterrupt:
+            sys.exit("\ninterrupted: the same command continues from the last checkpoint")
 
 
 def print_plan(config: RunConfig) -> None:
@@ -78,12 +88,13 @@ def train(config: RunConfig) -> None:
     write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
     state, progress = start_or_restore(config, prepared.tokenizer.vocab_size, run_dir)
-    step, last_step = int(state.step), find_last_step(config, prepared)
+    step, last_step, earlier_seconds = int(state.step), find_last_step(config, prepared), progress.seconds
     monitor = Monitor(run_dir, step, last_step)
     train_step = make_train_step(build(config.model, prepared.tokenizer.vocab_size), settings)
     validate = make_validation(config, prepared, run_dir)
     batches = prefetch(prepared.stream, step, config.data.prefetch)
-    session_start = last_log = time.monotonic()
+    session_start = window_start = time.monotonic()
+    window_first_step = step
     monitor.say(f"{run_dir}: step {step} of {last_step} on {jax.devices()[0].device_kind}; {in_words(prepared)}")
 
     previous_loss = None
@@ -95,20 +106,23 @@ def train(config: RunConfig) -> None:
         monitor.advance()
 
         if step % settings.log_every == 0:
-            monitor.record(step, "train", readings(state.sums, time.monotonic() - last_log, step, config))
-            state, last_log = state._replace(sums=zero_sums()), time.monotonic()
+            steps_per_second = (step - window_first_step) / (time.monotonic() - window_start)
+            monitor.record(step, "train", readings(state.sums, steps_per_second, step, config))
+            state = state._replace(sums=zero_sums())
+            window_first_step, window_start = step, time.monotonic()
 
-        seconds = progress.seconds + time.monotonic() - session_start
-        out_of_time = bool(settings.minutes) and time.monotonic() - session_start > 60 * settings.minutes
+        pause_start = time.monotonic()
+        session_seconds = pause_start - session_start
+        out_of_time = bool(settings.minutes) and session_seconds > 60 * settings.minutes
         evaluation_due = step % settings.eval_every == 0 or step == last_step
         if evaluation_due:
-            bleu = validate(state, seconds / 60, monitor)
+            bleu = validate(state, (earlier_seconds + session_seconds) / 60, monitor)
             progress = progress.after_evaluation(step, bleu)
-            last_log = time.monotonic()
         if evaluation_due or out_of_time or (settings.save_every and step % settings.save_every == 0):
-            seconds = progress.seconds + time.monotonic() - session_start
-            save(run_dir, state, asdict(replace(progress, seconds=seconds)))
+            progress = replace(progress, seconds=earlier_seconds + time.monotonic() - session_start)
+            save(run_dir, state, asdict(progress))
             remove_all_but(run_dir, {progress.best_step, *good_steps(run_dir)[-settings.keep :]})
+        window_start += time.monotonic() - pause_start  # speed is the speed of training
         if out_of_time:
             monitor.say(f"paused at step {step} after {settings.minutes:g} minutes; the same command continues")
             break
@@ -160,7 +174,7 @@ def is_exhausted(progress: Progress, patience: int) -> bool:
     return bool(patience) and progress.stale >= patience
 
 
-def readings(sums: Sums, seconds: float, step: int, config: RunConfig) -> dict[str, float]:
+def readings(sums: Sums, steps_per_second: float, step: int, config: RunConfig) -> dict[str, float]:
     """What a line of training metrics says; the one place where the loop waits for numbers from the device."""
     total = Sums(*map(float, sums))
     return {
@@ -168,8 +182,8 @@ def readings(sums: Sums, seconds: float, step: int, config: RunConfig) -> dict[s
         "cross_entropy": total.cross_entropy / total.target_tokens,
         "gradient_norm": total.gradient_norm / total.steps,
         "learning_rate": float(learning_rate(config.training)(step - 1)),
-        "target_tokens_per_second": total.target_tokens / seconds,
-        "tokens_per_second": (total.target_tokens + total.source_tokens) / seconds,
+        "tokens_per_second": (total.source_tokens + total.target_tokens) / total.steps * steps_per_second,
+        "target_tokens_per_second": total.target_tokens / total.steps * steps_per_second,
     }
 
 
@@ -200,6 +214,8 @@ def make_validation(
         )
         file, decoding = SplitReport(**prepared.report["files"]["valid"]), config.decoding
         write_report(run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
+        for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
+            monitor.say(f"    {source} → {translation}")
         return evaluation.scores.bleu
 
     return validate

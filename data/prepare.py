@@ -35,6 +35,7 @@ def prepare(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, ru
     refuse_overlap(overlap, config.allow_overlap)
     tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config)
     stream = BatchStream(training, tokenizer, config, seed, run_dir / "row_counts.json")
+    refuse_other_batches(run_dir, stream.fingerprint)
     tokenizer.save(run_dir)
     save_hashes(run_dir, training)
     report = {
@@ -50,3 +51,15 @@ def prepare(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, ru
     }
     write_atomically(run_dir / "data.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     return Prepared(stream, splits["valid"], tokenizer, report)
+
+
+def refuse_other_batches(run_dir: Path, fingerprint: str) -> None:
+    """UserError if the run has checkpoints but its corpus, tokenizer, seed or packing has changed since."""
+    if not any(path.is_dir() for path in run_dir.glob("checkpoints/*")):
+        return
+    try:
+        known = json.loads((run_dir / "data.json").read_text())["fingerprint"]
+    except (OSError, ValueError, KeyError):
+        return  # the record is lost; the tokenizer's own check has passed
+    if known != fingerprint:
+        raise UserError(f"the training data of {run_dir} changed since its checkpoints; choose a new run_dir=FOLDER")

@@ -4,7 +4,6 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any
 
 from tensorboardX import SummaryWriter
 from tqdm import tqdm
@@ -29,23 +28,22 @@ class Monitor:
         """One step is done."""
         self.bar.update()
 
-    def record(self, step: int, kind: str, values: dict[str, Any]) -> None:
-        """A line of metrics: to metrics.jsonl, to TensorBoard and, in words, to the reader."""
+    def record(self, step: int, kind: str, values: dict[str, float]) -> None:
+        """A line of metrics: to metrics.jsonl, to TensorBoard and to the reader, beside the bar where there is one."""
         line = json.dumps({"step": step, "kind": kind} | {key: _finite(value) for key, value in values.items()})
         with open(self.metrics_path, "a") as file:
             file.write(line + "\n")
         for key, value in values.items():
-            if isinstance(value, float):
-                self.events.add_scalar(f"{kind}/{key}", value, step)
-        self.say(f"step {step:>6} {kind} " + "  ".join(f"{key} {_readable(value)}" for key, value in values.items()))
+            self.events.add_scalar(f"{kind}/{key}", value, step)
+        if kind == "train":
+            self.bar.set_postfix({"loss": values["loss"], "rate": values["learning_rate"]} | _speed(values))
+        words = "  ".join(f"{key} {value:.4g}" for key, value in values.items())
+        self.say(f"step {step:>6} {kind}  {words}", quietly=kind == "train" and not self.bar.disable)
 
-    def describe(self, text: str) -> None:
-        """A few words beside the progress bar."""
-        self.bar.set_postfix_str(text)
-
-    def say(self, text: str) -> None:
-        """A plain line, above the bar where there is one, and in log.txt."""
-        tqdm.write(text, file=sys.stderr)
+    def say(self, text: str, *, quietly: bool = False) -> None:
+        """A plain line in log.txt and, unless ``quietly``, on standard error, above the bar where there is one."""
+        if not quietly:
+            tqdm.write(text, file=sys.stderr)
         with open(self.log_path, "a") as file:
             file.write(text + "\n")
 
@@ -64,10 +62,10 @@ def keep_metrics_until(path: Path, step: int) -> None:
     write_atomically(path, "".join(line + "\n" for line in kept))
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: float) -> float | str:
     # JSON has no NaN or infinity; a reader in another language would stop at them.
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    return value if math.isfinite(value) else str(value)
 
 
-def _readable(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _speed(values: dict[str, float]) -> dict[str, str]:
+    return {"tokens/s": f"{values['tokens_per_second']:,.0f}"}

@@ -1,0 +1,81 @@
+"""Translate and score a held-out set with a trained run: python eval.py RUN [key=value …].
+
+The set is the run's test set, or any file of pairs by data.test=PATH. The report is also kept in RUN/eval.
+"""
+
+from pathlib import Path
+
+from configs.command_line import command_line
+from configs.load import differences, load_run_config
+from configs.schema import RunConfig
+from data.corpus import load_split
+from data.errors import UserError, exit_on_user_error
+from data.split import overlap_with_training
+from data.tokenizer import load_tokenizer
+from evaluation.report import Evaluation, evaluate, write_report
+from evaluation.translate import Translator
+from model.transformer import build
+from training.checkpoint import load_for_inference
+
+# A trained run is what it is; what may differ is the set, how it is searched and in which numbers.
+MAY_CHANGE = ("decoding.", "data.root:", "data.test:", "data.columns:", "model.dtype:", "model.matmul_dtype:")
+
+
+def main() -> None:
+    run_dir, overrides = command_line(__doc__ or "", "RUN", "a run directory, such as runs/tatoeba-small")
+    with exit_on_user_error():
+        evaluate_run(Path(run_dir), overrides)
+
+
+def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
+    """The whole of an evaluation: config, checkpoint, set, translations, report."""
+    config, set_name = load_evaluation_config(run_dir, overrides)
+    tokenizer = load_tokenizer(run_dir)
+    pairs, file = load_split(config.data, "test")
+    params, step = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
+    translator = Translator(build(config.model, tokenizer.vocab_size), tokenizer, config.decoding)
+
+    evaluation = evaluate(translator, params, pairs, bootstrap=True, progress=True)
+    overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)
+    write_report(run_dir, set_name, evaluation, step=step, file=file, decoding=config.decoding, overlap=overlap)
+    print(f"{run_dir} at step {step} on {file.file}")
+    print_scores(evaluation)
+    print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
+    print_examples(evaluation)
+    print(f"\nwritten   {run_dir / 'eval' / set_name}.json and .translations.txt")
+
+
+def load_evaluation_config(run_dir: Path, overrides: list[str]) -> tuple[RunConfig, str]:
+    """The run's config with the overrides, and the set's name: test, or the stem of another file."""
+    saved, config = load_run_config(run_dir), load_run_config(run_dir, overrides)
+    for difference in differences(saved, config):
+        if not difference.startswith(MAY_CHANGE):
+            raise UserError(f"{run_dir} is trained, so eval.py cannot change {difference}")
+    return config, "test" if config.data.test == saved.data.test else Path(config.data.test).stem
+
+
+def print_scores(evaluation: Evaluation) -> None:
+    """Each figure with what it was computed on."""
+    scores, rows = evaluation.scores, sum(map(len, evaluation.references))
+    assert scores.bleu_interval is not None
+    low, high = scores.bleu_interval.low, scores.bleu_interval.high
+    print(f"BLEU      {scores.bleu:.2f}  95 % interval {low:.2f} to {high:.2f}  {scores.signature}")
+    print(f"chrF      {scores.chrf:.2f}  {scores.chrf_signature}")
+    print(f"          on {len(evaluation.sources)} distinct sources against all their {rows} references")
+    print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")
+    print(f"          on {rows} rows, each with its one reference")
+    print(
+        f"speed     {evaluation.seconds:.1f} s, {evaluation.sentences_per_second:.1f} sentences/s, "
+        f"{evaluation.target_tokens_per_second:.0f} target tokens/s, compilation included"
+    )
+
+
+def print_examples(evaluation: Evaluation, count: int = 5) -> None:
+    """The first few sources, their translations and one reference each."""
+    examples = zip(evaluation.sources, evaluation.translations, evaluation.references, strict=True)
+    for (source, translation, references), _ in zip(examples, range(count), strict=False):
+        print(f"\nsource       {source}\ntranslation  {translation}\nreference    {references[0]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Matrix product, dropout, norm, residual and positions against autodiff, NumPy and arithmetic."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from model.config import ModelConfig
+from model.layers import LayerNorm, MultiHeadAttention, Residual, dropout, matmul
+from model.positions import sinusoidal_positions
+
+CONFIG = ModelConfig(d_model=8, num_heads=2, head_dim=4, d_ff=16, encoder_layers=1, decoder_layers=1)
+
+
+def normal(seed, *shape):
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+def test_matmul_and_its_gradients_equal_autodiff():
+    x, kernel, weight = normal(0, 2, 3, 4), normal(1, 4, 5), normal(2, 2, 3, 5)
+    ours = jax.value_and_grad(lambda x, k: jnp.sum(matmul(x, k, "float32") * weight), (0, 1))(x, kernel)
+    plain = jax.value_and_grad(lambda x, k: jnp.sum((x @ k) * weight), (0, 1))(x, kernel)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), ours, plain)
+
+
+def test_matmul_in_bfloat16_rounds_operands_and_sums_in_float32():
+    x, kernel = normal(0, 64, 512), normal(1, 512, 32)
+    rounded = [np.asarray(array.astype(jnp.bfloat16), np.float64) for array in (x, kernel)]
+    result = matmul(x, kernel, "bfloat16")
+    assert result.dtype == jnp.float32
+    np.testing.assert_allclose(result, rounded[0] @ rounded[1], rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_keeps_the_mean_and_drops_the_rate():
+    dropped = dropout(jnp.ones(100_000), 0.3, jax.random.key(0))
+    assert set(np.unique(dropped)) == {0.0, np.float32(1 / 0.7)}
+    assert np.mean(np.asarray(dropped) == 0) == pytest.approx(0.3, abs=0.005)  # 3.4 standard deviations
+    assert dropout(jnp.ones(3), 0.3, None).tolist() == [1, 1, 1]
+
+
+def test_layer_norm_equals_flax():
+    x = normal(0, 2, 3, 8) * 5 + 2
+    np.testing.assert_allclose(LayerNorm(8)(x), nnx.LayerNorm(8, rngs=nnx.Rngs(0))(x), atol=1e-5)
+
+
+def test_residual_is_the_formula_of_its_paper():
+    x, doubled, norm = normal(0, 1, 2, 8), lambda x: 2 * x, LayerNorm(8)
+    pre = Residual(CONFIG)(x, doubled, None)
+    post = Residual(ModelConfig(d_model=8, norm="post"))(x, doubled, None)
+    np.testing.assert_allclose(pre, x + 2 * norm(x), atol=1e-6)
+    np.testing.assert_allclose(post, norm(x + 2 * x), atol=1e-6)
+
+
+def test_positions_by_hand():
+    code = sinusoidal_positions(jnp.array([[0, 3]]), 4)  # angles 3 and 3 / 10000^(1/2)
+    expected = [[[0, 0, 1, 1], [np.sin(3), np.sin(0.03), np.cos(3), np.cos(0.03)]]]
+    np.testing.assert_allclose(code, expected, atol=1e-6)
+
+
+def test_multi_head_attention_equals_flax_with_the_same_weights():
+    ours = MultiHeadAttention(CONFIG, rngs=nnx.Rngs(0))
+    theirs = nnx.MultiHeadAttention(num_heads=2, in_features=8, decode=False, rngs=nnx.Rngs(1))
+    for role, linear in (("query", theirs.query), ("key", theirs.key), ("value", theirs.value)):
+        dense = getattr(ours, role)
+        dense.bias[...] = normal(7, 8)
+        linear.kernel[...], linear.bias[...] = dense.kernel[...].reshape(8, 2, 4), dense.bias[...].reshape(2, 4)
+    theirs.out.kernel[...] = ours.output.kernel[...].reshape(2, 4, 8)
+    x, context = normal(3, 2, 5, 8), normal(4, 2, 6, 8)
+    ones = jnp.ones((2, 5), jnp.int32), jnp.ones((2, 6), jnp.int32)
+    result = ours(x, context, query_segments=ones[0], key_segments=ones[1])
+    np.testing.assert_allclose(result, theirs(x, context, context), atol=2e-6)
+
+
+def test_every_head_reads_the_whole_embedding():
+    attention = MultiHeadAttention(CONFIG, rngs=nnx.Rngs(0))
+    ones = jnp.ones((1, 3), jnp.int32)
+
+    def second_head_values(x):
+        return attention.keys_and_values(x)[1][0, 1].sum()
+
+    x = normal(0, 1, 3, 8)
+    assert (jax.grad(second_head_values)(x) != 0).all()
+    assert attention(x, x, query_segments=ones, key_segments=ones).shape == (1, 3, 8)
+
+
+def test_head_width_is_independent_of_model_width():
+    config = ModelConfig(d_model=4, num_heads=2, head_dim=4)  # two heads of width 4 on a model of width 4
+    attention = MultiHeadAttention(config, rngs=nnx.Rngs(0))
+    assert attention.output.kernel[...].shape == (8, 4)

@@ -1,0 +1,128 @@
+"""The Transformer's invariances: padding, packing, the future, the cache; and its size by arithmetic."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from model.cache import reorder
+from model.config import ModelConfig
+from model.transformer import Transformer, build, init_params
+
+VOCAB = 40
+SIZES = {"d_model": 16, "num_heads": 2, "head_dim": 6, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2}
+
+
+def make(**changes):
+    config = ModelConfig(**(SIZES | changes))
+    return nnx.merge(build(config, VOCAB), init_params(config, VOCAB, jax.random.key(0)))
+
+
+def tokens(seed, length):
+    return np.random.default_rng(seed).integers(4, VOCAB, length)
+
+
+def row(*sentences, length):
+    """Sentences packed into one row: tokens, segments, positions."""
+    arrays = np.zeros((3, 1, length), np.int32)
+    start = 0
+    for segment, sentence in enumerate(sentences, start=1):
+        end = start + len(sentence)
+        arrays[:, 0, start:end] = sentence, np.full(len(sentence), segment), np.arange(len(sentence))
+        start = end
+    return jnp.asarray(arrays)
+
+
+def logits(model, source_row, target_row):
+    return np.asarray(model.logits(model(*source_row, *target_row)))[0]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_sentence_means_the_same_alone_padded_and_packed(norm):
+    model = make(norm=norm)
+    source, target = tokens(0, 5), tokens(1, 4)
+    alone = logits(model, row(source, length=5), row(target, length=4))
+    padded = logits(model, row(source, length=9), row(target, length=8))[:4]
+    packed = logits(model, row(tokens(2, 3), source, length=12), row(tokens(3, 6), target, length=12))[6:10]
+    np.testing.assert_allclose(padded, alone, atol=1e-5)
+    np.testing.assert_allclose(packed, alone, atol=1e-5)
+
+
+def test_neighbours_and_padding_change_nothing_bit_for_bit():
+    model = make()
+    source, target = tokens(0, 5), tokens(1, 4)
+    first = logits(model, row(source, tokens(2, 4), length=12), row(target, tokens(3, 5), length=12))[:4]
+    second = logits(model, row(source, tokens(4, 4), length=12), row(target, tokens(5, 5), length=12))[:4]
+    np.testing.assert_array_equal(first, second)
+
+
+def test_the_future_cannot_change_the_past():
+    model, source = make(), row(tokens(0, 5), length=5)
+    target, other = tokens(1, 6), tokens(1, 6)
+    other[4:] = (other[4:] - 3) % (VOCAB - 4) + 4
+    first, second = (logits(model, source, row(t, length=6)) for t in (target, other))
+    np.testing.assert_array_equal(first[:4], second[:4])
+    assert not np.allclose(first[4:], second[4:])
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_cached_decoding_equals_teacher_forcing(norm):
+    model = make(norm=norm)
+    source, targets = row(tokens(0, 5), length=8), np.stack([tokens(1, 6), tokens(2, 6)])
+    forced = np.stack([logits(model, source, row(target, length=6)) for target in targets])
+    cache = model.start_cache(model.encode(*source), source[1], beams=2, max_length=9)
+    for position in range(6):
+        stepped, cache = model.decode_step(jnp.array(targets[None, :, position]), jnp.array(position), cache)
+        np.testing.assert_allclose(stepped[0], forced[:, position], atol=1e-5)
+
+
+def test_reordering_the_cache_moves_the_past():
+    model = make()
+    source, targets = row(tokens(0, 5), length=8), np.stack([tokens(1, 3), tokens(2, 3)])
+    cache = model.start_cache(model.encode(*source), source[1], beams=2, max_length=4)
+    for position in range(2):
+        _, cache = model.decode_step(jnp.array(targets[None, :, position]), jnp.array(position), cache)
+    last = jnp.array(targets[None, :, 2])
+    straight, _ = model.decode_step(last, jnp.array(2), cache)
+    swapped, _ = model.decode_step(last[:, ::-1], jnp.array(2), reorder(cache, jnp.array([[1, 0]])))
+    np.testing.assert_allclose(swapped[:, ::-1], straight, atol=1e-6)
+
+
+def test_parameters_by_arithmetic():
+    config = ModelConfig(**SIZES)
+    d, width, hidden = 16, 12, 24
+    attention = 3 * (d * width + width) + width * d + d
+    feed_forward = d * hidden + hidden + hidden * d + d
+    norm = 2 * d
+    expected = VOCAB * d + 2 * (attention + feed_forward + 2 * norm) + 2 * (2 * attention + feed_forward + 3 * norm)
+    expected += 2 * norm  # after the encoder and after the decoder, in pre-norm only
+    assert sum(leaf.size for leaf in jax.tree.leaves(init_params(config, VOCAB, jax.random.key(0)))) == expected
+
+
+def test_dropout_needs_a_key_and_follows_it():
+    model, source, target = make(dropout=0.5), row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
+
+    def run(key):
+        return np.asarray(model(*source, *target, dropout_key=key))
+
+    np.testing.assert_array_equal(run(None), run(None))
+    np.testing.assert_array_equal(run(jax.random.key(3)), run(jax.random.key(3)))
+    assert not np.allclose(run(jax.random.key(3)), run(jax.random.key(4)))
+    assert not np.allclose(run(jax.random.key(3)), run(None))
+
+
+def test_bfloat16_activations_stay_close_to_float32_and_logits_are_float32():
+    source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
+    low = make(dtype="bfloat16", matmul_dtype="bfloat16")
+    assert low(*source, *target).dtype == jnp.bfloat16
+    scores = low.logits(low(*source, *target))
+    assert scores.dtype == jnp.float32
+    np.testing.assert_allclose(scores[0], logits(make(), source, target), atol=0.1)
+
+
+def test_initial_predictions_are_spread_out():
+    model = make()
+    assert isinstance(model, Transformer)
+    probabilities = jax.nn.softmax(logits(model, row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)))
+    assert probabilities.max() < 0.5

@@ -1,0 +1,51 @@
+"""python eval.py RUN, as a user calls it."""
+
+import hashlib
+import json
+import shutil
+
+
+def test_a_report_of_the_test_set(run_dir, call):
+    done = call("eval.py", run_dir)
+    assert done.returncode == 0, done.stderr.decode()
+    printed = done.stdout.decode()
+    report = json.loads((run_dir / "eval" / "test.json").read_text(encoding="utf-8"))
+    test_set = run_dir.parent / "test.tsv"
+    assert report["test_set_sha256"] == hashlib.sha256(test_set.read_bytes()).hexdigest()
+    assert (report["sources"], report["step"]) == (12, 0)
+    assert report["overlap_with_training"] == {"sources": 0, "targets": 0}
+    for told in (f"BLEU      {report['bleu']:.2f}", report["signature"], report["chrf_signature"], "at step 0"):
+        assert told in printed
+    translations = (run_dir / "eval" / "test.translations.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(translations) == 12
+    first = test_set.read_text(encoding="utf-8").split("\t")[0]
+    assert f"source       {first}\ntranslation  {translations[0]}\n" in printed
+    assert printed.count("\nsource ") == 5
+
+
+def test_another_file_gets_a_report_of_its_own_and_its_overlap_is_told(run_dir, call):
+    done = call("eval.py", run_dir, f"data.test={run_dir.parent / 'train.tsv'}", "decoding.beam_size=1")
+    assert done.returncode == 0, done.stderr.decode()
+    report = json.loads((run_dir / "eval" / "train.json").read_text(encoding="utf-8"))
+    assert report["overlap_with_training"] == {"sources": 160, "targets": 160}
+    assert report["decoding"]["beam_size"] == 1
+
+
+def test_mistakes_end_in_one_line_and_code_2(run_dir, call, tmp_path):
+    without_checkpoints = tmp_path / "run"
+    shutil.copytree(run_dir, without_checkpoints, ignore=shutil.ignore_patterns("checkpoints", "eval"))
+    mistakes = {
+        "is not a run directory": [tmp_path / "nothing"],
+        "no complete checkpoint": [without_checkpoints],
+        "no test file at": [run_dir, "data.test=nowhere.tsv"],
+        "eval.py cannot change model.d_model: 16 → 32": [run_dir, "model.d_model=32"],
+        "no checkpoint at step 99": [run_dir, "decoding.checkpoint=99"],
+    }
+    for message, arguments in mistakes.items():
+        done = call("eval.py", *arguments)
+        assert done.returncode == 2, message
+        assert done.stderr.decode().startswith("error: ")
+        assert message in done.stderr.decode()
+        assert done.stderr.count(b"\n") == 1
+        assert done.stdout == b""
+    assert not (without_checkpoints / "eval").exists()
