@@ -107,7 +107,8 @@ def train(config: RunConfig) -> None:
 
         if step % settings.log_every == 0:
             steps_per_second = (step - window_first_step) / (time.monotonic() - window_start)
-            monitor.record(step, "train", readings(state.sums, steps_per_second, step, config))
+            values = readings(state.sums, steps_per_second, step, config)
+            monitor.record(step, "train", values | {"minutes_left": (last_step - step) / steps_per_second / 60})
             state = state._replace(sums=zero_sums())
             window_first_step, window_start = step, time.monotonic()
 
@@ -176,14 +177,14 @@ def is_exhausted(progress: Progress, patience: int) -> bool:
 
 def readings(sums: Sums, steps_per_second: float, step: int, config: RunConfig) -> dict[str, float]:
     """What a line of training metrics says; the one place where the loop waits for numbers from the device."""
-    total = Sums(*map(float, sums))
+    total = {name: float(value) for name, value in sums._asdict().items()}
     return {
-        "loss": total.smoothed / total.target_tokens,
-        "cross_entropy": total.cross_entropy / total.target_tokens,
-        "gradient_norm": total.gradient_norm / total.steps,
+        "loss": total["smoothed"] / total["target_tokens"],
+        "cross_entropy": total["cross_entropy"] / total["target_tokens"],
+        "gradient_norm": total["gradient_norm"] / total["steps"],
         "learning_rate": float(learning_rate(config.training)(step - 1)),
-        "tokens_per_second": (total.source_tokens + total.target_tokens) / total.steps * steps_per_second,
-        "target_tokens_per_second": total.target_tokens / total.steps * steps_per_second,
+        "tokens_per_second": (total["source_tokens"] + total["target_tokens"]) / total["steps"] * steps_per_second,
+        "target_tokens_per_second": total["target_tokens"] / total["steps"] * steps_per_second,
     }
 
 

@@ -10,7 +10,7 @@ https://arxiv.org/abs/2107.02027, with two lengths for one). The cost grows with
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Int32
@@ -19,18 +19,19 @@ from data.tokenizer import BOS, EOS
 
 
 class Batch(NamedTuple):
-    """Packed rows, all int32. Segments are numbered from 1 in each row, 0 is padding; positions restart with each.
+    """Packed rows, all int32: NumPy on the host, jax on the device.
 
-    ``target_inputs`` is BOS and the tokens, ``target_labels`` the tokens and EOS: the shift is made here, once.
+    Segments are numbered from 1 in each row, 0 is padding; positions restart with each segment. ``target_inputs`` is
+    BOS and the tokens, ``target_labels`` the tokens and EOS: the shift is made here, once.
     """
 
-    source_tokens: Int32[np.ndarray, "B S"]
-    source_segments: Int32[np.ndarray, "B S"]
-    source_positions: Int32[np.ndarray, "B S"]
-    target_inputs: Int32[np.ndarray, "B T"]
-    target_labels: Int32[np.ndarray, "B T"]
-    target_segments: Int32[np.ndarray, "B T"]
-    target_positions: Int32[np.ndarray, "B T"]
+    source_tokens: Int32[Any, "B S"]
+    source_segments: Int32[Any, "B S"]
+    source_positions: Int32[Any, "B S"]
+    target_inputs: Int32[Any, "B T"]
+    target_labels: Int32[Any, "B T"]
+    target_segments: Int32[Any, "B T"]
+    target_positions: Int32[Any, "B T"]
 
 
 class TokenTable(NamedTuple):

@@ -1,8 +1,15 @@
 """Tests run on the CPU, offline, and leave nothing in the home folder. Set before anything imports jax or datasets."""
 
+import itertools
+import json
 import os
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 _cache = tempfile.TemporaryDirectory(prefix="puente-tests-")  # removed when the test process ends
@@ -15,3 +22,44 @@ os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
 # The same examples on every run, and no limit of time for one of them: machines are shared.
 settings.register_profile("puente", derandomize=True, deadline=None)
 settings.load_profile("puente")
+
+ROOT = Path(__file__).parents[1]
+WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
+SMALL: dict[str, dict[str, Any]] = {
+    "tokenizer": {"vocab_size": 300},
+    "model": {"d_model": 16, "num_heads": 2, "head_dim": 8, "encoder_layers": 1, "decoder_layers": 1, "d_ff": 32},
+    "training": {"steps": 10},
+    "decoding": {"beam_size": 2, "batch_sentences": 4, "max_length_factor": 1.0},
+    "data": {"row_length": 64, "batch_rows": 2},
+}
+
+
+def made_up_pairs(first: int, count: int) -> str:
+    """Pairs of made-up sentences, no two alike."""
+    sources = (
+        " ".join([WORDS[number % 216], WORDS[number // 2], WORDS[-number]]) for number in range(first, first + count)
+    )
+    return "".join(f"{source}.\t¡{source[::-1]}!\n" for source in sources)
+
+
+@pytest.fixture(scope="session")
+def small_experiment(tmp_path_factory) -> Path:
+    """A config file for a model of a few thousand parameters on 160 made-up pairs that lie beside it."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for name, first, count in (("train", 1, 160), ("valid", 170, 8), ("test", 180, 12)):
+        (folder / f"{name}.tsv").write_text(made_up_pairs(first, count), encoding="utf-8")
+    config = SMALL | {"data": SMALL["data"] | {"root": str(folder)}}
+    (folder / "small.yaml").write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
+    return folder / "small.yaml"
+
+
+@pytest.fixture(scope="session")
+def call():
+    """``call("eval.py", …)`` runs a program of the clone as a user does."""
+
+    def call(program: str, *arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, str(ROOT / program), *map(str, arguments)]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, input=text, capture_output=True, env=environment, timeout=300, check=False)
+
+    return call

@@ -36,7 +36,8 @@ class Monitor:
         for key, value in values.items():
             self.events.add_scalar(f"{kind}/{key}", value, step)
         if kind == "train":
-            self.bar.set_postfix({"loss": values["loss"], "rate": values["learning_rate"]} | _speed(values))
+            told = "loss {loss:.3f}, learning rate {learning_rate:.2e}, {tokens_per_second:,.0f} tokens/s"
+            self.bar.set_postfix_str(told.format(**values))
         words = "  ".join(f"{key} {value:.4g}" for key, value in values.items())
         self.say(f"step {step:>6} {kind}  {words}", quietly=kind == "train" and not self.bar.disable)
 
@@ -65,7 +66,3 @@ def keep_metrics_until(path: Path, step: int) -> None:
 def _finite(value: float) -> float | str:
     # JSON has no NaN or infinity; a reader in another language would stop at them.
     return value if math.isfinite(value) else str(value)
-
-
-def _speed(values: dict[str, float]) -> dict[str, str]:
-    return {"tokens/s": f"{values['tokens_per_second']:,.0f}"}

@@ -95,7 +95,7 @@ def make_train_step(
         updates, opt_state = transform.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
-        added = add_sums(state.sums, sums, batch, optax.global_norm(gradients))
+        added = add_sums(state.sums, sums, batch, optax.tree.norm(gradients))
         return TrainState(state.step + 1, params, opt_state, averaged, added), sums.smoothed / sums.tokens
 
     return jax.jit(train_step, donate_argnums=0)

@@ -1,6 +1,7 @@
 """What a config asks of the machine, before any of it is spent."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +44,6 @@ def _size(tree: Params) -> int:
 
 def _memory(state: TrainState, model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int) -> int:
     rows = jax.ShapeDtypeStruct((data.batch_rows, data.row_length), jnp.int32)
-    step = make_train_step(build(model, vocab_size), training)
+    step: Any = make_train_step(build(model, vocab_size), training)
     analysis = step.lower(state, Batch(*(rows for _ in Batch._fields))).compile().memory_analysis()
     return analysis.argument_size_in_bytes + analysis.temp_size_in_bytes

@@ -50,7 +50,7 @@ def test_all_heads_of_all_sentences_equal_jax_nn():
     query_segments, key_segments = jnp.array([[1, 1, 2, 2, 2], [1] * 5]), jnp.array([[1] * 3 + [2] * 3, [1] * 6])
     result = attend(query, key, value, query_segments=query_segments, key_segments=key_segments, causal=False)
     mask = query_segments[:, None, :, None] == key_segments[:, None, None, :]
-    time_first = [array.swapaxes(1, 2) for array in (query, key, value)]
+    time_first = query.swapaxes(1, 2), key.swapaxes(1, 2), value.swapaxes(1, 2)
     expected = jax.nn.dot_product_attention(*time_first, mask=mask).swapaxes(1, 2)
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
@@ -133,7 +133,7 @@ def test_large_scores_do_not_overflow():
 
 def test_bfloat16_inputs_have_a_float32_softmax():
     query, key, value = normal(0, 4, 16), normal(1, 200, 16), normal(2, 200, 8)
-    low = [jnp.asarray(array, jnp.bfloat16) for array in (query, key, value)]
+    low = query.astype("bfloat16"), key.astype("bfloat16"), value.astype("bfloat16")
     visible = jnp.ones((4, 200), bool)
     result = attend_head(*low, visible)
     assert result.dtype == jnp.bfloat16

@@ -31,7 +31,7 @@ def real_tokenizer(real_training: Pairs) -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
-def toy() -> Pairs:
+def phrases() -> Pairs:
     """240 different pairs of 3 to 13 words, from a little grammar."""
     english = [f"{s} {v} {o}{tail}." for tail in ("", " today", " for the house", " and sees it") for s in SUBJECTS
                for v in VERBS for o in OBJECTS]  # fmt: skip
@@ -42,5 +42,5 @@ def toy() -> Pairs:
 
 
 @pytest.fixture(scope="session")
-def toy_tokenizer(toy: Pairs) -> Tokenizer:
-    return Tokenizer(train(toy, TokenizerConfig(vocab_size=330)))
+def phrase_tokenizer(phrases: Pairs) -> Tokenizer:
+    return Tokenizer(train(phrases, TokenizerConfig(vocab_size=330)))

@@ -12,8 +12,8 @@ TOKENIZER = TokenizerConfig(vocab_size=330)
 
 
 @pytest.fixture
-def folder(tmp_path, toy):
-    write(tmp_path / "train.tsv", Pairs(["", *toy.sources, "Hi."], ["vacío", *toy.targets, "z" * 90]))
+def folder(tmp_path, phrases):
+    write(tmp_path / "train.tsv", Pairs(["", *phrases.sources, "Hi."], ["vacío", *phrases.targets, "z" * 90]))
     write(tmp_path / "valid.tsv", Pairs(["How are you?", ""], ["¿Qué tal?", "Nada."]))
     write(tmp_path / "test.tsv", Pairs(["Good night."], ["Buenas noches."]))
     return tmp_path
@@ -49,10 +49,10 @@ def test_preparing_again_gives_the_same_batches(folder):
 
 
 @pytest.mark.parametrize("fault", ["leak", "vocabulary", "bad line", "missing", "one-sided"])
-def test_nothing_is_written_before_every_check_has_passed(folder, toy, fault):
+def test_nothing_is_written_before_every_check_has_passed(folder, phrases, fault):
     tokenizer = TOKENIZER
     if fault == "leak":
-        write(folder / "test.tsv", Pairs([toy.sources[0].upper()], ["nuevo"]))
+        write(folder / "test.tsv", Pairs([phrases.sources[0].upper()], ["nuevo"]))
     elif fault == "vocabulary":
         tokenizer = TokenizerConfig(vocab_size=8000)
     elif fault == "bad line":
@@ -66,7 +66,7 @@ def test_nothing_is_written_before_every_check_has_passed(folder, toy, fault):
     assert not (folder / "run").exists()
 
 
-def test_overlap_can_be_accepted_by_name(folder, toy):
-    write(folder / "test.tsv", Pairs([toy.sources[0].upper()], ["nuevo"]))
+def test_overlap_can_be_accepted_by_name(folder, phrases):
+    write(folder / "test.tsv", Pairs([phrases.sources[0].upper()], ["nuevo"]))
     report = prepare(config(folder, allow_overlap=["train/test"]), TOKENIZER, 1, folder / "run").report
     assert report["overlap"]["train/test"]["source"]["shared"] == 1

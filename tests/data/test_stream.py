@@ -46,13 +46,13 @@ def test_random_bits_are_philox_as_published():
 
 
 @pytest.mark.parametrize("config", [CONFIG, SAMPLED], ids=["plain", "sampled"])
-def test_every_pair_comes_exactly_once_an_epoch(toy, toy_tokenizer, config):
-    stream = BatchStream(toy, toy_tokenizer, config, seed=3)
+def test_every_pair_comes_exactly_once_an_epoch(phrases, phrase_tokenizer, config):
+    stream = BatchStream(phrases, phrase_tokenizer, config, seed=3)
     step, orders = 0, []
     for epoch in range(3):
         batches = [stream.batch(step + i) for i in range(stream.steps_in(epoch))]
-        found = texts(batches, toy_tokenizer)
-        assert collections.Counter(found) == collections.Counter(zip(toy.sources, toy.targets, strict=True))
+        found = texts(batches, phrase_tokenizer)
+        assert collections.Counter(found) == collections.Counter(zip(phrases.sources, phrases.targets, strict=True))
         assert {array.shape for batch in batches for array in batch} <= {(4, length) for length in stream.row_lengths}
         step += len(batches)
         orders.append(found)
@@ -61,9 +61,9 @@ def test_every_pair_comes_exactly_once_an_epoch(toy, toy_tokenizer, config):
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**63), st.integers(1, 9), st.integers(1, 300), st.integers(20, 90))
-def test_an_epoch_is_whole_for_any_seed_and_shape(toy, toy_tokenizer, seed, batch_rows, window, row_length):
+def test_an_epoch_is_whole_for_any_seed_and_shape(phrases, phrase_tokenizer, seed, batch_rows, window, row_length):
     config = DataConfig(row_length=row_length, batch_rows=batch_rows, window=window)
-    stream = BatchStream(toy, toy_tokenizer, config, seed)
+    stream = BatchStream(phrases, phrase_tokenizer, config, seed)
     batches = [stream.batch(step) for step in range(stream.steps_in(0))]
     assert sum(int((batch.source_tokens == EOS).sum()) for batch in batches) == stream.pairs
     assert stream.pairs + stream.report["over_long"] == 240
@@ -73,9 +73,9 @@ def test_an_epoch_is_whole_for_any_seed_and_shape(toy, toy_tokenizer, seed, batc
 
 
 @pytest.mark.parametrize("config", [CONFIG, SAMPLED], ids=["plain", "sampled"])
-def test_a_batch_depends_on_its_step_alone(toy, toy_tokenizer, config, tmp_path):
+def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer, config, tmp_path):
     cache = tmp_path / "row_counts.json"
-    stream = BatchStream(toy, toy_tokenizer, config, 3, cache)
+    stream = BatchStream(phrases, phrase_tokenizer, config, 3, cache)
     steps = stream.steps_in(0) + stream.steps_in(1) + 3
     batches = [stream.batch(step) for step in range(steps)]
     assert not equal(batches[0], batches[1])
@@ -86,13 +86,13 @@ def test_a_batch_depends_on_its_step_alone(toy, toy_tokenizer, config, tmp_path)
     wrong["rows"][0][2] += 1
     for content in (saved, saved[:30], "", "[]", "null", '{"rows": 3}', "\x00", json.dumps(wrong), None):
         cache.unlink(missing_ok=True) if content is None else cache.write_text(content)
-        fresh = BatchStream(toy, toy_tokenizer, config, 3, cache)
+        fresh = BatchStream(phrases, phrase_tokenizer, config, 3, cache)
         assert equal(fresh.batch(steps - 1), batches[-1])
-        assert equal(BatchStream(toy, toy_tokenizer, config, 3).batch(steps - 2), batches[-2])
+        assert equal(BatchStream(phrases, phrase_tokenizer, config, 3).batch(steps - 2), batches[-2])
 
 
-def test_the_cache_spares_the_packing_of_earlier_epochs(toy, toy_tokenizer, tmp_path, monkeypatch):
-    stream = BatchStream(toy, toy_tokenizer, CONFIG, 3, tmp_path / "cache.json")
+def test_the_cache_spares_the_packing_of_earlier_epochs(phrases, phrase_tokenizer, tmp_path, monkeypatch):
+    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "cache.json")
     last = stream.steps_in(0) + stream.steps_in(1) - 1
     expected = stream.batch(last)
     packed, pack = [], BatchStream._pack
@@ -102,52 +102,52 @@ def test_the_cache_spares_the_packing_of_earlier_epochs(toy, toy_tokenizer, tmp_
         return pack(self, epoch, window)
 
     monkeypatch.setattr(BatchStream, "_pack", counted)
-    assert equal(BatchStream(toy, toy_tokenizer, CONFIG, 3, tmp_path / "cache.json").batch(last), expected)
+    assert equal(BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "cache.json").batch(last), expected)
     assert set(packed) == {1}
     assert len(packed) <= 2
 
 
-def test_a_corrupt_cache_of_another_run_is_ignored(toy, toy_tokenizer, tmp_path):
-    BatchStream(toy, toy_tokenizer, CONFIG, 3, tmp_path / "cache.json").batch(9)
-    other = BatchStream(toy, toy_tokenizer, CONFIG, 4, tmp_path / "cache.json")
+def test_a_corrupt_cache_of_another_run_is_ignored(phrases, phrase_tokenizer, tmp_path):
+    BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "cache.json").batch(9)
+    other = BatchStream(phrases, phrase_tokenizer, CONFIG, 4, tmp_path / "cache.json")
     assert not other._rows
-    assert equal(other.batch(30), BatchStream(toy, toy_tokenizer, CONFIG, 4).batch(30))
+    assert equal(other.batch(30), BatchStream(phrases, phrase_tokenizer, CONFIG, 4).batch(30))
 
 
-def test_epoch_boundaries(toy, toy_tokenizer):
-    stream = BatchStream(toy, toy_tokenizer, CONFIG, seed=3)
+def test_epoch_boundaries(phrases, phrase_tokenizer):
+    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3)
     lengths = [stream.steps_in(epoch) for epoch in range(3)]
     expected = [(epoch, i) for epoch, steps in enumerate(lengths) for i in range(steps)]
     assert [stream.epoch_of(step) for step in range(sum(lengths))] == expected
-    assert BatchStream(toy, toy_tokenizer, CONFIG, seed=3).epoch_of(sum(lengths)) == (3, 0)
+    assert BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3).epoch_of(sum(lengths)) == (3, 0)
 
 
-def test_fingerprint_changes_with_what_batches_depend_on(toy, toy_tokenizer):
-    base = BatchStream(toy, toy_tokenizer, CONFIG, 3).fingerprint
+def test_fingerprint_changes_with_what_batches_depend_on(phrases, phrase_tokenizer):
+    base = BatchStream(phrases, phrase_tokenizer, CONFIG, 3).fingerprint
     changed = [
-        BatchStream(toy, toy_tokenizer, CONFIG, 4),
-        BatchStream(toy, toy_tokenizer, replace(CONFIG, window=51), 3),
-        BatchStream(toy, toy_tokenizer, SAMPLED, 3),
-        BatchStream(Pairs(toy.targets, toy.sources), toy_tokenizer, CONFIG, 3),
+        BatchStream(phrases, phrase_tokenizer, CONFIG, 4),
+        BatchStream(phrases, phrase_tokenizer, replace(CONFIG, window=51), 3),
+        BatchStream(phrases, phrase_tokenizer, SAMPLED, 3),
+        BatchStream(Pairs(phrases.targets, phrases.sources), phrase_tokenizer, CONFIG, 3),
     ]
     assert len({base, *(stream.fingerprint for stream in changed)}) == 5
-    assert BatchStream(toy, toy_tokenizer, replace(CONFIG, prefetch=3, root="x"), 3).fingerprint == base
+    assert BatchStream(phrases, phrase_tokenizer, replace(CONFIG, prefetch=3, root="x"), 3).fingerprint == base
 
 
-def test_over_long_pairs_are_dropped_and_counted(toy, toy_tokenizer):
-    sources, targets = [*toy.sources, "x" * 60, "x"], [*toy.targets, "x", "x" * 60]
-    stream = BatchStream(Pairs(sources, targets), toy_tokenizer, CONFIG, seed=0)
+def test_over_long_pairs_are_dropped_and_counted(phrases, phrase_tokenizer):
+    sources, targets = [*phrases.sources, "x" * 60, "x"], [*phrases.targets, "x", "x" * 60]
+    stream = BatchStream(Pairs(sources, targets), phrase_tokenizer, CONFIG, seed=0)
     assert (stream.pairs, stream.report) == (240, {"over_long": 2})
     with pytest.raises(UserError, match=r"data\.row_length=48"):
-        BatchStream(Pairs(["x" * 60], ["x" * 60]), toy_tokenizer, CONFIG, seed=0)
+        BatchStream(Pairs(["x" * 60], ["x" * 60]), phrase_tokenizer, CONFIG, seed=0)
 
 
-def test_sampling_falls_back_where_it_would_not_fit(toy, toy_tokenizer):
-    tight = max(len(ids) + 1 for ids in toy_tokenizer.encode(toy.sources))
+def test_sampling_falls_back_where_it_would_not_fit(phrases, phrase_tokenizer):
+    tight = max(len(ids) + 1 for ids in phrase_tokenizer.encode(phrases.sources))
     config = replace(SAMPLED, row_length=tight, subword_sampling=0.01)
-    stream = BatchStream(toy, toy_tokenizer, config, seed=0)
+    stream = BatchStream(phrases, phrase_tokenizer, config, seed=0)
     batches = [stream.batch(step) for step in range(stream.steps_in(0))]
-    assert len(texts(batches, toy_tokenizer)) == stream.pairs
+    assert len(texts(batches, phrase_tokenizer)) == stream.pairs
 
 
 def test_sampled_rows_are_full_on_both_sides(real_training, real_tokenizer):
@@ -157,16 +157,16 @@ def test_sampled_rows_are_full_on_both_sides(real_training, real_tokenizer):
         assert min(stream.fill()) > 0.95
 
 
-def test_prefetched_batches_are_the_batches(toy, toy_tokenizer):
-    stream = BatchStream(toy, toy_tokenizer, SAMPLED, seed=3)
-    batches = prefetch(BatchStream(toy, toy_tokenizer, SAMPLED, seed=3), 5, depth=3)
+def test_prefetched_batches_are_the_batches(phrases, phrase_tokenizer):
+    stream = BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3)
+    batches = prefetch(BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3), 5, depth=3)
     assert all(equal(next(batches), stream.batch(step)) for step in range(5, 40))
     batches.close()
     assert not any(thread.name == "prefetch" for thread in threading.enumerate())
 
 
-def test_prefetch_raises_the_threads_error(toy, toy_tokenizer, monkeypatch):
-    stream = BatchStream(toy, toy_tokenizer, CONFIG, seed=3)
+def test_prefetch_raises_the_threads_error(phrases, phrase_tokenizer, monkeypatch):
+    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3)
     batch = stream.batch
     monkeypatch.setattr(stream, "batch", lambda step: batch(step) if step < 2 else 1 // 0)
     batches = prefetch(stream, 0, depth=1)
@@ -176,12 +176,12 @@ def test_prefetch_raises_the_threads_error(toy, toy_tokenizer, monkeypatch):
         next(batches)
 
 
-def test_no_held_out_pair_is_dropped(toy, toy_tokenizer):
-    held_out = Pairs([*toy.sources, "", "y" * 130], [*toy.targets, "vacío", ""])
-    batches = validation_batches(held_out, toy_tokenizer, CONFIG, (48, 44))
+def test_no_held_out_pair_is_dropped(phrases, phrase_tokenizer):
+    held_out = Pairs([*phrases.sources, "", "y" * 130], [*phrases.targets, "vacío", ""])
+    batches = validation_batches(held_out, phrase_tokenizer, CONFIG, (48, 44))
     assert {batch.source_tokens.shape for batch in batches} == {(4, 144)}  # 130 bytes and EOS: 3 × 48
     assert {batch.target_labels.shape for batch in batches} == {(4, 44)}
-    found = texts(batches, toy_tokenizer)
+    found = texts(batches, phrase_tokenizer)
     assert collections.Counter(found) == collections.Counter(zip(held_out.sources, held_out.targets, strict=True))
 
 

@@ -63,6 +63,7 @@ def test_multi_head_attention_equals_flax_with_the_same_weights():
     theirs = nnx.MultiHeadAttention(num_heads=2, in_features=8, decode=False, rngs=nnx.Rngs(1))
     for role, linear in (("query", theirs.query), ("key", theirs.key), ("value", theirs.value)):
         dense = getattr(ours, role)
+        assert linear.bias is not None
         dense.bias[...] = normal(7, 8)
         linear.kernel[...], linear.bias[...] = dense.kernel[...].reshape(8, 2, 4), dense.bias[...].reshape(2, 4)
     theirs.out.kernel[...] = ours.output.kernel[...].reshape(2, 4, 8)

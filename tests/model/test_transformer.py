@@ -1,5 +1,7 @@
 """The Transformer's invariances: padding, packing, the future, the cache; and its size by arithmetic."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,14 @@ from model.config import ModelConfig
 from model.transformer import Transformer, build, init_params
 
 VOCAB = 40
-SIZES = {"d_model": 16, "num_heads": 2, "head_dim": 6, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2}
+SIZES: dict[str, Any] = {
+    "d_model": 16,
+    "num_heads": 2,
+    "head_dim": 6,
+    "d_ff": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+}
 
 
 def make(**changes):
