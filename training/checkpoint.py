@@ -74,6 +74,12 @@ def good_steps(run_dir: Path) -> list[int]:
     return [step for step in _steps(run_dir) if _is_good(_root(run_dir) / str(step))]
 
 
+def damaged_steps(run_dir: Path) -> list[int]:
+    """Steps whose checkpoint is not what was written."""
+    good = good_steps(run_dir)
+    return [step for step in _steps(run_dir) if step not in good]
+
+
 def notes(run_dir: Path, step: int) -> dict[str, Any]:
     """What was noted when the checkpoint was saved."""
     return json.loads((_root(run_dir) / str(step) / MANIFEST).read_text())["notes"]
@@ -95,8 +101,13 @@ def _find(run_dir: Path, which: str) -> int:
     if which == "latest":
         return steps[-1]
     if which == "best":
-        best = notes(run_dir, steps[-1]).get("best_step")
-        return best if best in steps else steps[-1]
+        best = notes(run_dir, steps[-1])["best_step"] or steps[-1]  # 0 before the first evaluation
+        if best not in steps:
+            raise UserError(
+                f"the best checkpoint of {run_dir}, step {best}, is damaged or gone; "
+                f"decoding.checkpoint=latest takes step {steps[-1]}"
+            )
+        return int(best)
     if int(which) not in steps:
         raise UserError(f"{run_dir} has no checkpoint at step {which}; there are {', '.join(map(str, steps))}")
     return int(which)

@@ -9,7 +9,7 @@ import pytest
 
 from data.errors import UserError
 from model.config import ModelConfig
-from training.checkpoint import good_steps, load_for_inference, notes, remove_all_but, restore, save
+from training.checkpoint import damaged_steps, good_steps, load_for_inference, notes, remove_all_but, restore, save
 from training.config import TrainingConfig
 from training.state import init_state
 
@@ -46,6 +46,15 @@ def test_inference_gets_the_averaged_parameters_of_the_best_step(tmp_path):
     assert_same(params, make_state(2).averaged)
     assert load_for_inference(tmp_path, "latest", MODEL, VOCAB)[1] == 4
     assert load_for_inference(tmp_path, "4", MODEL, VOCAB)[1] == 4
+
+
+def test_a_damaged_best_checkpoint_is_not_replaced_by_another_in_silence(tmp_path):
+    for step in (2, 4):
+        save(tmp_path, make_state(step), {"best_step": 2})
+    (tmp_path / "checkpoints" / "2" / "manifest.json").unlink()
+    assert damaged_steps(tmp_path) == [2]
+    with pytest.raises(UserError, match=r"step 2, is damaged or gone; decoding.checkpoint=latest takes step 4"):
+        load_for_inference(tmp_path, "best", MODEL, VOCAB)
 
 
 def test_missing_checkpoints_are_the_users_to_fix(tmp_path):
