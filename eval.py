@@ -3,6 +3,8 @@
 The set is the run's test set, or any file of pairs by data.test=PATH. The report is also kept in RUN/eval.
 """
 
+import os
+import signal
 from pathlib import Path
 
 from configs.command_line import command_line
@@ -23,6 +25,7 @@ MAY_CHANGE = ("decoding.", "data.root:", "data.test:", "data.columns:", "model.d
 
 def main() -> None:
     run_dir, overrides = command_line(__doc__ or "", "RUN", "a run directory, such as runs/tatoeba-small")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the printing; the report is already written
     with exit_on_user_error():
         evaluate_run(Path(run_dir), overrides)
 
@@ -38,7 +41,7 @@ def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
     evaluation = evaluate(translator, params, pairs, bootstrap=True, progress=True)
     overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)
     write_report(run_dir, set_name, evaluation, step=step, file=file, decoding=config.decoding, overlap=overlap)
-    print(f"{run_dir} at step {step} on {file.file}")
+    print(f"{run_dir} at step {step} on {os.path.relpath(file.file)}")
     print_scores(evaluation)
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
     print_examples(evaluation)

@@ -22,6 +22,8 @@ class RunConfig:
     dry_run: bool = field(default=False, metadata={"help": "print sizes, memory and the resolved config, then stop"})
 
     def __post_init__(self) -> None:
+        if self.data.subword_sampling and self.tokenizer.type != "unigram":
+            raise ValueError("data.subword_sampling draws by probability: it needs tokenizer.type=unigram")
         rows, slices = self.data.batch_rows, self.training.accumulation
         if rows % slices:
             raise ValueError(f"data.batch_rows={rows} cannot be cut into training.accumulation={slices} equal slices")

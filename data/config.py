@@ -33,7 +33,7 @@ class DataConfig:
     window: int = field(default=65536, metadata={"help": "pairs that are shuffled and packed together"})
     subword_sampling: float = field(
         default=0.0,
-        metadata={"help": "random subwords, 0 is off; unigram: smoothing, less is wilder (0.2); bpe: dropout (0.1)"},
+        metadata={"help": "random subwords, 0 is off, less is wilder (try 0.2); needs tokenizer.type=unigram"},
     )
     prefetch: int = field(default=64, metadata={"help": "batches prepared ahead of the training step"})
 

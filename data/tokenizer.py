@@ -8,13 +8,13 @@ import hashlib
 import io
 import json
 import re
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
+from jaxtyping import Float, Int
 
 from data.config import TokenizerConfig
 from data.corpus import Pairs
@@ -28,8 +28,7 @@ MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 # white space but the plain space, which leaves U+001F (white space to Python) free to stand for it inside.
 META, META_STAND_IN = "\u2581", "\x1f"
 
-SAMPLING_THREADS = 4  # part of the definition of the draw: another number draws other subwords
-_seeding = threading.Lock()  # the seed of SentencePiece's random generator is one global variable
+CANDIDATES = 16  # segmentations that subword regularisation draws from
 
 
 class Tokenizer:
@@ -39,6 +38,7 @@ class Tokenizer:
         self.model = model
         self.key = key
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
 
     @property
     def vocab_size(self) -> int:
@@ -52,24 +52,20 @@ class Tokenizer:
     def encode_sampled(self, sentences: list[str], alpha: float, seed: int) -> list[list[int]]:
         """Like ``encode``, but with a segmentation drawn at random; a function of its arguments alone.
 
-        Subword regularisation (Kudo 2018) for unigram, where smaller ``alpha`` is more random; BPE-dropout
-        (Provilkov et al. 2020) for BPE, where ``alpha`` is the share of merges dropped. 0 ≤ seed < 2³¹.
+        Subword regularisation (Kudo 2018, section 3.2): one of a sentence's 16 likeliest segmentations, each with
+        probability ∝ P(segmentation)^alpha; smaller ``alpha`` is more random. Needs a unigram vocabulary.
+        SentencePiece's own sampler cannot be used: whatever its seed, it draws differently in every process.
         """
-
-        def sample(block: list[str]) -> list[list[int]]:
-            texts = [s.replace(META, META_STAND_IN) for s in block]
-            ids: list[list[int]] = self._processor.encode(
-                texts, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1
-            )
-            return ids
-
-        # Each thread owns a generator, seeded from the global variable when the thread first samples. So every block
-        # gets a new thread: what was sampled before, by whom, and the number of cores cannot change the draw.
-        size = -(-len(sentences) // SAMPLING_THREADS) or 1
-        blocks = [sentences[i : i + size] for i in range(0, len(sentences), size)]
-        with _seeding:
-            sentencepiece.set_random_generator_seed(seed)
-            return list(chain.from_iterable(in_new_threads(sample, blocks)))
+        texts = [s.replace(META, META_STAND_IN) for s in sentences]
+        candidates = [found or [[]] for found in self._processor.nbest_encode(texts, nbest_size=CANDIDATES)]
+        flat = list(chain.from_iterable(candidates))
+        lengths = np.fromiter(map(len, flat), np.int64, len(flat))
+        ends = np.cumsum(lengths)
+        pieces = np.fromiter(chain.from_iterable(flat), np.int64, int(lengths.sum()))
+        sums = np.concatenate([[0.0], np.cumsum(self._scores[pieces])])
+        counts = np.fromiter(map(len, candidates), np.int64, len(candidates))
+        uniform = np.random.Philox(key=seed).random_raw(len(candidates)) / 2**64
+        return [flat[choice] for choice in draw(sums[ends] - sums[ends - lengths], counts, alpha, uniform)]
 
     def decode(self, ids: list[list[int]]) -> list[str]:
         """The text of each list of ids; special symbols spell nothing."""
@@ -82,13 +78,23 @@ class Tokenizer:
         write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
 
 
-def in_new_threads(function: Callable[[list[str]], list[list[int]]], blocks: list[list[str]]) -> list[list[list[int]]]:
-    """``function`` of each block, every block in a thread of its own that has run nothing before."""
-    pools = [ThreadPoolExecutor(max_workers=1) for _ in blocks]
-    futures = [pool.submit(function, block) for pool, block in zip(pools, blocks, strict=True)]
-    for pool in pools:
-        pool.shutdown()
-    return [future.result() for future in futures]
+def draw(
+    log_probs: Float[np.ndarray, " candidates"],
+    counts: Int[np.ndarray, " sentences"],
+    alpha: float,
+    uniform: Float[np.ndarray, " sentences"],
+) -> Int[np.ndarray, " sentences"]:
+    """The index of one candidate of every sentence, with probability ∝ exp(alpha · log_probs) among its own.
+
+    The candidates of sentence i are the next ``counts[i]`` of the flat list, likeliest first.
+    """
+    last = np.cumsum(counts) - 1
+    first = last - counts + 1
+    weights = np.exp(alpha * (log_probs - np.repeat(log_probs[first], counts)))
+    total = np.cumsum(weights)
+    before = total[first] - weights[first]
+    choice = np.searchsorted(total, before + uniform * (total[last] - before), side="right")
+    return np.clip(choice, first, last)
 
 
 def sha256(content: bytes) -> str:

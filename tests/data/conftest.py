@@ -27,7 +27,7 @@ def real_training(corpus: DataConfig) -> Pairs:
 
 @pytest.fixture(scope="session")
 def real_tokenizer(real_training: Pairs) -> Tokenizer:
-    return Tokenizer(train(real_training, TokenizerConfig(type="bpe", vocab_size=4000)))
+    return Tokenizer(train(real_training, TokenizerConfig(vocab_size=4000)))
 
 
 @pytest.fixture(scope="session")
