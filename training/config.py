@@ -54,8 +54,8 @@ class TrainingConfig:
             )
         if min(self.log_every, self.eval_every, self.accumulation, self.keep) < 1:
             raise ValueError("training.log_every, eval_every, accumulation and keep must be at least 1")
-        if self.seed < 0:
-            raise ValueError("training.seed must not be negative")
+        if not 0 <= self.seed < 2**32:  # jax keeps 32 bits of it: 2**32 would silently be the seed 0
+            raise ValueError("training.seed must be at least 0 and less than 2**32")
         if self.optimizer not in ("adam", "adamw"):
             raise ValueError(f"training.optimizer must be adam or adamw, not {self.optimizer}")
         if self.schedule not in ("inverse_sqrt", "cosine", "linear", "constant"):
