@@ -4,13 +4,14 @@ The set is the run's test set, or any file of pairs by data.test=PATH. The repor
 """
 
 import os
+import re
 import signal
 from pathlib import Path
 
 from configs.command_line import command_line
 from configs.load import differences, load_run_config
 from configs.schema import RunConfig
-from data.corpus import load_split
+from data.corpus import load_held_out
 from data.errors import UserError, exit_on_user_error
 from data.split import overlap_with_training
 from data.tokenizer import load_tokenizer
@@ -34,7 +35,7 @@ def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
     """The whole of an evaluation: config, checkpoint, set, translations, report."""
     config, set_name = load_evaluation_config(run_dir, overrides)
     tokenizer = load_tokenizer(run_dir)
-    pairs, file = load_split(config.data, "test")
+    pairs, file = load_held_out(config.data, "test", run_dir)
     params, step = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
     translator = Translator(build(config.model, tokenizer.vocab_size), tokenizer, config.decoding)
 
@@ -49,12 +50,20 @@ def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
 
 
 def load_evaluation_config(run_dir: Path, overrides: list[str]) -> tuple[RunConfig, str]:
-    """The run's config with the overrides, and the set's name: test, or the stem of another file."""
+    """The run's config with the overrides, and the set's name in ``RUN/eval``: test, or another by its own name."""
     saved, config = load_run_config(run_dir), load_run_config(run_dir, overrides)
     for difference in differences(saved, config):
         if not difference.startswith(MAY_CHANGE):
             raise UserError(f"{run_dir} is trained, so eval.py cannot change {difference}")
-    return config, "test" if config.data.test == saved.data.test else Path(config.data.test).stem
+    if config.data.columns != saved.data.columns and not config.data.test:
+        raise UserError(f"the test set of {run_dir} has the run's data.columns; name another with data.test=…")
+    return config, "test" if config.data.test == saved.data.test else name_of(config.data.test)
+
+
+def name_of(source: str) -> str:
+    """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
+    name = Path(source).name.removesuffix(".gz").replace(":", ".")
+    return re.sub(r"\.(tsv|txt|jsonl|parquet|LANG)$", "", name)
 
 
 def print_scores(evaluation: Evaluation) -> None:

@@ -6,6 +6,7 @@ The run lives in runs/NAME. The same command starts it, continues it where it st
 import json
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -23,10 +24,10 @@ import jax
 from configs.command_line import command_line
 from configs.load import differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
-from data.corpus import SplitReport
 from data.errors import UserError, exit_on_user_error
 from data.files import write_atomically
 from data.prepare import Prepared, prepare
+from data.readers import SourceReport
 from data.stream import prefetch, validation_batches
 from evaluation.report import evaluate, write_report
 from evaluation.translate import Translator
@@ -84,6 +85,7 @@ def main() -> None:
 
 def print_plan(config: RunConfig) -> None:
     """What ``dry_run=true`` shows."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it quietly
     print(summary(config.model, config.training, config.data, config.tokenizer.vocab_size))
     print(f"run directory        {config.run_dir}\n\n{to_yaml(config)}", end="")
 
@@ -156,12 +158,12 @@ def refuse_other_experiment(config: RunConfig, run_dir: Path) -> None:
 
 def in_words(prepared: Prepared) -> str:
     """The training data in a line."""
-    dropped = ", ".join(f"{count} {kind}" for kind, count in prepared.report["dropped"].items())
+    dropped = ", ".join(f"{count} {reason}" for reason, count in prepared.report["dropped"].items() if count)
     sides = [
         f"{length} ({fill:.1%} real)"
         for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
     ]
-    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped}) in rows of {sides[0]} + {sides[1]} tokens"
+    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"
 
 
 def start_or_restore(config: RunConfig, vocab_size: int, run_dir: Path) -> tuple[TrainState, Progress]:
@@ -227,7 +229,7 @@ def make_validation(
                 "minutes": minutes,
             },
         )
-        file, decoding = SplitReport(**prepared.report["files"]["valid"]), config.decoding
+        file, decoding = SourceReport(**prepared.report["files"]["valid"][0]), config.decoding
         write_report(run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
         for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
             monitor.say(f"    {source} → {translation}")

@@ -12,7 +12,7 @@ from configs.schema import RunConfig
 
 @dataclass(frozen=True)
 class Key:
-    """One configurable value; ``type`` is one of int, float, bool, str and list[str]."""
+    """One configurable value; ``type`` is one of int, float, bool, str, list[str] and list[float]."""
 
     name: str
     type: type | GenericAlias

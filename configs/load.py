@@ -7,6 +7,7 @@ through, ``${…}`` reads the environment, and its conversions guess, such as 3 
 
 import dataclasses
 import math
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import GenericAlias
@@ -26,14 +27,19 @@ EXPECTED: dict[type | GenericAlias, str] = {
     bool: "true or false",
     str: "a string (quote what YAML would read as something else)",
     list[str]: "a list of strings such as [en, es]",
+    list[float]: "a list of numbers such as [1, 0.5]",
 }
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read an experiment's YAML file, put the ``key=value`` overrides over it, and check the whole."""
+    """Read an experiment's YAML file, put the ``key=value`` overrides over it, and check the whole.
+
+    A file may stand on another: ``extends: FILE``, beside it, gives what the file itself does not set. The environment
+    variable PUENTE_CORPUS comes between file and overrides, as ``data.root``.
+    """
     path = Path(path)
     values = OmegaConf.create()
-    for key, value in [*_read_file(path), *map(_read_override, overrides)]:
+    for key, value in [*_read_file(path), *_read_environment(), *map(_read_override, overrides)]:
         OmegaConf.update(values, key, value)
     try:
         loaded = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(RunConfig), values))
@@ -71,10 +77,14 @@ def _values(config: RunConfig) -> dict[str, object]:
     return {f"{name}.{key}": value for name, part in sections(config).items() for key, value in vars(part).items()}
 
 
-def _read_file(path: Path) -> Iterator[tuple[str, object]]:
+def _read_file(path: Path, above: tuple[Path, ...] = ()) -> Iterator[tuple[str, object]]:
+    if path.resolve() in above:
+        raise UserError(f"{above[-1]}: extends goes in a circle, back to {path}")
     tree = _parse_file(path)
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{path}: a config is a YAML mapping of sections to keys and values; this file has none")
+    if "extends" in tree:
+        yield from _read_file(_base_of(path, tree.pop("extends")), (*above, path.resolve()))
     for name, value in tree.items():
         if "." in str(name):  # were it accepted, one key could be set twice
             raise UserError(f"{path}: write {name} as a key inside its section")
@@ -82,6 +92,17 @@ def _read_file(path: Path) -> Iterator[tuple[str, object]]:
         leaves = {str(name): value} if inside is None else {f"{name}.{key}": inside[key] for key in inside}
         for key, leaf in leaves.items():
             yield key, _check(key, leaf, str(path))
+
+
+def _base_of(path: Path, name: object) -> Path:
+    if not isinstance(name, str) or not (path.parent / name).is_file():
+        raise UserError(f"{path}: extends must be another config file, relative to this one, not {name!r}")
+    return path.parent / name
+
+
+def _read_environment() -> Iterator[tuple[str, object]]:
+    if root := os.environ.get("PUENTE_CORPUS"):
+        yield "data.root", root
 
 
 def _parse_file(path: Path) -> object:
@@ -110,6 +131,8 @@ def _read_override(override: str) -> tuple[str, object]:
 
 
 def _check(key: str, value: object, origin: str) -> object:
+    if key in KEYS and KEYS[key].type == list[str] and isinstance(value, str):
+        value = [value]  # data.train=mine.tsv
     if key in SECTIONS:
         raise UserError(f"{origin}: {key} is a section; set its keys, such as {SECTIONS[key][0].name}")
     if key not in KEYS:
@@ -119,14 +142,15 @@ def _check(key: str, value: object, origin: str) -> object:
             raise UserError(f"{origin}: {key} must be a value, not {text}: configs do not interpolate")
     if not _fits(value, KEYS[key].type):
         raise UserError(f"{origin}: {key} must be {EXPECTED[KEYS[key].type]}, not {value!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{origin}: {key} must be finite, not {value}")
+    for number in value if isinstance(value, list) else [value]:
+        if isinstance(number, float) and not math.isfinite(number):
+            raise UserError(f"{origin}: {key} must be finite, not {number}")
     return value
 
 
 def _fits(value: object, expected: type | GenericAlias) -> bool:
-    if expected == list[str]:
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if isinstance(expected, GenericAlias):
+        return isinstance(value, list) and all(_fits(item, expected.__args__[0]) for item in value)
     return type(value) is expected or (expected is float and type(value) is int)
 
 

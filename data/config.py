@@ -7,14 +7,38 @@ from dataclasses import dataclass, field
 class DataConfig:
     """Where the sentence pairs come from, which are kept, and how they are packed into batches."""
 
-    root: str = field(default=".", metadata={"help": "folder that train, valid and test are relative to"})
-    train: str = field(default="train.tsv", metadata={"help": "training pairs, one a line, columns split by a tab"})
-    valid: str = field(
-        default="valid.tsv", metadata={"help": "pairs scored during training; chooses the best checkpoint"}
+    root: str = field(
+        default=".",
+        metadata={"help": "folder that files are relative to; the variable PUENTE_CORPUS overrides a config file's"},
     )
-    test: str = field(default="test.tsv", metadata={"help": "pairs that eval.py scores"})
+    train: list[str] = field(
+        default_factory=lambda: ["train.tsv"],
+        metadata={
+            "help": "sources of training pairs, each one of: a file NAME.tsv or .txt (two columns, or three of which "
+            "the last is ignored), NAME.jsonl or NAME.parquet; two files of parallel lines written NAME.LANG, where "
+            "LANG stands for each of data.columns; a dataset of the Hugging Face hub, or a local folder like one, "
+            "written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which need no download. Text files "
+            "may end in .gz"
+        },
+    )
+    weights: list[float] = field(
+        default_factory=list,
+        metadata={"help": "how often an epoch has the pairs of each source of data.train, such as [1, 0.5]; empty: 1"},
+    )
+    valid: str = field(
+        default="valid.tsv",
+        metadata={"help": "pairs scored during training to choose the best checkpoint; empty: taken out of data.train"},
+    )
+    test: str = field(
+        default="test.tsv", metadata={"help": "pairs that eval.py scores; empty: taken out of data.train"}
+    )
+    held_out: int = field(
+        default=1000,
+        metadata={"help": "pairs of each set that is taken out of data.train, though never above 5 % of them"},
+    )
     columns: list[str] = field(
-        default_factory=lambda: ["en", "es"], metadata={"help": "language of each column of the files"}
+        default_factory=lambda: ["en", "es"],
+        metadata={"help": "language of each column of a text file, and the names of these columns elsewhere"},
     )
     source: str = field(default="en", metadata={"help": "language to translate from, one of data.columns"})
     target: str = field(default="es", metadata={"help": "language to translate into, one of data.columns"})
@@ -25,6 +49,13 @@ class DataConfig:
     allow_overlap: list[str] = field(
         default_factory=list,
         metadata={"help": "splits that may share sentences: train/valid, train/test, valid/test"},
+    )
+    drop_overlap: bool = field(
+        default=False,
+        metadata={"help": "drop training pairs that share a sentence with valid or test, in place of stopping"},
+    )
+    malformed: str = field(
+        default="stop", metadata={"help": "stop at a line that cannot be read, or skip it and count it"}
     )
     row_length: int = field(
         default=64, metadata={"help": "tokens in a packed row, on the longer side; longer training pairs are dropped"}
@@ -44,6 +75,16 @@ class DataConfig:
             raise ValueError(
                 f"data.source and data.target must be the two of data.columns, {' and '.join(self.columns)}"
             )
+        if not self.train or not all(self.train):
+            raise ValueError("data.train must name at least one source, and none may be empty")
+        if self.weights and (len(self.weights) != len(self.train) or not all(weight > 0 for weight in self.weights)):
+            raise ValueError(
+                f"data.weights needs one number above 0 for each of the {len(self.train)} sources of data.train"
+            )
+        if self.held_out < 1:
+            raise ValueError("data.held_out must be at least 1")
+        if self.malformed not in ("stop", "skip"):
+            raise ValueError(f"data.malformed must be stop or skip, not {self.malformed}")
         if self.row_length < 8 or self.batch_rows < 1 or self.window < 1 or self.prefetch < 1:
             raise ValueError(
                 "data.row_length must be at least 8; data.batch_rows, data.window and data.prefetch at least 1"

@@ -1,15 +1,17 @@
 """From a config to everything that training needs of the corpus, and the record of it in the run directory."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from data.assemble import Corpus, as_tsv, assemble, weights_of
 from data.config import DataConfig, TokenizerConfig
-from data.corpus import SPLITS, Pairs, filter_pairs, load_split
+from data.corpus import held_out_path
 from data.errors import UserError
 from data.files import write_atomically
-from data.split import audit, refuse_overlap, save_hashes
+from data.pairs import Pairs, concatenate
+from data.split import save_hashes
 from data.stream import BatchStream
 from data.tokenizer import Tokenizer, sha256, train_or_load_tokenizer
 
@@ -26,31 +28,36 @@ class Prepared:
 
 def prepare(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path) -> Prepared:
     """Load, filter, audit, tokenize and pack. Every check of the input comes before the first file is written."""
-    loaded = {split: load_split(config, split) for split in SPLITS}
-    training, dropped = filter_pairs(loaded["train"][0], config.max_length_ratio)
-    if len(training) == 0:
-        raise UserError(f"the filters drop every training pair of {loaded['train'][1].file}: {dropped}")
-    splits = {"train": training, "valid": loaded["valid"][0], "test": loaded["test"][0]}
-    overlap = audit(splits)
-    refuse_overlap(overlap, config.allow_overlap)
+    corpus = assemble(config, run_dir)
+    training, weights = concatenate(corpus.sources), weights_of(config, corpus.sources)
     tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config)
-    stream = BatchStream(training, tokenizer, config, seed, run_dir / "row_counts.json")
+    stream = BatchStream(training, tokenizer, config, seed, run_dir / "row_counts.json", weights)
     refuse_other_batches(run_dir, stream.fingerprint)
+    save_held_out(config, corpus, run_dir)
     tokenizer.save(run_dir)
     save_hashes(run_dir, training)
     report = {
         "direction": f"{config.source}-{config.target}",
-        "files": {split: asdict(report) for split, (_, report) in loaded.items()},
-        "dropped": dropped | stream.report,
+        "files": corpus.accounts,
+        "dropped": corpus.dropped() | stream.report,
         "training_pairs": stream.pairs,
-        "overlap": overlap,
+        "overlap": corpus.overlap,
         "tokenizer": {"sha256": sha256(tokenizer.model), "vocab_size": tokenizer.vocab_size},
         "row_lengths": dict(zip(("source", "target"), stream.row_lengths, strict=True)),
         "fill": dict(zip(("source", "target"), stream.fill(), strict=True)),
         "fingerprint": stream.fingerprint,
     }
     write_atomically(run_dir / "data.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-    return Prepared(stream, splits["valid"], tokenizer, report)
+    return Prepared(stream, corpus.valid, tokenizer, report)
+
+
+def save_held_out(config: DataConfig, corpus: Corpus, run_dir: Path) -> None:
+    """Keep the sets that were taken out of the training pairs in the run, and their SHA-256 in their accounts."""
+    for split, pairs, name in (("valid", corpus.valid, config.valid), ("test", corpus.test, config.test)):
+        if not name:
+            content = as_tsv(pairs, config).encode()
+            write_atomically(held_out_path(run_dir, split), content)
+            corpus.accounts[split][0]["sha256"] = sha256(content)
 
 
 def refuse_other_batches(run_dir: Path, fingerprint: str) -> None:

@@ -1,11 +1,8 @@
 """Do the splits share sentences? Compared without case, punctuation and white space, on each side."""
 
-import functools
 import hashlib
 import io
 import itertools
-import sys
-import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,23 +10,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt64
 
-from data.corpus import SPLITS, Pairs
+from data.corpus import SPLITS
 from data.errors import UserError
 from data.files import write_atomically
+from data.pairs import Pairs, fold
 
 HASHES_FILE = "training_sentences.npz"
 Audit = dict[str, dict[str, Any]]
-
-
-@functools.cache
-def punctuation() -> dict[int, None]:
-    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols)."""
-    return {c: None for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] in "PS"}
-
-
-def fold(sentence: str) -> str:
-    """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
-    return " ".join(sentence.casefold().translate(punctuation()).split()) or sentence
 
 
 def sentence_hashes(sentences: Iterable[str]) -> UInt64[np.ndarray, " H"]:

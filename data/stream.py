@@ -1,7 +1,8 @@
 """The batch of any training step, computed from nothing but (training pairs, tokenizer, data config, seed, step).
 
-An epoch is a permutation of the pairs, cut into windows. A window draws its subwords, packs its pairs into rows and
-permutes the rows; the rows of an epoch's windows, one after the other, are cut into batches.
+An epoch is a permutation of the pairs, each as often as its source's weight says, cut into windows. A window draws its
+subwords, packs its pairs into rows and permutes the rows; the rows of an epoch's windows, one after the other, are cut
+into batches.
 """
 
 import hashlib
@@ -15,10 +16,9 @@ from typing import Any
 
 import numpy as np
 import sentencepiece
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from data.config import DataConfig
-from data.corpus import Pairs
 from data.errors import UserError
 from data.files import write_atomically
 from data.packing import (
@@ -32,9 +32,10 @@ from data.packing import (
     take,
     token_table,
 )
+from data.pairs import Pairs
 from data.tokenizer import Tokenizer
 
-ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS = range(4)  # what random bits are drawn for
+ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS = range(5)  # what random bits are drawn for
 ALGORITHM = 1  # raise it when the same inputs come to give other batches
 
 
@@ -51,15 +52,32 @@ def permutation(count: int, seed: int, epoch: int, use: int, window: int = 0) ->
     return np.argsort(random_bits(count, seed, epoch, use, window), kind="stable")
 
 
+def visits_in(epoch: int, weights: Float[np.ndarray, " P"], seed: int) -> Int[np.ndarray, " P"]:
+    """How often an epoch has each pair: ``weights`` on average, and after any number of epochs less than one off.
+
+    A pair's visits after e epochs are the whole part of weight · e + u, where u is drawn once for each pair.
+    """
+    u = (random_bits(len(weights), seed, 0, VISITS) >> np.uint64(44)) / 2**20  # few enough bits to add exactly to 1 · e
+    before, after = np.floor(weights * epoch + u), np.floor(weights * (epoch + 1) + u)
+    return (after - before).astype(np.int64)
+
+
 class BatchStream:
     """All batches of a training run, by step (from 0). Safe to use from several threads.
 
-    ``row_lengths`` is (S, T); ``pairs`` counts the training pairs in an epoch; ``report`` the pairs that were too long.
-    ``cache_path`` keeps the rows of the windows packed so far: losing it costs time and changes nothing.
+    ``weights`` says how often an epoch has each pair (None: once). ``row_lengths`` is (S, T); ``pairs`` counts the
+    training pairs; ``report`` the pairs that were too long. ``cache_path`` keeps the rows of the windows packed so far:
+    losing it costs time and changes nothing.
     """
 
     def __init__(
-        self, training: Pairs, tokenizer: Tokenizer, config: DataConfig, seed: int, cache_path: Path | None = None
+        self,
+        training: Pairs,
+        tokenizer: Tokenizer,
+        config: DataConfig,
+        seed: int,
+        cache_path: Path | None = None,
+        weights: Float[np.ndarray, " P"] | None = None,
     ) -> None:
         self.tokenizer, self.config, self.seed = tokenizer, config, seed
         sources, targets = encode(tokenizer, training.sources), encode(tokenizer, training.targets)
@@ -69,23 +87,26 @@ class BatchStream:
         kept = np.flatnonzero(fits(sources, targets, self.row_lengths))
         if len(kept) == 0:
             raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
-        self.training = Pairs([training.sources[i] for i in kept], [training.targets[i] for i in kept])
+        self.training = training.take(kept.tolist())
+        self.weights = None if weights is None else weights[kept]
         self.sources, self.targets = take(sources, kept), take(targets, kept)
         self.report = {"over_long": len(training) - len(kept)}
         self.pairs = len(kept)
-        self.windows = -(-self.pairs // config.window)
-        self.fingerprint = fingerprint(self.training, tokenizer, config, seed)
+        self.fingerprint = fingerprint(self.training, tokenizer, config, seed, self.weights)
         self._rows = RowCounts(cache_path, self.fingerprint)
         self._first_step = {0: 0}  # of each epoch, as far as known
         self._recent: dict[tuple[int, int], Batch] = {}
         self._epoch_order = -1, np.zeros(0, dtype=np.int64)
+        self._sizes: dict[int, int] = {}  # visits in each epoch, as far as known
         self._lock = threading.Lock()  # held while a window is packed; steps in windows already packed never wait
+        if self._size(0) == 0:
+            raise UserError("data.weights leave no pair for the first epoch; raise them")
 
     def batch(self, step: int) -> Batch:
         """The batch of update ``step + 1``: ``batch_rows`` rows, the last of them empty where an epoch ends."""
         epoch, index = self.epoch_of(step)
         first, missing, parts = index * self.config.batch_rows, self.config.batch_rows, []
-        for window in range(self.windows):
+        for window in range(self.windows(epoch)):
             rows = self._rows_in(epoch, window)
             if first < rows:
                 parts.append(slice_rows(self._window(epoch, window), slice(first, first + missing)))
@@ -103,9 +124,13 @@ class BatchStream:
             epoch += 1
         return epoch, step - self._first_step[epoch]
 
+    def windows(self, epoch: int) -> int:
+        """Windows in an epoch."""
+        return -(-self._size(epoch) // self.config.window)
+
     def steps_in(self, epoch: int) -> int:
         """Batches in an epoch: its rows, divided by the rows of a batch, rounded up."""
-        rows = sum(self._rows_in(epoch, window) for window in range(self.windows))
+        rows = sum(self._rows_in(epoch, window) for window in range(self.windows(epoch)))
         return -(-rows // self.config.batch_rows)
 
     def fill(self, epoch: int = 0, window: int = 0) -> tuple[float, float]:
@@ -115,7 +140,7 @@ class BatchStream:
 
     def _within(self, epoch: int, index: int) -> bool:
         rows = 0
-        for window in range(self.windows):
+        for window in range(self.windows(epoch)):
             rows += self._rows_in(epoch, window)
             if rows > index * self.config.batch_rows:
                 return True
@@ -142,9 +167,19 @@ class BatchStream:
         rows = fill(sources, targets, placement, self.row_lengths)
         return slice_rows(rows, permutation(placement.rows, self.seed, epoch, ROWS, window))
 
+    def _size(self, epoch: int) -> int:
+        if self.weights is None:
+            return self.pairs
+        if epoch not in self._sizes:
+            self._sizes[epoch] = int(visits_in(epoch, self.weights, self.seed).sum())
+        return self._sizes[epoch]
+
     def _order(self, epoch: int) -> Int[np.ndarray, " P"]:
         if self._epoch_order[0] != epoch:
-            self._epoch_order = epoch, permutation(self.pairs, self.seed, epoch, ORDER)
+            visits = np.arange(self.pairs)
+            if self.weights is not None:
+                visits = np.repeat(visits, visits_in(epoch, self.weights, self.seed))
+            self._epoch_order = epoch, visits[permutation(len(visits), self.seed, epoch, ORDER)]
         return self._epoch_order[1]
 
     def _sample(
@@ -217,12 +252,16 @@ def choose(first: Bool[np.ndarray, " P"], some: TokenTable, others: TokenTable) 
     )
 
 
-def fingerprint(training: Pairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
+def fingerprint(
+    training: Pairs, tokenizer: Tokenizer, config: DataConfig, seed: int, weights: Float[np.ndarray, " P"] | None
+) -> str:
     """SHA-256 of all that the batches depend on."""
     settings = [ALGORITHM, seed, config.row_length, config.batch_rows, config.window, config.subword_sampling]
     digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
     for source, target in zip(training.sources, training.targets, strict=True):
         digest.update(f"\n{source}\t{target}".encode())
+    if weights is not None:
+        digest.update(weights.tobytes())
     return digest.hexdigest()
 
 

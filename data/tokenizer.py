@@ -17,9 +17,9 @@ import sentencepiece
 from jaxtyping import Float, Int
 
 from data.config import TokenizerConfig
-from data.corpus import Pairs
 from data.errors import UserError
 from data.files import write_atomically
+from data.pairs import Pairs
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
@@ -71,6 +71,11 @@ class Tokenizer:
         """The text of each list of ids; special symbols spell nothing."""
         texts: list[str] = self._processor.decode(ids) if ids else []
         return [text.replace(META_STAND_IN, META) for text in texts]
+
+    def pieces(self, ids: list[int]) -> list[str]:
+        """How the vocabulary spells each id, for people: ``␣`` is a space, ``<0xC3>`` a byte, ``</s>`` EOS."""
+        pieces: list[str] = self._processor.id_to_piece(ids)
+        return [piece.replace(META, "␣") for piece in pieces]
 
     def save(self, run_dir: Path) -> None:
         """Write ``tokenizer.model`` and then ``tokenizer.json``, whose hash tells that both belong together."""

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import jax
 
-from data.corpus import Pairs, SplitReport
 from data.files import write_atomically
+from data.pairs import Pairs
+from data.readers import SourceReport
 from evaluation.scores import Scores, group_references, score
 from evaluation.translate import Translator
 from model.config import DecodingConfig
@@ -58,7 +59,7 @@ def write_report(
     evaluation: Evaluation,
     *,
     step: int,
-    file: SplitReport,
+    file: SourceReport,
     decoding: DecodingConfig,
     overlap: tuple[int, int] | None = None,
 ) -> None:

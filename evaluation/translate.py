@@ -11,7 +11,7 @@ from flax import nnx
 from jaxtyping import Array, Int
 from tqdm import tqdm
 
-from data.corpus import normalise
+from data.pairs import normalise
 from data.tokenizer import EOS, PAD, Tokenizer
 from model.config import DecodingConfig
 from model.search import Hypotheses, beam_search, greedy

@@ -18,12 +18,16 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test ru
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HOME"] = _cache.name
 os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
+os.environ["MPLCONFIGDIR"] = os.path.join(_cache.name, "matplotlib")
+
+# The folder of the real corpus is for the tests that ask for it; experiments here have corpora of their own.
+ROOT = Path(__file__).parents[1]
+CORPUS = Path(os.environ.pop("PUENTE_CORPUS", ROOT.parent / "shared/corpus/tatoeba-en-es"))
 
 # The same examples on every run, and no limit of time for one of them: machines are shared.
 settings.register_profile("puente", derandomize=True, deadline=None)
 settings.load_profile("puente")
 
-ROOT = Path(__file__).parents[1]
 WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
 SMALL: dict[str, dict[str, Any]] = {
     "tokenizer": {"vocab_size": 300},
@@ -32,6 +36,14 @@ SMALL: dict[str, dict[str, Any]] = {
     "decoding": {"beam_size": 2, "batch_sentences": 4, "max_length_factor": 1.0},
     "data": {"row_length": 64, "batch_rows": 2},
 }
+
+
+@pytest.fixture(scope="session")
+def corpus_root() -> Path:
+    """The folder of the real corpus; without it, the test is skipped."""
+    if not (CORPUS / "train.tsv").exists():
+        pytest.skip(f"the real corpus is not at {CORPUS}; set PUENTE_CORPUS to its folder")
+    return CORPUS
 
 
 def made_up_pairs(first: int, count: int) -> str:

@@ -124,7 +124,7 @@ WRONG = [
     ("training.learning_rate", "null", "a number, not None"),
     ("dry_run", "3", "true or false, not 3"),
     ("dry_run", "'off'", "true or false, not 'off'"),
-    ("data.columns", "es", "a list of strings such as [en, es], not 'es'"),
+    ("data.columns", "3", "a list of strings such as [en, es], not 3"),
     ("data.columns", "[1, 2]", "a list of strings such as [en, es], not [1, 2]"),
     ("data.columns", "{en: es}", "a list of strings such as [en, es], not {'en': 'es'}"),
     ("data.allow_overlap", "null", "a list of strings such as [en, es], not None"),

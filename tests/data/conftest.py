@@ -1,28 +1,25 @@
-import os
 from pathlib import Path
 
 import pytest
 
 from data.config import DataConfig, TokenizerConfig
-from data.corpus import Pairs, load_split
+from data.corpus import load_source
+from data.pairs import Pairs
 from data.tokenizer import Tokenizer, train
 
-CORPUS = Path(os.environ.get("PUENTE_CORPUS", Path(__file__).parents[2].parent / "shared/corpus/tatoeba-en-es"))
 SUBJECTS = {"Tom": "Tomás", "My sister": "Mi hermana", "The teacher": "El maestro", "Nobody": "Nadie"}
 VERBS = {"sees": "ve", "buys": "compra", "wants": "quiere", "remembers": "recuerda", "draws": "dibuja"}
 OBJECTS = {"a house": "una casa", "the old bridge": "el puente viejo", "two red apples": "dos manzanas rojas"}
 
 
 @pytest.fixture(scope="session")
-def corpus() -> DataConfig:
-    if not (CORPUS / "train.tsv").exists():
-        pytest.skip(f"the real corpus is not at {CORPUS}; set PUENTE_CORPUS to its folder")
-    return DataConfig(root=str(CORPUS))
+def corpus(corpus_root: Path) -> DataConfig:
+    return DataConfig(root=str(corpus_root))
 
 
 @pytest.fixture(scope="session")
 def real_training(corpus: DataConfig) -> Pairs:
-    return load_split(corpus, "train")[0]
+    return load_source(corpus, "train.tsv", "train")[0]
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from data.config import DataConfig
-from data.corpus import Pairs, filter_pairs, load_split, normalise
+from data.corpus import filter_pairs, load_source
 from data.errors import UserError
+from data.pairs import Pairs, normalise
 
 README = {  # rows and sha256 as the corpus's README states them
     "train": (111_679, "8ed0c7c945d4e645e76a45ceeedb0bedca410d7b79f10ea0a73bd9866d05fd25"),
@@ -16,12 +17,12 @@ README = {  # rows and sha256 as the corpus's README states them
 
 def load(folder: Path, content: bytes, **changes):
     (folder / "train.tsv").write_bytes(content)
-    return load_split(DataConfig(root=str(folder), **changes), "train")
+    return load_source(DataConfig(root=str(folder), **changes), "train.tsv", "train")
 
 
 @pytest.mark.parametrize("split", README)
 def test_the_real_corpus_has_the_rows_of_its_readme(corpus, split):
-    pairs, report = load_split(corpus, split)
+    pairs, report = load_source(corpus, f"{split}.tsv", split)
     assert (report.rows, report.sha256) == README[split]
     assert len(pairs.sources) == len(pairs.targets) == report.rows
 
@@ -59,9 +60,9 @@ def test_crlf_and_a_missing_last_newline_are_fine(tmp_path):
     ("line", "problem"),
     [
         (b"caf\xe9\tcaf\xe9", "invalid UTF-8 at byte 4"),
-        (b"no tab", "no tab"),
-        (b"", "no tab"),
-        (b"a\tb\tc", "2 tabs"),
+        (b"no tab", "no tab in the line"),
+        (b"", "no tab in the line"),
+        (b"a\tb\tc", "2 tabs in the line; it needs exactly one"),
         (b"a\0\tb", "NUL"),
         (b"a\rb\tc", "carriage return"),
     ],
@@ -82,7 +83,7 @@ def test_an_empty_and_a_missing_file_are_named(tmp_path):
     with pytest.raises(UserError, match="is empty"):
         load(tmp_path, b"")
     with pytest.raises(UserError, match=r"data\.root=") as caught:
-        load_split(DataConfig(root=str(tmp_path)), "valid")
+        load_source(DataConfig(root=str(tmp_path)), "valid.tsv", "valid")
     assert str(tmp_path / "valid.tsv") in str(caught.value)
 
 
@@ -92,7 +93,7 @@ def test_any_file_can_be_the_test_set(tmp_path, monkeypatch):
     (tmp_path / "mine1x.tsv").write_bytes(b"two\tdos\n")
     monkeypatch.chdir(tmp_path)
     for path in (str(tmp_path / "mine[1]*.tsv"), "mine[1]*.tsv", "../mine[1]*.tsv"):
-        pairs, report = load_split(DataConfig(root=str(tmp_path / "root"), test=path), "test")
+        pairs, report = load_source(DataConfig(root=str(tmp_path / "root")), path, "test")
         assert pairs.targets == ["uno"]
         assert Path(report.file).is_absolute()
 

@@ -3,9 +3,9 @@ import hashlib
 import numpy as np
 import pytest
 
-from data.corpus import Pairs
 from data.errors import UserError
-from data.split import audit, fold, overlap_with_training, refuse_overlap, save_hashes, sentence_hashes
+from data.pairs import Pairs, fold
+from data.split import audit, overlap_with_training, refuse_overlap, save_hashes, sentence_hashes
 
 CLEAN = {
     "train": Pairs(["I see.", "Go!"], ["Ya veo.", "¡Ve!"]),

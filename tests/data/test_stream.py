@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.config import DataConfig
-from data.corpus import Pairs, load_split
+from data.corpus import load_source
 from data.errors import UserError
+from data.pairs import Pairs
 from data.stream import BatchStream, permutation, prefetch, random_bits, validation_batches
 from data.tokenizer import EOS
 
@@ -187,5 +188,5 @@ def test_no_held_out_pair_is_dropped(phrases, phrase_tokenizer):
 
 def test_the_real_held_out_sets_are_whole(corpus, real_tokenizer):
     for split, rows in (("valid", 2_468), ("test", 2_417)):
-        batches = validation_batches(load_split(corpus, split)[0], real_tokenizer, corpus, (64, 64))
+        batches = validation_batches(load_source(corpus, f"{split}.tsv", split)[0], real_tokenizer, corpus, (64, 64))
         assert sum(int((batch.target_labels == EOS).sum()) for batch in batches) == rows

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from data.config import TokenizerConfig
-from data.corpus import Pairs, load_split, normalise
+from data.corpus import load_source
 from data.errors import UserError
+from data.pairs import Pairs, normalise
 from data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, draw, load_tokenizer, train, train_or_load_tokenizer
 
 CONFIG = TokenizerConfig(vocab_size=330)
@@ -39,7 +40,7 @@ def test_special_ids(phrase_tokenizer):
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_every_line_of_the_real_corpus_comes_back(corpus, real_tokenizer, split):
-    pairs, _ = load_split(corpus, split)
+    pairs, _ = load_source(corpus, f"{split}.tsv", split)
     for side in (pairs.sources, pairs.targets):
         ids = real_tokenizer.encode(side)
         assert real_tokenizer.decode(ids) == side
@@ -51,6 +52,14 @@ def test_odd_text_comes_back(phrase_tokenizer):
     assert phrase_tokenizer.decode(phrase_tokenizer.encode(odd)) == odd
     assert phrase_tokenizer.decode(phrase_tokenizer.encode_sampled(odd, 0.2, 1)) == odd
     assert phrase_tokenizer.encode([]) == phrase_tokenizer.decode([]) == []
+
+
+def test_pieces_are_legible_and_spell_the_sentence(phrase_tokenizer):
+    ids = phrase_tokenizer.encode(["Tom sees ñ."])[0]
+    pieces = phrase_tokenizer.pieces([BOS, *ids, EOS])
+    assert (pieces[0], pieces[-1]) == ("<s>", "</s>")
+    assert "".join(pieces[1:-1]) == "␣Tom␣sees␣<0xC3><0xB1>."
+    assert phrase_tokenizer.pieces([]) == []
 
 
 def test_special_symbols_spell_nothing(phrase_tokenizer):

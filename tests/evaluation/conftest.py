@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from data.config import TokenizerConfig
-from data.corpus import Pairs
+from data.pairs import Pairs
 from data.tokenizer import Tokenizer, train
 from evaluation.translate import Translator
 from model.config import DecodingConfig, ModelConfig

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from data.corpus import Pairs, SplitReport
+from data.pairs import Pairs
+from data.readers import SourceReport
 from evaluation.report import evaluate, write_report
 from evaluation.scores import score
 
@@ -28,7 +29,7 @@ def test_distinct_sources_are_translated_once_and_scored_against_all_their_refer
 
 
 def test_the_files_of_a_report(tmp_path, translator, evaluation):
-    file = SplitReport("corpus/test.tsv", "ab" * 32, 4)
+    file = SourceReport("corpus/test.tsv", "ab" * 32, 4)
     write_report(tmp_path, "test", evaluation, step=7, file=file, decoding=translator.decoding, overlap=(1, 0))
     assert sorted(path.name for path in (tmp_path / "eval").iterdir()) == ["test.json", "test.translations.txt"]
     text = (tmp_path / "eval" / "test.translations.txt").read_text(encoding="utf-8")
@@ -45,6 +46,6 @@ def test_the_files_of_a_report(tmp_path, translator, evaluation):
 
 
 def test_a_validation_report_has_no_overlap_counted(tmp_path, translator, evaluation):
-    file = SplitReport("corpus/valid.tsv", "cd" * 32, 4)
+    file = SourceReport("corpus/valid.tsv", "cd" * 32, 4)
     write_report(tmp_path, "valid", evaluation, step=7, file=file, decoding=translator.decoding)
     assert json.loads((tmp_path / "eval" / "valid.json").read_text())["overlap_with_training"] is None

@@ -1,0 +1,47 @@
+"""Parallel sentences: how their text is normalised, and when two sentences count as the same."""
+
+import functools
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Parallel sentences: ``targets[i]`` translates ``sources[i]``."""
+
+    sources: list[str]
+    targets: list[str]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def take(self, indices: Sequence[int]) -> "Pairs":
+        """The chosen pairs, in the order of ``indices``."""
+        return Pairs([self.sources[i] for i in indices], [self.targets[i] for i in indices])
+
+
+def concatenate(parts: Sequence[Pairs]) -> Pairs:
+    """All pairs of all parts, in order."""
+    return Pairs([s for part in parts for s in part.sources], [t for part in parts for t in part.targets])
+
+
+def normalise(sentence: str) -> str:
+    """Unicode NFC, with every run of white space made one plain space and none left at the ends.
+
+    U+FEFF, once a space of no width and now a byte order mark, is white space here: at the start of a file it would
+    not be text.
+    """
+    return unicodedata.normalize("NFC", " ".join(sentence.replace("\ufeff", " ").split()))
+
+
+def fold(sentence: str) -> str:
+    """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
+    return " ".join(sentence.casefold().translate(punctuation()).split()) or sentence
+
+
+@functools.cache
+def punctuation() -> dict[int, None]:
+    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols)."""
+    return {c: None for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] in "PS"}

@@ -1,0 +1,26 @@
+"""The embedded corpus, written for this project: hand-written everyday phrases, and sentences made by a grammar.
+
+``phrasebook:phrases`` and ``phrasebook:grammar`` are sources for ``data.train``, ``data.valid`` and ``data.test``.
+"""
+
+import hashlib
+
+from data.errors import UserError
+from data.readers import Columns, SourceReport
+
+
+def read(name: str, split: str, columns: list[str]) -> tuple[Columns, SourceReport]:
+    """Both columns of ``phrasebook:PART`` or ``phrasebook:PART:SPLIT``; ``split`` is the one meant if none is named."""
+    from data.phrasebook.splits import phrasebook  # here, because it makes the sentences, in seconds
+
+    if sorted(columns) != ["en", "es"]:
+        raise UserError(f"the phrasebook's columns are en and es: data.columns cannot be {' and '.join(columns)}")
+    part, chosen = (*name.split(":"), "", "")[1:3]
+    parts, chosen = phrasebook(), chosen or split
+    if (part, chosen) not in parts:
+        known = ", ".join(f"phrasebook:{part}:{split}" for part, split in sorted(parts))
+        raise UserError(f"data.{split}={name}: there is no such part with a split {chosen}; there are {known}")
+    english, spanish = parts[part, chosen].sources, parts[part, chosen].targets
+    content = "".join(f"{en}\t{es}\n" for en, es in zip(english, spanish, strict=True))
+    report = SourceReport(f"phrasebook:{part}:{chosen}", hashlib.sha256(content.encode()).hexdigest(), len(english))
+    return ((english, spanish) if columns[0] == "en" else (spanish, english)), report

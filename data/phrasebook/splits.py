@@ -1,0 +1,84 @@
+"""What of the phrasebook is trained on and what is held out.
+
+The grammar's held-out sentences ask for more than memory: each has a word in a construction in which training never
+has it, though training has that word elsewhere, and that construction with other words. The hand-written phrases are
+held out at random and make a set of their own.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from data.holdout import hash_of, hold_out, sharing, text_of
+from data.pairs import Pairs
+from data.phrasebook.grammar import Sentence, generate
+
+PHRASES = Path(__file__).with_name("phrases.tsv")
+HELD_OUT_PHRASES = 150
+SIZES = {"test": 1000, "valid": 500}  # of the grammar's held-out sets
+RESERVED = {"test": (0, 0.015), "valid": (0.015, 0.03)}  # which share of the combinations each reserves
+COMMON = 0.05  # a lemma in more of a construction's sentences belongs to it, as gustar to "gustar"
+FAMILIAR = 4  # constructions that a lemma needs before one of them may be reserved
+
+Combination = tuple[str, str]  # a construction and a lemma
+
+
+@functools.cache
+def phrasebook() -> dict[tuple[str, str], Pairs]:
+    """English and Spanish by part and split. No sentence of a held-out set is in any other set, on either side."""
+    written, sentences = hand_written(), generate()
+    [chosen] = hold_out(written, [HELD_OUT_PHRASES])
+    held_out = {("phrases", "test"): written.take(chosen)}
+    for split, size in SIZES.items():
+        reserved = reserve(sentences, *RESERVED[split])
+        candidates = as_pairs(s for s in sentences if not reserved.isdisjoint(combinations(s)))
+        candidates = without(candidates, held_out.values())
+        order = sorted(range(len(candidates)), key=lambda index: hash_of(text_of(candidates, index)))
+        held_out["grammar", split] = candidates.take(order[:size])
+    reserved = reserve(sentences, RESERVED["test"][0], RESERVED["valid"][1])
+    training = {
+        ("grammar", "train"): as_pairs(s for s in sentences if reserved.isdisjoint(combinations(s))),
+        ("phrases", "train"): written.take(sorted(set(range(len(written))) - set(chosen))),
+    }
+    return {key: without(pairs, held_out.values()) for key, pairs in training.items()} | held_out
+
+
+def hand_written() -> Pairs:
+    """The phrases as they stand in the file."""
+    rows = [line.split("\t") for line in PHRASES.read_text(encoding="utf-8").splitlines()]
+    return Pairs([english for english, _ in rows], [spanish for _, spanish in rows])
+
+
+def as_pairs(sentences: Iterable[Sentence]) -> Pairs:
+    chosen = list(sentences)
+    return Pairs([s.english for s in chosen], [s.spanish for s in chosen])
+
+
+def combinations(sentence: Sentence) -> set[Combination]:
+    """The construction with each of the sentence's lemmas."""
+    return {(sentence.construction, lemma) for lemma in sentence.lemmas}
+
+
+def reserve(sentences: list[Sentence], low: float, high: float) -> set[Combination]:
+    """The combinations kept from training whose hash lies in [low, high): of a lemma that does not make up the
+    construction, and that training can have elsewhere."""
+    uses = Counter(combination for s in sentences for combination in combinations(s))
+    sizes = Counter(s.construction for s in sentences)
+    constructions = Counter(lemma for _, lemma in uses)
+    return {
+        (construction, lemma)
+        for (construction, lemma), count in uses.items()
+        if count <= COMMON * sizes[construction] and constructions[lemma] >= FAMILIAR
+        if low <= fraction_of(construction, lemma) < high
+    }
+
+
+def fraction_of(construction: str, lemma: str) -> float:
+    """A number in [0, 1) at random that never changes."""
+    return int(hash_of(f"{construction}\t{lemma}"), 16) / 2**64
+
+
+def without(pairs: Pairs, held_out: Iterable[Pairs]) -> Pairs:
+    """The pairs that share no sentence with the held-out sets."""
+    return pairs.take([index for index, shares in enumerate(sharing(pairs, held_out)) if not shares])

@@ -1,0 +1,245 @@
+"""A config may stand on another, the environment comes between file and command line, and a lone source is a list."""
+
+import os
+
+import pytest
+
+from configs.load import load_config, load_run_config, save_config
+from configs.schema import RunConfig
+from data.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    monkeypatch.delenv("PUENTE_CORPUS", raising=False)
+
+
+@pytest.fixture
+def configs(tmp_path):
+    """Write config files by name and return the path of the first."""
+
+    def write(**texts: str):
+        for name, text in texts.items():
+            path = tmp_path / f"{name.replace('__', '/')}.yaml"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return tmp_path / f"{next(iter(texts)).replace('__', '/')}.yaml"
+
+    return write
+
+
+def refused(path, *overrides) -> str:
+    """The one line with which a config is refused."""
+    with pytest.raises(UserError) as caught:
+        load_config(path, list(overrides))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+CHAIN = {
+    "top": "extends: middle.yaml\ntraining: {steps: 3}\ndata: {columns: [fr, es], source: fr}",
+    "middle": "model: {d_ff: 64}\ntraining: {steps: 2, seed: 7}\nextends: base.yaml",
+    "base": "training: {steps: 1, seed: 1, learning_rate: 0.5}\nmodel: {d_ff: 32, dropout: 0.25}\nrun_dir: of-the-base",
+}
+
+
+def test_each_file_states_what_differs_from_the_one_below(configs):
+    config = load_config(configs(**CHAIN))
+    assert (config.training.steps, config.training.seed, config.training.learning_rate) == (3, 7, 0.5)
+    assert (config.model.d_ff, config.model.dropout) == (64, 0.25)
+    assert (config.data.columns, config.data.source) == (["fr", "es"], "fr")
+    assert config.model.d_model == RunConfig().model.d_model
+    assert config.run_dir == "of-the-base"
+    assert load_config(configs(**CHAIN), ["training.seed=9"]).training.seed == 9
+
+
+def test_each_file_of_a_chain_is_a_config_by_itself(configs):
+    top = configs(**CHAIN)
+    assert load_config(top.with_name("middle.yaml")).training.steps == 2
+    assert load_config(top.with_name("base.yaml")).training.steps == 1
+
+
+def test_lists_are_replaced_and_not_joined(configs):
+    path = configs(
+        top="extends: base.yaml\ndata: {train: [a.tsv], weights: [2]}",
+        base="data: {train: [b.tsv, c.tsv], weights: [1, 0.5]}\ntraining: {steps: 1}",
+    )
+    config = load_config(path)
+    assert (config.data.train, config.data.weights) == (["a.tsv"], [2.0])
+
+
+def test_a_file_that_only_extends_is_its_base_with_a_run_of_its_own(configs):
+    path = configs(top="extends: base.yaml", base="training: {steps: 5}")
+    config = load_config(path)
+    assert config.training.steps == 5
+    assert config.run_dir == os.path.join("runs", "top")
+
+
+def test_the_base_lies_beside_the_file_and_not_where_one_stands(configs, tmp_path, monkeypatch):
+    path = configs(
+        deep__top="extends: ../base.yaml",
+        base="extends: other/below.yaml\ntraining: {steps: 5}",
+        other__below="extends: beside.yaml\ntraining: {seed: 3}",
+        other__beside="model: {d_ff: 48}",
+        beside="model: {d_ff: 1000}",
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for spelling in (path, os.path.relpath(path)):
+        config = load_config(spelling)
+        assert (config.training.steps, config.training.seed, config.model.d_ff) == (5, 3, 48)
+    absolute = configs(top=f"extends: {path}")
+    assert load_config(absolute).model.d_ff == 48
+
+
+def test_a_saved_config_needs_no_base_any_more(configs, tmp_path):
+    path = configs(**CHAIN)
+    config = load_config(path, [f"run_dir={tmp_path / 'run'}"])
+    save_config(config, tmp_path / "run" / "config.yaml")
+    for file in tmp_path.glob("*.yaml"):
+        file.unlink()
+    assert load_run_config(tmp_path / "run") == config
+    assert "extends" not in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("files", "last", "back_to"),
+    [
+        ({"top": "extends: top.yaml"}, "top", "top"),
+        ({"top": "extends: a.yaml", "a": "extends: top.yaml"}, "a", "top"),
+        ({"top": "extends: a.yaml", "a": "extends: b.yaml", "b": "extends: ./a.yaml"}, "b", "a"),
+        ({"top": "extends: sub/a.yaml", "sub__a": "extends: ../sub/../top.yaml"}, "sub/a", "top"),
+    ],
+)
+def test_a_circle_is_named(configs, tmp_path, monkeypatch, files, last, back_to):
+    path = configs(**files)
+    monkeypatch.chdir(tmp_path)
+    for told in (refused(path), refused(path.name)):
+        assert told.startswith(f"{tmp_path / last}.yaml: extends goes in a circle, back to ")
+        assert os.path.realpath(told.partition("back to ")[2]) == str(tmp_path / f"{back_to}.yaml")
+
+
+def test_two_files_may_stand_on_one(configs):
+    """No circle: the same base in two loads, or a name that another folder has as well."""
+    path = configs(top="extends: sub/top.yaml\ntraining: {steps: 1}", sub__top="model: {d_ff: 96}")
+    assert load_config(path).model.d_ff == load_config(path).model.d_ff == 96
+
+
+@pytest.mark.parametrize(
+    "base", ["nowhere.yaml", "", "3", "[a.yaml]", "{a: b}", "null", "true", "'a\n\n  b'", ".", "~"]
+)
+def test_a_base_that_is_no_config_file_is_named_with_the_file(configs, base):
+    path = configs(top=f"extends: {base}\ntraining: {{steps: 1}}")
+    assert refused(path).startswith(f"{path}: extends must be another config file, relative to this one, not ")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("training: {stepz: 3}", ": unknown key training.stepz; the nearest valid name is training.steps"),
+        ("training: {steps: many}", ": training.steps must be a whole number, not 'many'"),
+        ("training.steps: 3", ": write training.steps as a key inside its section"),
+        ("data: 3", ": data is a section; "),
+        ("run_dir: ${oc.env:HOME}", ": run_dir must be a value, not "),
+        ("", ": a config is a YAML mapping "),
+        ("data: {source: es,\n  source: en}", ":2: "),
+        ("extends: gone.yaml", ": extends must be another config file"),
+    ],
+)
+def test_a_mistake_in_a_base_names_the_base(configs, tmp_path, text, problem):
+    path = configs(top="extends: base.yaml\ntraining: {steps: 1}", base=text)
+    assert refused(path).startswith(f"{tmp_path / 'base.yaml'}{problem}")
+
+
+def test_extends_belongs_into_files_alone(configs):
+    path = configs(top="training: {steps: 1}", base="training: {steps: 2}")
+    assert refused(path, "extends=base.yaml").startswith("command line: unknown key extends; ")
+    path = configs(top="training: {steps: 1, extends: base.yaml}")
+    assert "unknown key training.extends" in refused(path)
+
+
+def test_what_a_base_sets_can_be_set_back(configs):
+    path = configs(
+        top="extends: base.yaml\ndata: {valid: '', allow_overlap: []}",
+        base="data: {valid: dev.tsv, allow_overlap: [train/test]}\ntraining: {steps: 2}",
+    )
+    config = load_config(path)
+    assert (config.data.valid, config.data.allow_overlap) == ("", [])
+
+
+def test_the_environment_comes_between_file_and_command_line(configs, monkeypatch):
+    path = configs(top="extends: base.yaml\ndata: {root: of-the-file}", base="data: {root: of-the-base}")
+    steps = ["training.steps=1"]
+    assert load_config(path, steps).data.root == "of-the-file"
+    monkeypatch.setenv("PUENTE_CORPUS", "of-the-environment")
+    assert load_config(path, steps).data.root == "of-the-environment"
+    assert load_config(path, [*steps, "data.root=of-the-command-line"]).data.root == "of-the-command-line"
+    monkeypatch.setenv("PUENTE_CORPUS", "")  # as good as not set
+    assert load_config(path, steps).data.root == "of-the-file"
+
+
+@pytest.mark.parametrize("root", ["007", "no", "a=b", "a: b", "[a]", " x ", "ñ/😀"])
+def test_the_environment_is_taken_as_it_stands(configs, monkeypatch, root):
+    monkeypatch.setenv("PUENTE_CORPUS", root)
+    path = configs(top="training: {steps: 1}")
+    assert load_config(path).data.root == root
+
+
+def test_a_run_finds_its_corpus_by_the_environment_too(configs, tmp_path, monkeypatch):
+    config = load_config(configs(top="training: {steps: 1}\ndata: {root: here}"))
+    save_config(config, tmp_path / "run" / "config.yaml")
+    monkeypatch.setenv("PUENTE_CORPUS", "moved")
+    assert load_run_config(tmp_path / "run").data.root == "moved"
+    assert load_run_config(tmp_path / "run", ["data.root=there"]).data.root == "there"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["mine.tsv", "folder/news.LANG.gz", "Helsinki-NLP/opus-100:en-es", "phrasebook:grammar", "opus:en-es:train[:9]"],
+)
+def test_a_lone_source_is_a_list_of_one(configs, name):
+    plain = configs(top="training: {steps: 1}")
+    assert load_config(plain, [f"data.train={name}"]).data.train == [name]
+    assert load_config(configs(top=f"data: {{train: '{name}'}}\ntraining: {{steps: 1}}")).data.train == [name]
+    assert load_config(configs(top=f"data:\n  train: {name}\ntraining: {{steps: 1}}")).data.train == [name]
+    listed = load_config(plain, [f"data.train=[b.tsv, '{name}']", "data.weights=[1,2]"])
+    assert listed.data.train == ["b.tsv", name]
+
+
+def test_a_lone_string_is_a_list_only_where_there_are_strings(configs):
+    path = configs(top="training: {steps: 1}")
+    assert "must be a list of numbers such as [1, 0.5], not 0.5" in refused(path, "data.weights=0.5")
+    assert "must be a list of numbers such as [1, 0.5], not 'x'" in refused(path, "data.weights=x")
+    assert "must be a list of strings such as [en, es], not 3" in refused(path, "data.train=3")
+    assert "must be a list of strings such as [en, es], not None" in refused(path, "data.train=")
+
+
+def test_weights_are_numbers_above_nothing_one_for_each_source(configs):
+    two = configs(top="data: {train: [a.tsv, b.tsv], weights: [1, 0.5]}\ntraining: {steps: 1}")
+    assert load_config(two).data.weights == [1.0, 0.5]
+    assert all(type(weight) is float for weight in load_config(two).data.weights)
+    assert load_config(two, ["data.weights=[]"]).data.weights == []
+    assert load_config(two, ["data.weights=[2, 1e-3]"]).data.weights == [2.0, 0.001]
+    rule = "data.weights needs one number above 0 for each of the 2 sources of data.train"
+    for weights in ("[1]", "[1, 2, 3]", "[1, 0]", "[1, -0.5]", "[0.0, 1]"):
+        assert refused(two, f"data.weights={weights}") == f"{two} data.weights={weights}: {rule}"
+    for weights in ("[1, .nan]", "[.inf, 1]", "[1, -.inf]"):
+        assert refused(two, f"data.weights={weights}").startswith("command line: data.weights must be finite, not ")
+    for weights in ("[1, x]", "[1, true]", "[1, null]", "[1, [2]]", "['1', 2]"):
+        assert "data.weights must be a list of numbers such as [1, 0.5], not [" in refused(
+            two, f"data.weights={weights}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("override", "rule"),
+    [
+        ("data.train=[]", "data.train must name at least one source, and none may be empty"),
+        ("data.train=[a.tsv, '']", "data.train must name at least one source, and none may be empty"),
+        ("data.held_out=0", "data.held_out must be at least 1"),
+        ("data.malformed=ignore", "data.malformed must be stop or skip, not ignore"),
+    ],
+)
+def test_rules_of_the_corpus(configs, override, rule):
+    path = configs(top="training: {steps: 1}")
+    assert refused(path, override) == f"{path} {override}: {rule}"

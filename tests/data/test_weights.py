@@ -1,0 +1,192 @@
+"""A pair comes as often as its weight says, evenly over the epochs, and the batches stay a function of the step."""
+
+import collections
+import hashlib
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.config import DataConfig
+from data.errors import UserError
+from data.pairs import Pairs, concatenate
+from data.stream import BatchStream, visits_in
+from data.tokenizer import EOS
+
+CONFIG = DataConfig(row_length=48, batch_rows=4, window=50)
+WEIGHTS = np.repeat([1, 0.5, 2], 80)  # of the 240 phrases, as if they came from three sources
+
+
+def visits(epochs: int, weights, seed: int) -> np.ndarray:
+    """[epochs, pairs]"""
+    return np.stack([visits_in(epoch, np.asarray(weights, dtype=np.float64), seed) for epoch in range(epochs)])
+
+
+def found_in(stream: BatchStream, epoch: int) -> collections.Counter:
+    """The texts of an epoch's batches, read back from the segments."""
+    first = sum(stream.steps_in(earlier) for earlier in range(epoch))
+    found: list[tuple[str, str]] = []
+    for step in range(first, first + stream.steps_in(epoch)):
+        batch = stream.batch(step)
+        sides = (
+            [segment.tolist() for row, ids in zip(tokens, segments, strict=True) for segment in split(row, ids)]
+            for tokens, segments in (
+                (batch.source_tokens, batch.source_segments),
+                (batch.target_labels, batch.target_segments),
+            )
+        )
+        found += zip(*map(stream.tokenizer.decode, sides), strict=True)
+    return collections.Counter(found)
+
+
+def split(row, segments):
+    return [row[segments == number] for number in range(1, segments.max() + 1)]
+
+
+def expected_in(pairs: Pairs, weights, epoch: int, seed: int) -> collections.Counter:
+    counts = visits_in(epoch, weights, seed)
+    rows = zip(pairs.sources, pairs.targets, strict=True)
+    return collections.Counter({row: int(count) for row, count in zip(rows, counts, strict=True) if count})
+
+
+def equal(some, other) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(some, other, strict=True))
+
+
+@pytest.mark.parametrize("weight", [1, 2, 7])
+def test_whole_weights_give_as_many_visits_in_every_epoch(weight):
+    assert (visits(1000, [weight] * 50, seed=3) == weight).all()
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.one_of(st.floats(1e-3, 20), st.integers(1, 400).map(lambda n: n / 40)), min_size=1, max_size=20),
+    st.integers(0, 2**63),
+    st.integers(1, 150),
+)
+def test_totals_are_never_a_visit_off(weights, seed, epochs):
+    totals = visits(epochs, weights, seed).cumsum(axis=0)
+    for pair, weight in enumerate(weights):
+        for epoch in (1, 2, 3, epochs // 2, epochs):
+            exact = Fraction(weight) * epoch
+            if 0 < epoch <= epochs:
+                assert totals[epoch - 1, pair] in (math.floor(exact), math.ceil(exact))
+
+
+def test_a_half_alternates_and_a_third_comes_every_third_time():
+    halves = visits(20, [0.5] * 400, seed=5)
+    assert (halves[1:] + halves[:-1] == 1).all()
+    quarters = visits(20, [0.25] * 400, seed=5)
+    assert all((quarters[i : i + 4].sum(axis=0) == 1).all() for i in range(17))
+    one_and_a_half = visits(20, [1.5] * 400, seed=5)
+    assert (one_and_a_half[1:] + one_and_a_half[:-1] == 3).all()
+
+
+def test_epochs_have_as_many_visits_as_the_weights_say():
+    """The number of 4000 pairs of weight w in one epoch is binomial: 4000 w ± 4 √(4000 w (1 − w))."""
+    for weight in (0.1, 0.5, 0.9):
+        spread = 4 * math.sqrt(4000 * weight * (1 - weight))
+        for seed in range(3):
+            sizes = visits(10, [weight] * 4000, seed).sum(axis=1)
+            assert (abs(sizes - 4000 * weight) < spread).all()
+
+
+def test_other_seeds_and_other_pairs_have_visits_of_their_own():
+    drawn = [visits_in(0, np.full(400, 0.5), seed) for seed in range(4)]
+    for i, some in enumerate(drawn):
+        assert 140 < some.sum() < 260
+        assert all(120 < (some != other).sum() < 280 for other in drawn[:i])
+
+
+def test_an_epoch_holds_each_pair_as_often_as_drawn(phrases, phrase_tokenizer):
+    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=WEIGHTS)
+    rows, seen = list(zip(phrases.sources, phrases.targets, strict=True)), []
+    for epoch in range(3):
+        found = found_in(stream, epoch)
+        assert found == expected_in(phrases, WEIGHTS, epoch, 3)
+        by_source = [sum(found[row] for row in rows[i : i + 80]) for i in (0, 80, 160)]
+        assert by_source[0] == 80 and by_source[2] == 160 and 20 < by_source[1] < 60
+        assert stream.windows(epoch) == math.ceil(found.total() / 50)
+        seen.append(set(found) & set(rows[80:160]))
+    assert seen[0] and seen[1] and not seen[0] & seen[1] and len(seen[0] | seen[1]) == 80
+    assert stream.pairs == 240
+
+
+def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer, tmp_path):
+    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "rows.json", WEIGHTS)
+    lengths = [stream.steps_in(epoch) for epoch in range(3)]
+    places = [(epoch, index) for epoch, length in enumerate(lengths) for index in range(length)]
+    assert [stream.epoch_of(step) for step in range(sum(lengths))] == places
+    batches = [stream.batch(step) for step in range(sum(lengths))]
+    for cache in (None, tmp_path / "rows.json"):
+        again = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, cache, WEIGHTS)
+        for step in np.random.default_rng(0).permutation(sum(lengths)).tolist():
+            assert equal(again.batch(step), batches[step])
+    last = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, None, WEIGHTS)
+    assert equal(last.batch(sum(lengths) - 1), batches[-1])
+
+
+def test_without_weights_nothing_is_changed(phrases, phrase_tokenizer):
+    plain = BatchStream(phrases, phrase_tokenizer, CONFIG, 3)
+    ones = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=np.ones(240))
+    assert all(equal(plain.batch(step), ones.batch(step)) for step in range(plain.steps_in(0) + 5))
+    # The first window is the first 50 of the pairs in the order of Philox's raw bits, as before there were weights.
+    bits = np.random.Philox(key=np.array([3, 0], dtype=np.uint64), counter=0).random_raw(240)
+    first = {phrases.sources[i] for i in np.argsort(bits, kind="stable")[:50]}
+    rows = plain._rows_in(0, 0)
+    steps = range(rows // CONFIG.batch_rows)  # whole batches of the first window
+    sources = [
+        phrase_tokenizer.decode([segment.tolist()])[0]
+        for step in steps
+        for row, ids in zip(plain.batch(step).source_tokens, plain.batch(step).source_segments, strict=True)
+        for segment in split(row, ids)
+    ]
+    assert len(sources) > 25 and set(sources) <= first
+
+
+def test_fingerprints_tell_weights_apart(phrases, phrase_tokenizer):
+    some = [None, WEIGHTS, WEIGHTS[::-1].copy(), np.ones(240), np.full(240, 0.5)]
+    prints = [BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=weights).fingerprint for weights in some]
+    assert len(set(prints)) == 5
+    assert BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=WEIGHTS.copy()).fingerprint == prints[1]
+
+
+def test_the_fingerprint_without_weights_is_the_one_of_earlier_runs(phrases, phrase_tokenizer):
+    """Else a run that was begun before there were weights could not go on."""
+    settings = b"[1, 3, 48, 4, 50, 0.0]"
+    rows = "".join(f"\n{s}\t{t}" for s, t in zip(phrases.sources, phrases.targets, strict=True))
+    expected = hashlib.sha256(settings + phrase_tokenizer.model + rows.encode()).hexdigest()
+    assert BatchStream(phrases, phrase_tokenizer, CONFIG, 3).fingerprint == expected
+
+
+def test_weights_stay_with_their_pairs_when_long_ones_are_dropped(phrases, phrase_tokenizer):
+    long = Pairs(["x" * 60], ["x"])
+    some, others = phrases.take(range(20)), phrases.take(range(20, 60))
+    weights = np.repeat([9, 3, 7, 1], [1, 20, 1, 40]).astype(np.float64)
+    stream = BatchStream(concatenate([long, some, long, others]), phrase_tokenizer, CONFIG, 0, weights=weights)
+    assert stream.report == {"over_long": 2}
+    rows = [collections.Counter(zip(part.sources, part.targets, strict=True)) for part in (some, others)]
+    assert found_in(stream, 0) == rows[0] + rows[0] + rows[0] + rows[1]
+
+
+def test_epochs_without_a_pair_are_passed_over(phrases, phrase_tokenizer):
+    few, weights, refused = phrases.take(range(4)), np.full(4, 0.125), 0
+    for seed in range(20):
+        if visits_in(0, weights, seed).sum() == 0:
+            with pytest.raises(UserError, match="leave no pair for the first epoch; raise them"):
+                BatchStream(few, phrase_tokenizer, CONFIG, seed, weights=weights)
+            refused += 1
+            continue
+        stream = BatchStream(few, phrase_tokenizer, CONFIG, seed, weights=weights)
+        lengths = [stream.steps_in(epoch) for epoch in range(16)]
+        assert lengths == [int(visits_in(epoch, weights, seed).sum() > 0) for epoch in range(16)]
+        assert 0 in lengths
+        epochs = [epoch for epoch in range(16) if lengths[epoch]]
+        fresh = BatchStream(few, phrase_tokenizer, CONFIG, seed, weights=weights)
+        assert [fresh.epoch_of(step) for step in range(len(epochs))] == [(epoch, 0) for epoch in epochs]
+        pieces = [int((fresh.batch(step).source_tokens == EOS).sum()) for step in range(len(epochs))]
+        assert sum(pieces) == 8  # each of the four pairs twice in sixteen epochs
+    assert 5 < refused < 18  # (7/8)⁴ = 0.59 of the seeds
