@@ -8,8 +8,8 @@ One letter per axis, here and in the whole project:
     K  beam                  L  layer
 """
 
-from attention.head import attend_head, softmax_over_keys
+from attention.head import attend_head, softmax_over_keys, weigh_head
 from attention.masks import visible_keys
-from attention.multihead import attend
+from attention.multihead import attend, weigh
 
-__all__ = ["attend", "attend_head", "softmax_over_keys", "visible_keys"]
+__all__ = ["attend", "attend_head", "softmax_over_keys", "visible_keys", "weigh", "weigh_head"]

@@ -15,9 +15,16 @@ def attend_head(
     Scores and softmax are float32 whatever the dtype of the inputs; the result has the dtype of ``value``.
     A query that sees no key yields zeros, with zero gradients.
     """
-    scores = jnp.einsum("TH,SH->TS", query, key, preferred_element_type=jnp.float32) / math.sqrt(query.shape[-1])
-    weights = softmax_over_keys(scores, visible)
+    weights = weigh_head(query, key, visible)
     return jnp.einsum("TS,SU->TU", weights.astype(value.dtype), value)
+
+
+def weigh_head(
+    query: Float[Array, "T H"], key: Float[Array, "S H"], visible: Bool[Array, "T S"]
+) -> Float[Array, "T S"]:
+    """softmax(Q Kᵀ / √H): how much each query takes from each key."""
+    scores = jnp.einsum("TH,SH->TS", query, key, preferred_element_type=jnp.float32) / math.sqrt(query.shape[-1])
+    return softmax_over_keys(scores, visible)
 
 
 def softmax_over_keys(scores: Float[Array, "T S"], visible: Bool[Array, "T S"]) -> Float[Array, "T S"]:

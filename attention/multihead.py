@@ -5,7 +5,7 @@ from functools import partial
 import jax
 from jaxtyping import Array, Float, Int
 
-from attention.head import attend_head
+from attention.head import attend_head, weigh_head
 from attention.masks import visible_keys
 
 
@@ -26,3 +26,17 @@ def attend(
     visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
     attend_heads = jax.vmap(attend_head, in_axes=(0, 0, 0, None))  # the heads of a sentence share what is visible
     return jax.vmap(attend_heads)(query, key, value, visible)
+
+
+def weigh(
+    query: Float[Array, "B N T H"],
+    key: Float[Array, "B N S H"],
+    *,
+    query_segments: Int[Array, "B T"],
+    key_segments: Int[Array, "B S"],
+    causal: bool,
+) -> Float[Array, "B N T S"]:
+    """The weights with which ``attend`` sums the values, in float32: for looking at, since nothing else keeps them."""
+    visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
+    weigh_heads = jax.vmap(weigh_head, in_axes=(0, 0, None))
+    return jax.vmap(weigh_heads)(query, key, visible)

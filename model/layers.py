@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int, Key
 
-from attention import attend
+from attention import attend, weigh
 from model.config import ModelConfig
 from model.positions import sinusoidal_positions
 
@@ -128,6 +128,19 @@ class MultiHeadAttention(nnx.Module):
         query = self._split_heads(self.query(x))
         heads = attend(query, key, value, query_segments=query_segments, key_segments=key_segments, causal=causal)
         return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
+
+    def weights(
+        self,
+        x: Float[Array, "B T D"],
+        context: Float[Array, "B S D"],
+        *,
+        query_segments: Int[Array, "B T"],
+        key_segments: Int[Array, "B S"],
+        causal: bool = False,
+    ) -> Float[Array, "B N T S"]:
+        """How much each query of a call with the same arguments takes from each key, head by head."""
+        query, key = self._split_heads(self.query(x)), self._split_heads(self.key(context))
+        return weigh(query, key, query_segments=query_segments, key_segments=key_segments, causal=causal)
 
     def _split_heads(self, projected: Float[Array, "B T NH"]) -> Float[Array, "B N T H"]:
         batch, length, width = projected.shape

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.test_util import check_grads
 
-from attention import attend, attend_head, visible_keys
+from attention import attend, attend_head, visible_keys, weigh
 
 
 def normal(seed, *shape):
@@ -63,6 +63,19 @@ def test_batch_equals_a_loop_over_sentences_and_heads():
         for n in range(3):
             one = attend_head(query[b, n], query[b, n], query[b, n], visible)
             np.testing.assert_allclose(result[b, n], one, atol=1e-6)
+
+
+def test_weigh_is_what_attend_sums_the_values_with():
+    query, key, value = normal(0, 2, 3, 5, 4), normal(1, 2, 3, 6, 4), normal(2, 2, 3, 6, 7)
+    query_segments, key_segments = (
+        jnp.array([[1, 1, 2, 2, 0], [1] * 5]),
+        jnp.array([[1] * 3 + [2] * 3, [1] * 4 + [0] * 2]),
+    )
+    segments = {"query_segments": query_segments, "key_segments": key_segments}
+    weights = weigh(query, key, **segments, causal=True)
+    np.testing.assert_allclose(weights @ value, attend(query, key, value, **segments, causal=True), atol=1e-6)
+    sees_something = np.array([[1, 1, 0, 1, 0], [1] * 5])[:, None]  # with causality, the third query sees no key
+    np.testing.assert_allclose(np.sum(weights, axis=-1), np.broadcast_to(sees_something, (2, 3, 5)), atol=1e-6)
 
 
 def test_visibility_by_hand():

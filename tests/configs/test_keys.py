@@ -2,7 +2,7 @@
 
 import pytest
 
-from configs.command_line import command_line
+from configs.command_line import command_line, command_line_of_several
 from configs.keys import KEYS, SECTIONS, describe_keys, nearest, spell
 from configs.load import EXPECTED
 
@@ -48,6 +48,12 @@ def test_the_command_line_is_one_thing_and_overrides(called_with):
     assert parsed == ("configs/x.yaml", ["training.steps=3", "data.columns=[es,en]"])
     called_with("configs/x.yaml")
     assert command_line("Train.", "CONFIG", "a file") == ("configs/x.yaml", [])
+
+
+def test_the_command_line_of_several_things(called_with):
+    called_with("runs/x", "training.steps = 3", "decoding.beam_size=1")
+    parsed = command_line_of_several("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"})
+    assert parsed == (["runs/x", "training.steps = 3"], ["decoding.beam_size=1"])
 
 
 def test_help_ends_with_the_keys(called_with, capsys):
