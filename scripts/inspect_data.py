@@ -1,0 +1,59 @@
+"""What training would see of a corpus: python scripts/inspect_data.py configs/NAME.yaml [key=value …].
+
+Prints a data card: where the pairs come from and why some are dropped, sentences that splits share, lengths, how the
+tokenizer spells each side, how full the packed rows are, and some pairs. The same as data_card.md, and two pictures,
+are written to data_card/ in the run's directory. Nothing is trained but the tokenizer, unless the run has one.
+"""
+
+from pathlib import Path
+
+from configs.command_line import command_line
+from configs.load import load_config
+from configs.schema import RunConfig
+from data.card import Card, make_card
+from data.card_text import as_markdown, as_text, tables_of
+from data.errors import exit_on_user_error
+from data.files import write_atomically
+from data.pictures import draw_batch, draw_lengths, png
+
+PICTURES = """## Pictures
+
+![Tokens a sentence in each split, and source against target in training](lengths.png)
+
+![The first training batch: sentence pairs packed into rows](batch.png)
+"""
+
+
+def main() -> None:
+    """Entry point."""
+    path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
+    with exit_on_user_error():
+        inspect_data(load_config(path, overrides), " ".join([path, *overrides]))
+
+
+def inspect_data(config: RunConfig, experiment: str) -> None:
+    """Print the card, write it and its pictures, and tell where they are."""
+    run_dir = Path(config.run_dir)
+    card = make_card(config.data, config.tokenizer, config.training.seed, run_dir)
+    tables = tables_of(card)
+    print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
+    markdown = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables), PICTURES])
+    for name, content in {"data_card.md": markdown.encode(), **pictures_of(card, run_dir.name)}.items():
+        file = run_dir / "data_card" / name
+        write_atomically(file, content)
+        print(f"written  {file}")
+
+
+def pictures_of(card: Card, name: str) -> dict[str, bytes]:
+    """The PNG files by name."""
+    languages = card.config.source, card.config.target
+    lengths = {split: (source.tokens.length, target.tokens.length) for split, (source, target) in card.texts.items()}
+    batch = card.stream.batch(0)
+    return {
+        "lengths.png": png(draw_lengths(f"{name}: lengths in tokens", languages, lengths)),
+        "batch.png": png(draw_batch(f"{name}: the first training batch", languages, batch, card.tokenizer.pieces)),
+    }
+
+
+if __name__ == "__main__":
+    main()
