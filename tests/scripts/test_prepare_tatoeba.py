@@ -1,0 +1,79 @@
+"""manythings.org's download becomes the files of the tatoeba configs."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scripts import prepare_tatoeba as script
+
+ATTRIBUTION = "CC-BY 2.0 (France) Attribution: tatoeba.org #1 (a) & #2 (b)"
+
+
+def spa(folder: Path, pairs: list[str]) -> Path:
+    path = folder / "spa.txt"
+    path.write_text("".join(f"{pair}\t{ATTRIBUTION}\n" for pair in pairs), encoding="utf-8")
+    return path
+
+
+def hashes(folder: Path, **sets: list[str]) -> Path:
+    """A list of held-out pairs as the project ships one."""
+    lines = ["# set and hash"]
+    for name, pairs in sets.items():
+        lines += [f"{name} {script.key_of(*pair.split(chr(9)))}" for pair in pairs]
+    path = folder / "held_out.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_known_pairs_are_held_out_and_their_relatives_left_out(tmp_path, monkeypatch, capsys):
+    test, valid = ["Go on.\tSigue.", "Stop!\t¡Para!"], ["I run.\tCorro."]
+    training = ["We eat.\tComemos.", "They sing.\tCantan."]
+    relatives = ["go on!\tContinúa.", "Halt!\tPara.", "I am running.\tcorro"]  # each shares one folded sentence
+    monkeypatch.setattr(script, "HELD_OUT", hashes(tmp_path, test=[*test, "Gone.\tIdo."], valid=valid))
+    file = spa(tmp_path, [*training, *relatives, *test, *valid, training[0], "  We  eat. \tComemos."])
+    script.prepare_tatoeba(file, tmp_path / "out")
+    written = {name: (tmp_path / f"out/{name}.tsv").read_text(encoding="utf-8") for name in ("train", "valid", "test")}
+    assert {name: sorted(text.splitlines()) for name, text in written.items()} == {
+        "train": sorted(training), "valid": valid, "test": sorted(test)
+    }  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "10 rows, 0 malformed, 8 distinct pairs" in printed
+    assert "left out  3 pairs" in printed
+
+
+def test_the_order_of_the_download_does_not_matter(tmp_path, monkeypatch):
+    pairs = [f"Sentence {n}.\tFrase {n}." for n in range(50)]
+    monkeypatch.setattr(script, "HELD_OUT", hashes(tmp_path, test=pairs[:5], valid=pairs[5:9]))
+    script.prepare_tatoeba(spa(tmp_path, pairs), tmp_path / "a")
+    script.prepare_tatoeba(spa(tmp_path, pairs[::-1]), tmp_path / "b")
+    for name, size in (("train", 41), ("valid", 4), ("test", 5)):
+        content = (tmp_path / f"a/{name}.tsv").read_bytes()
+        assert content.count(b"\n") == size
+        assert content == (tmp_path / f"b/{name}.tsv").read_bytes()
+
+
+def test_the_files_of_the_published_figures_come_back(corpus_root, tmp_path):
+    lines = [line for name in ("train", "valid", "test") for line in lines_of(corpus_root / f"{name}.tsv")]
+    script.prepare_tatoeba(spa(tmp_path, sorted(lines)), tmp_path / "out")
+    for name in ("train", "valid", "test"):
+        assert Counter(lines_of(tmp_path / f"out/{name}.tsv")) == Counter(lines_of(corpus_root / f"{name}.tsv"))
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+@pytest.mark.parametrize("content", ["Hola.\tHello.\n", "PK\x03\x04 not text\n", ""])
+def test_another_file_is_refused_and_nothing_written(call, tmp_path, content):
+    (tmp_path / "spa.txt").write_text(content, encoding="utf-8")
+    done = call("scripts/prepare_tatoeba.py", tmp_path / "spa.txt", "--to", tmp_path / "out")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: ") and done.stderr.count(b"\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_file_is_named(call, tmp_path):
+    done = call("scripts/prepare_tatoeba.py", tmp_path / "spa.txt")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert f"there is no file {tmp_path / 'spa.txt'}".encode() in done.stderr
