@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help install test test-slow lint format clean
+.PHONY: help install quickstart test test-slow lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 		-r requirements/$$($(BIN)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
+
+quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
+	@$(BIN)/python scripts/quickstart.py
 
 test: install  ## run the tests (all but the slow ones)
 	$(BIN)/pytest -q

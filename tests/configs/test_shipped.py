@@ -2,18 +2,21 @@
 
 from pathlib import Path
 
+import jax
 import pytest
 from omegaconf import OmegaConf
 
 from configs.keys import KEYS
 from configs.load import load_config, load_run_config, save_config
+from training.state import init_state
 
 CONFIGS = sorted(Path(__file__).parents[2].glob("configs/*.yaml"))
 each_config = pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 
 
 def test_the_promised_configs_are_there():
-    assert {"tatoeba-small", "tatoeba-base"} <= {path.stem for path in CONFIGS}
+    tatoeba, paper = {"tatoeba-small", "tatoeba-base"}, {"transformer-base", "transformer-big"}
+    assert {"quickstart", "opus100-base"} | tatoeba | paper <= {path.stem for path in CONFIGS}
 
 
 @each_config
@@ -50,3 +53,11 @@ def test_either_direction_by_swapping_two_values(path):
     back = load_config(path, [f"data.source={there.data.target}", f"data.target={there.data.source}"])
     assert (back.data.source, back.data.target) == (there.data.target, there.data.source)
     assert back.data.columns == there.data.columns
+
+
+@pytest.mark.parametrize(("name", "millions"), [("transformer-base", 65), ("transformer-big", 213)])
+def test_the_papers_models_have_the_papers_number_of_parameters(name, millions):
+    """Vaswani et al. 2017, table 3, whose vocabulary of about 37,000 is known to the thousand only."""
+    config = load_config(next(path for path in CONFIGS if path.stem == name))
+    params = jax.eval_shape(lambda: init_state(config.model, config.training, config.tokenizer.vocab_size)).params
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) / 1e6 == pytest.approx(millions, rel=0.04)

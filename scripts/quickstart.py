@@ -1,0 +1,75 @@
+"""From nothing to translations on any laptop: train on the embedded phrasebook, evaluate, translate, look inside.
+
+Each step is a command that you can run and change yourself; it is printed before it runs. What is done is not done
+again: a second run continues an interrupted training, or shows what there is.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from configs.load import differences, load_config, load_run_config
+from data.errors import exit_on_user_error
+
+CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
+HAND_WRITTEN = "phrasebook:phrases"
+SENTENCE = "My sister gave me an old book and I am reading it."
+
+NEXT = f"""
+Try next
+  translate your own words     python scripts/translate.py {RUN}
+  another sentence's attention python scripts/plot_attention.py {RUN} "The white cat is sleeping on the table."
+  Spanish to English           python train.py {CONFIG} data.source=es data.target=en run_dir=runs/reverse
+  your own sentences           python train.py {CONFIG} data.train=mine.tsv data.valid= data.test= run_dir=runs/mine
+  what the corpus looks like   python scripts/inspect_data.py {CONFIG}
+  every setting, explained     python train.py --help
+  real text, 49 BLEU           configs/tatoeba-small.yaml; README.md says where its corpus comes from
+"""
+
+
+def main() -> None:
+    """Entry point."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    ).parse_args()
+    with exit_on_user_error():
+        if not is_done():
+            run("train.py", CONFIG)
+            run("eval.py", str(RUN))
+            run("eval.py", str(RUN), f"data.test={HAND_WRITTEN}")
+            run("scripts/plot_attention.py", str(RUN), SENTENCE)
+        report()
+
+
+def is_done() -> bool:
+    """Whether this very experiment has been through all steps."""
+    steps = [RUN / "eval/test.json", RUN / "eval/phrasebook.phrases.json", *list(RUN.glob("attention/*.png"))[:1]]
+    if not all(path.is_file() for path in steps) or len(steps) < 3:
+        return False
+    return not differences(load_run_config(RUN), load_config(CONFIG))
+
+
+def run(program: str, *arguments: str) -> None:
+    """Show a command as one would type it, and run it; its failure is the end."""
+    quoted = " ".join(f'"{argument}"' if " " in argument else argument for argument in arguments)
+    print(f"\n$ python {program} {quoted}", flush=True)
+    done = subprocess.run([sys.executable, program, *arguments], check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def report() -> None:
+    """The scores, the translations of unseen sentences that go with them, and where to look."""
+    for title, name in (("Generated sentences", "test"), ("Hand-written phrases", "phrasebook.phrases")):
+        scores = json.loads((RUN / "eval" / f"{name}.json").read_text(encoding="utf-8"))
+        print(
+            f"\n{title}, held out: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources"
+        )
+    print(f"\nAttention, drawn: {', '.join(map(str, sorted(RUN.glob('attention/*.png'))))}")
+    print(NEXT, end="")
+
+
+if __name__ == "__main__":
+    main()
