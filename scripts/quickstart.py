@@ -15,7 +15,7 @@ from data.errors import exit_on_user_error
 
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
 HAND_WRITTEN = "phrasebook:phrases"
-SENTENCE = "My sister gave me an old book and I am reading it."
+SENTENCE = "Where did my sister buy the white shoes?"
 
 NEXT = f"""
 Try next

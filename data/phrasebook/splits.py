@@ -7,7 +7,7 @@ held out at random and make a set of their own.
 
 import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from data.holdout import hash_of, hold_out, sharing, text_of
@@ -17,7 +17,7 @@ from data.phrasebook.grammar import Sentence, generate
 PHRASES = Path(__file__).with_name("phrases.tsv")
 HELD_OUT_PHRASES = 150
 SIZES = {"test": 1000, "valid": 500}  # of the grammar's held-out sets
-RESERVED = {"test": (0, 0.015), "valid": (0.015, 0.03)}  # which share of the combinations each reserves
+RESERVED = {"test": (0.0, 0.015), "valid": (0.015, 0.03)}  # which share of the combinations each reserves
 COMMON = 0.05  # a lemma in more of a construction's sentences belongs to it, as gustar to "gustar"
 FAMILIAR = 4  # constructions that a lemma needs before one of them may be reserved
 
@@ -27,7 +27,7 @@ Combination = tuple[str, str]  # a construction and a lemma
 @functools.cache
 def phrasebook() -> dict[tuple[str, str], Pairs]:
     """English and Spanish by part and split. No sentence of a held-out set is in any other set, on either side."""
-    written, sentences = hand_written(), generate()
+    written, sentences = hand_written(), generated()
     [chosen] = hold_out(written, [HELD_OUT_PHRASES])
     held_out = {("phrases", "test"): written.take(chosen)}
     for split, size in SIZES.items():
@@ -42,6 +42,12 @@ def phrasebook() -> dict[tuple[str, str], Pairs]:
         ("phrases", "train"): written.take(sorted(set(range(len(written))) - set(chosen))),
     }
     return {key: without(pairs, held_out.values()) for key, pairs in training.items()} | held_out
+
+
+@functools.cache
+def generated() -> tuple[Sentence, ...]:
+    """All sentences of the grammar, made once."""
+    return tuple(generate())
 
 
 def hand_written() -> Pairs:
@@ -60,7 +66,7 @@ def combinations(sentence: Sentence) -> set[Combination]:
     return {(sentence.construction, lemma) for lemma in sentence.lemmas}
 
 
-def reserve(sentences: list[Sentence], low: float, high: float) -> set[Combination]:
+def reserve(sentences: Sequence[Sentence], low: float, high: float) -> set[Combination]:
     """The combinations kept from training whose hash lies in [low, high): of a lemma that does not make up the
     construction, and that training can have elsewhere."""
     uses = Counter(combination for s in sentences for combination in combinations(s))
