@@ -6,6 +6,7 @@ again: a second run continues an interrupted training, or shows what there is.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from configs.load import differences, load_config, load_run_config
 from data.errors import exit_on_user_error
 
+ROOT = Path(__file__).parents[1]
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
 HAND_WRITTEN = "phrasebook:phrases"
 SENTENCE = "Where did my sister buy the white shoes?"
@@ -25,7 +27,7 @@ Try next
   your own sentences           python train.py {CONFIG} data.train=mine.tsv data.valid= data.test= run_dir=runs/mine
   what the corpus looks like   python scripts/inspect_data.py {CONFIG}
   every setting, explained     python train.py --help
-  real text, 49 BLEU           configs/tatoeba-small.yaml; README.md says where its corpus comes from
+  real text                    configs/tatoeba-small.yaml; README.md says where its corpus comes from
 """
 
 
@@ -34,6 +36,7 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     ).parse_args()
+    os.chdir(ROOT)  # the commands are those of the clone, wherever this one is called from
     with exit_on_user_error():
         if not is_done():
             run("train.py", CONFIG)
@@ -45,8 +48,8 @@ def main() -> None:
 
 def is_done() -> bool:
     """Whether this very experiment has been through all steps."""
-    steps = [RUN / "eval/test.json", RUN / "eval/phrasebook.phrases.json", *list(RUN.glob("attention/*.png"))[:1]]
-    if not all(path.is_file() for path in steps) or len(steps) < 3:
+    reports = [RUN / "eval/test.json", RUN / "eval/phrasebook.phrases.json"]
+    if not (all(path.is_file() for path in reports) and any(RUN.glob("attention/*.png"))):
         return False
     return not differences(load_run_config(RUN), load_config(CONFIG))
 
@@ -62,12 +65,13 @@ def run(program: str, *arguments: str) -> None:
 
 def report() -> None:
     """The scores, the translations of unseen sentences that go with them, and where to look."""
-    for title, name in (("Generated sentences", "test"), ("Hand-written phrases", "phrasebook.phrases")):
+    print(f"\n{RUN} is done (to start it over: rm -r {RUN})\n\nHeld out")
+    for title, name in (("generated sentences", "test"), ("hand-written phrases", "phrasebook.phrases")):
         scores = json.loads((RUN / "eval" / f"{name}.json").read_text(encoding="utf-8"))
-        print(
-            f"\n{title}, held out: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources"
-        )
-    print(f"\nAttention, drawn: {', '.join(map(str, sorted(RUN.glob('attention/*.png'))))}")
+        print(f"  {title:<26} BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources")
+    print("\nAttention, drawn")
+    for picture in sorted(RUN.glob("attention/*.png")):
+        print(f"  {picture}")
     print(NEXT, end="")
 
 
