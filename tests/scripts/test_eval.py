@@ -1,8 +1,15 @@
 """python eval.py RUN, as a user calls it."""
 
+import dataclasses
 import hashlib
 import json
 import shutil
+
+import pytest
+
+from configs.load import load_run_config, save_config
+from data.errors import UserError
+from eval import load_evaluation_config, name_of
 
 
 def test_a_report_of_the_test_set(run_dir, call):
@@ -49,3 +56,27 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, call, tmp_path):
         assert done.stderr.count(b"\n") == 1
         assert done.stdout == b""
     assert not (without_checkpoints / "eval").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("folder/mine.tsv", "mine"),
+        ("/data/news.LANG.gz", "news"),
+        ("v1.2.jsonl.gz", "v1.2"),
+        ("Helsinki-NLP/opus-100:en-es:test", "opus-100.en-es.test"),
+        ("phrasebook:phrases", "phrasebook.phrases"),
+    ],
+)
+def test_a_set_has_its_own_name_in_the_run(source, name):
+    assert name_of(source) == name
+
+
+def test_the_runs_own_held_out_set_keeps_its_columns(run_dir, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(run_dir, run)
+    saved = load_run_config(run)
+    save_config(dataclasses.replace(saved, data=dataclasses.replace(saved.data, test="")), run / "config.yaml")
+    with pytest.raises(UserError, match=r"name another with data\.test="):
+        load_evaluation_config(run, ["data.columns=[es,en]"])
+    assert load_evaluation_config(run, ["data.columns=[es,en]", "data.test=mine.tsv"])[1] == "mine"
