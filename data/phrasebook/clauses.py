@@ -131,20 +131,23 @@ BEFORE_OBJECT: Final = {
     "the": ("the", "the", "the", "this", "my"),
     "my": ("my", "my", "the", "our"),
     "pl": ("the",),
+    "one": ("the",),
 }
 
 
 def object_of(draw: Draw, verb: Verb, described: int = 30, habitual: bool = False) -> NounPhrase:
     """Something that the verb may be done to; by habit, to many of a kind: writes letters, *escribe cartas*."""
     head = draw.pick(verb.objects)
-    if habitual and verb.determiners in ("a", "any"):
+    if habitual and verb.determiners in ("a", "any", "pl"):
         return phrase(head, "bare", plural=True)
+    if verb.determiners == "one":
+        return phrase(head)
     if verb.determiners == "bare":
         return phrase(head, "bare")
     if verb.determiners == "sport":
         return NounPhrase(head.english, f"el {head.spanish}", (head.lemma,), head=head)
     determiner = draw.pick(BEFORE_OBJECT[verb.determiners])
-    if (determiner == "my" and not head.kinds & PERSONAL) or (determiner == "a" and "paired" in head.kinds):
+    if (determiner == "my" and not head.kinds & PERSONAL) or (determiner == "a" and head.several):
         determiner = "the"
     plural = verb.determiners == "pl" or (determiner != "a" and numbered(draw, head))
     possible = descriptions(head) if determiner == "a" else distinguishing(head)
@@ -185,16 +188,52 @@ def to_person(draw: Draw, aspect: str = "", other_than: NounPhrase | None = None
     """Something done to a person, who has the personal *a*."""
     acquaintance = (name, relative, relative)
     target = draw.pick(acquaintance if aspect == "h" else (*acquaintance, person))(draw)
-    while other_than and target.english == other_than.english:
+    while other_than and not may_meet(other_than, target):
         target = person(draw)
     verb = draw.pick(person_verbs(aspect))
+    if verb.spanish == "besar" and not (target.head and "family" in target.head.kinds):
+        return to_person(draw, aspect, other_than)
     return doing(verb, target, target.personal)
 
 
-def lasting(draw: Draw) -> Action:
+def may_meet(subject: NounPhrase, target: NounPhrase) -> bool:
+    """Whether the one may do something to the other: not we to my aunt, nor I to ours."""
+    whose = {"we": "our", "i": "my"}
+    words = {whose.get(word, word) for word in subject.english.lower().split()}
+    words = {"our"} if subject.plural and subject.english.endswith(" and I") else words
+    owner = target.english.split()[0]
+    apart = (owner == "my" and "our" in words) or (owner == "our" and "my" in words)
+    return subject.english != target.english and not apart
+
+
+@functools.cache
+def masses() -> frozenset[str]:
+    """Food and drink without a plural."""
+    return frozenset(noun.spanish for noun in nouns() if noun.number == "mass" and noun.kinds & CONSUMED)
+
+
+CONSUMED: Final = frozenset({"ingredient", "drink", "pantry"})
+NEVER_DONE: Final = frozenset({"proteger", "cuidar", "defender", "seguir", "mirar", "observar", "reírse"})
+UNDATED: Final = frozenset({"recordar", "olvidar", "reconocer", "conocer"})
+
+
+def unmeasured(action: Action) -> bool:
+    """Whether the object is food or drink without an article: drink juice, *beber jugo*."""
+    return action.rest.partition(" ")[0] in masses()
+
+
+def finished(draw: Draw, subject: NounPhrase) -> Action:
+    """Something that may have been done by now, or not yet."""
+    while True:
+        action = plan(draw, subject)
+        if action.spanish not in NEVER_DONE and not unmeasured(action):
+            return action
+
+
+def lasting(draw: Draw, habitual: bool = False) -> Action:
     """Something that takes its time: build a bridge."""
     verb = draw.pick([one for one in verbs() if "l" in one.aspects])
-    return doing(verb, object_of(draw, verb, described=15))
+    return doing(verb, object_of(draw, verb, described=15, habitual=habitual or verb.determiners == "pl"))
 
 
 def plan(draw: Draw, subject: NounPhrase) -> Action:
@@ -269,16 +308,16 @@ def asked(
     yes_no: bool = False,
 ) -> Phrase:
     """A question's clause: the subject comes after the auxiliary in English; in Spanish after the verb and what is
-    short beside it (*¿Habla español Ana?*), but a pronoun comes first where yes or no is asked (*¿Ella habla …?*)."""
+    short beside it (*¿Habla español tu tía?*), but a name right after it (*¿Habla Ana español?*). Where yes or no is
+    asked, a pronoun comes first (*¿Ella habla …?*), and anybody before *ir a* (*¿Ana va a hablar …?*)."""
     auxiliary, verb = english.auxiliary_and_verb(action.english, tense, subject.english_slot, emphatic=True)
     auxiliary = english.negative(auxiliary) if negated else auxiliary
     group = ("no " if negated else "") + spanish.verb_group(action.spanish, tense, subject.slot)
-    # Beside a name an article would mislead: not *el castillo Rosa*
-    shortest = r"\S+" if subject.spanish[:1].isupper() else r"((el|la|los|las) )?\S+"
-    short = re.fullmatch(shortest, action.rest) and subject not in PRONOUNS and not animals() & {*action.lemmas}
+    noun_subject = subject not in PRONOUNS and not subject.spanish[:1].isupper()
+    short = re.fullmatch(r"((el|la|los|las) )?\S+", action.rest) and noun_subject and not animals() & {*action.lemmas}
     light = (rest_first or short) and not subject.formal
     order = [group, action.rest, subject.spanish] if light else [group, subject.spanish, action.rest]
-    if yes_no and subject in PRONOUNS:
+    if yes_no and (subject in PRONOUNS or (tense == "going" and not subject.formal)):
         order = [subject.spanish, group, action.rest]
     in_spanish = " ".join(word for word in order if word)
     in_english = " ".join(word for word in (auxiliary, subject.english, verb) if word)

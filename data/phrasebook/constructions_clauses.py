@@ -14,6 +14,7 @@ from data.phrasebook.clauses import (
     event,
     habit,
     is_so,
+    may_meet,
     object_of,
     predicate,
     process,
@@ -141,7 +142,7 @@ def content(draw: Draw, subject: NounPhrase) -> Phrase:
 def reported(draw: Draw) -> Phrase:
     """I think that she is tired: *creo que está cansada*."""
     who, subject = speaker(draw), draw.pick((person, person, people))(draw)
-    if who.english == subject.english:
+    if not may_meet(who, subject):
         return reported(draw)
     in_english, infinitive, link, tense = draw.pick(BELIEVING)
     inner = content(draw, subject)
@@ -170,7 +171,7 @@ UNKNOWN: Final = (
 def indirect_question(draw: Draw) -> Phrase:
     """I don't know where Ana lives: *no sé dónde vive Ana*."""
     who, subject = draw.pick((I, I, WE, HE, SHE, name(draw))), draw.pick((person, people))(draw)
-    if who.english == subject.english:
+    if not may_meet(who, subject):
         return indirect_question(draw)
     word, palabra, in_english, infinitive, tense = draw.pick(UNKNOWN)
     inner = clause(subject, act(in_english, infinitive), tense)
@@ -186,7 +187,6 @@ HINDRANCES: Final = (
     ("estar ocupado", "busy"),
     ("estar agotado", "exhausted"),
     ("estar preocupado", "worried"),
-    ("tener prisa", "in a hurry"),
     ("tener sueño", "sleepy"),
 )
 
@@ -225,11 +225,9 @@ def leisure(draw: Draw) -> Action:
 
 def conditional(draw: Draw) -> Phrase:
     """If it rains, we will stay home: *si* with the present, then the future."""
-    in_english, in_spanish, lemma = draw.pick(table("conditions"))
-    subject, to_you = anybody(draw), "you" in in_english.split()
-    if to_you and subject.english.startswith("you"):
-        return conditional(draw)
-    then = clause(subject, leisure(draw), "future", not to_you and draw.chance(20))
+    in_english, in_spanish, lemma, done, done_english = draw.pick(table("conditions"))
+    subject = draw.pick((I, WE)) if "you" in in_english.split() else anybody(draw)
+    then = clause(subject, predicate(done, done_english), "future")
     return statement(f"if {in_english}, {then.english}", f"si {in_spanish}, {then.spanish}", lemma, then)
 
 
@@ -237,7 +235,7 @@ def in_order_to(draw: Draw) -> Phrase:
     """We went to the market to buy apples: *para comprar*."""
     place, infinitive, things = draw.pick(table("errands"))
     where, head = phrase(noun(place)), draw.pick(select(things))
-    goal = doing(verb(infinitive), phrase(head, "a", "paired" in head.kinds))
+    goal = doing(verb(infinitive), phrase(head, "a", head.several))
     rest = f"a {where.spanish} para {goal.infinitive}"
     going = act(f"go to {where.english} to {goal.english}", "ir", rest, where, goal)
     return told(speaker(draw), going, draw.pick(("preterite", "preterite", "going", "perfect")))
@@ -319,7 +317,7 @@ def wish(draw: Draw) -> Phrase:
     who = draw.pick((I, I, WE, HE, SHE, name(draw), relative(draw, ("my",))))
     subject = draw.pick((YOU, YOU, HE, SHE, THEY, name(draw), relative(draw, ("my",))))
     action = draw.pick((dated_activity(draw), transitive(draw, "p")))
-    if "x" in action.aspects or who.english == subject.english or (who.slot == EL and subject in (HE, SHE)):
+    if "x" in action.aspects or not may_meet(who, subject) or (who.slot == EL and subject in (HE, SHE)):
         return wish(draw)
     in_english, infinitive = draw.pick(WISHES)
     wanted = f"{in_english} {WISHED.get(subject, subject.english)} to {action.english}"
@@ -329,11 +327,13 @@ def wish(draw: Draw) -> Phrase:
 
 def hope(draw: Draw) -> Phrase:
     """I hope that you win: *espero que ganes*."""
-    subject = draw.pick((YOU, YOU, HE, SHE, THEY, name(draw), relative(draw)))
+    who, subject = draw.pick((I, I, WE)), draw.pick((YOU, YOU, HE, SHE, THEY, name(draw), relative(draw)))
+    if not may_meet(who, subject):
+        return hope(draw)
     action = serving(draw, "hope")
     hoped = f"hope that {clause(subject, action, 'present').english}"
     whole = act(hoped, "esperar", f"que {subjunctive(subject, action)}", subject, action)
-    return told(draw.pick((I, I, WE)), whole, "present")
+    return told(who, whole, "present")
 
 
 CONSTRUCTIONS: Final = {

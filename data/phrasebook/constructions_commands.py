@@ -3,7 +3,7 @@
 from typing import Final
 
 from data.phrasebook import english, spanish
-from data.phrasebook.clauses import Action, dated_activity, exclamation, statement, times, transitive
+from data.phrasebook.clauses import Action, dated_activity, exclamation, statement, times, transitive, unmeasured
 from data.phrasebook.draw import Draw
 from data.phrasebook.lexicon import adjectives, select
 from data.phrasebook.nounphrases import Phrase, name, numbered, people, phrase, relative
@@ -13,13 +13,24 @@ PLEASE: Final = ((", please", ", por favor"), ("", ""), ("", ""))
 TITLES: Final = ((", sir", ", señor"), (", ma'am", ", señora"), (", doctor", ", doctor"))
 # What nobody is told to do: get married, have fun, fall asleep, pass the exam.
 UNORDERED: Final = frozenset("get have fall graduate pass laugh complain learn vote say make".split())
+UNORDERED_WHOLE: Final = frozenset({"move to another city", "grow"})
+# What nobody is told not to do.
+UNFORBIDDEN: Final = frozenset(
+    {"drive carefully", "arrive on time", "tell the truth", "make the bed", "go back home", "help at home"}
+)
 
 
 def orderable(draw: Draw) -> Action:
     """Something that one may be told to do."""
     action = draw.pick((dated_activity(draw), transitive(draw, "p"), transitive(draw, "p")))
-    unordered = action.english.split()[0] in UNORDERED or action.english == "move" or "x" in action.aspects
-    return orderable(draw) if unordered else action
+    unordered = action.english.split()[0] in UNORDERED or action.english in UNORDERED_WHOLE or "x" in action.aspects
+    return orderable(draw) if unordered or unmeasured(action) else action
+
+
+def forbiddable(draw: Draw) -> Action:
+    """Something that one may be told not to do."""
+    action = orderable(draw)
+    return forbiddable(draw) if action.english in UNFORBIDDEN else action
 
 
 def ordered(action: Action, formal: bool, negated: bool = False) -> str:
@@ -39,7 +50,7 @@ def command(draw: Draw) -> Phrase:
 
 def negative_command(draw: Draw) -> Phrase:
     """Don't close the door: *no cierres la puerta*."""
-    action, (please, por_favor) = orderable(draw), draw.pick(PLEASE)
+    action, (please, por_favor) = forbiddable(draw), draw.pick(PLEASE)
     in_spanish = ordered(action, formal=False, negated=True)
     return statement(f"don't {action.english}{please}", in_spanish + por_favor, action)
 
@@ -48,6 +59,7 @@ def formal_command(draw: Draw) -> Phrase:
     """To *usted*: Please close the door, sir: *por favor, cierre la puerta, señor*."""
     action, (sir, señor) = orderable(draw), draw.pick(TITLES)
     if draw.chance(35):
+        action = forbiddable(draw)
         return statement(f"don't {action.english}{sir}", ordered(action, formal=True, negated=True) + señor, action)
     return statement(f"please {action.english}{sir}", f"por favor, {ordered(action, formal=True)}{señor}", action)
 

@@ -78,7 +78,7 @@ def less_than(draw: Draw) -> Phrase:
     """The train is less expensive than the plane: *menos caro que*."""
     first, second, adjective = alike(draw)
     subject = phrase(first, "the", numbered(draw, first, 20))
-    other = phrase(second, "the", "paired" in second.kinds)
+    other = phrase(second, "the", second.several)
     return compared(subject, (f"less {adjective.english} than", "menos {} que"), adjective, other, "present", False)
 
 

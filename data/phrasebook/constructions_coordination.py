@@ -3,7 +3,7 @@
 from typing import Final
 
 from data.phrasebook import spanish
-from data.phrasebook.clauses import act, asked, clause, doing, question, statement, told
+from data.phrasebook.clauses import act, asked, clause, doing, may_meet, question, statement, told
 from data.phrasebook.constructions_clauses import same_again, speaker
 from data.phrasebook.draw import Draw
 from data.phrasebook.lexicon import Noun, adjectives, select, table, verbs, verbs_named
@@ -26,22 +26,30 @@ OF_TWO: Final = "comer,beber,comprar,estudiar,enseñar,aprender,hablar,lavar,ven
 
 def in_number(head: Noun, determiner: str) -> NounPhrase:
     """The noun in the number in which one has it: shoes, but a hat."""
-    return phrase(head, determiner, "paired" in head.kinds)
+    return phrase(head, determiner, head.several)
+
+
+LOOSE: Final = frozenset({"food", "small", "small_gift", "colorable", "portable", "repair", "breakable", "openable"})
+
+
+def akin(first: Noun, second: Noun) -> bool:
+    """Whether two things may be named in one breath: bread and cheese, a skirt and a shirt."""
+    alike = first.kinds & second.kinds - LOOSE and (first.number == "mass") == (second.number == "mass")
+    return bool(alike) and first.english != second.english
 
 
 def and_things(draw: Draw) -> Phrase:
     """bread and cheese; *e* before the sound i: *español e inglés*."""
     verb = draw.pick(verbs_named(OF_TWO))
     first, second = draw.pick(verb.objects), draw.pick(verb.objects)
-    if first.english == second.english:
+    if not akin(first, second):
         return and_things(draw)
     determiner = {"bare": "bare", "any": "a"}.get(verb.determiners, "the")
     one, other = in_number(first, determiner), in_number(second, determiner)
     joined = spanish.conjoined(one.spanish, other.spanish)
     whole = act(f"{verb.english} {one.english} and {other.english}", verb.spanish, joined, one, other)
-    return told(
-        anybody(draw), whole, "present" if determiner == "bare" else draw.pick(("preterite", "preterite", "going"))
-    )
+    known = "progressive" if verb.spanish == "aprender" else "present"
+    return told(anybody(draw), whole, known if determiner == "bare" else draw.pick(("preterite", "preterite", "going")))
 
 
 def clash(first: str, second: str) -> bool:
@@ -62,9 +70,9 @@ def and_qualities(draw: Draw) -> Phrase:
 
 GOOD: Final = frozenset(
     "kind nice intelligent funny generous honest hardworking strong brave patient polite optimistic responsible "
-    "careful creative cheerful punctual elegant wise famous rich talented".split()
+    "careful creative cheerful punctual wise famous rich talented".split()
 )
-BAD: Final = frozenset("shy lazy poor weak selfish stubborn clumsy pessimistic absent-minded serious ambitious".split())
+BAD: Final = frozenset("shy lazy poor weak selfish stubborn clumsy pessimistic absent-minded".split())
 
 
 def but(draw: Draw) -> Phrase:
@@ -83,7 +91,7 @@ def but_not(draw: Draw) -> Phrase:
     subject = speaker(draw)
     verb = draw.pick([one for one in verbs() if one.determiners in ("any", "the") and "l" not in one.aspects])
     first, second = draw.pick(verb.objects), draw.pick(verb.objects)
-    if first.english == second.english or not first.kinds & second.kinds:
+    if not akin(first, second):
         return but_not(draw)
     bare = verb.determiners == "any"
     one, other = (
@@ -126,7 +134,7 @@ def either(draw: Draw) -> Phrase:
     first, second = draw.pick(select(kind)), draw.pick(select(kind))
     if first == second:
         return either(draw)
-    one, other = phrase(first, determiner), phrase(second, determiner)
+    one, other = in_number(first, determiner), in_number(second, determiner)
     in_english, infinitive, tense = draw.pick(frames)
     subject = draw.pick((YOU, YOU, HE, SHE, relative(draw, ("your",)), name(draw)))
     said = asked(subject, act(in_english, infinitive), tense, yes_no=True)
@@ -151,7 +159,7 @@ def for_somebody(draw: Draw) -> Phrase:
             present, act(f"be for {whom.english}", "ser", f"para {whom.spanish}", whom), "present", draw.chance(25)
         )
     subject, present = speaker(draw), in_number(draw.pick(select(PRESENTS)), "a")
-    if subject.english == whom.english:
+    if not may_meet(subject, whom):
         return for_somebody(draw)
     in_english, infinitive, tense = draw.pick(BRINGING)
     rest = f"{present.spanish} para {whom.spanish}"

@@ -220,9 +220,9 @@ def quantifier(draw: Draw) -> Phrase:
     """many books, several apples."""
     head = draw.pick(countable(COUNTED))
     counted = phrase(head, draw.pick(QUANTITIES), plural=True)
-    return counting(
-        draw, counted, ("tener", "ver") if "pet" in head.kinds else ("tener", "necesitar", "comprar", "ver")
-    )
+    if "pet" in head.kinds or counted.english.startswith("few "):
+        return counting(draw, counted, ("tener", "ver"))
+    return counting(draw, counted, ("tener", "necesitar", "comprar", "ver"))
 
 
 def numeral(draw: Draw) -> Phrase:
@@ -259,7 +259,7 @@ def friend_of_mine(draw: Draw) -> Phrase:
     one = phrase(draw.pick(select("amigo,vecino,colega,compañero,primo,alumno")), "a")
     in_english, in_spanish = draw.pick(OWNERS)
     subject = NounPhrase(f"{one.english} of {in_english}", f"{one.spanish} {in_spanish}", one.lemmas)
-    return told(subject, with_object("be", "ser", working(draw, subject)), "present", draw.chance(10))
+    return told(subject, with_object("be", "ser", working(draw, subject)), "present")
 
 
 def of(owned: NounPhrase, whole: Phrase, in_english: str) -> NounPhrase:
@@ -286,7 +286,8 @@ def quality(text: str) -> Adjective:
 def part_of(draw: Draw) -> Phrase:
     """the door of the house: *la puerta de la casa*."""
     part, wholes, named = draw.pick(table("parts"))
-    head, whole = noun(part), phrase(draw.pick(select(wholes)))
+    head, wanted = noun(part), draw.pick(select(wholes))
+    whole = phrase(wanted, "the", wanted.several)
     one = phrase(head, "the", part in ("pared", "rueda"))
     own = (*descriptions(head), *descriptions(head, "estar"))
     adjective = draw.pick([quality(text) for text in named.split(",")] if named else own)
@@ -356,6 +357,7 @@ def people_where(draw: Draw) -> Phrase:
     """Somebody is at the hospital."""
     preposition = draw.pick(("at", "in"))
     places = [one for one in select(preposition) if "visit" not in one.kinds or "outdoors" in one.kinds]
+    places = [one for one in places if one.lemma != "casa"]  # at home is *en casa*
     where = phrase(draw.pick(places))
     action = act(f"be {preposition} {where.english}", "estar", f"en {where.spanish}", where)
     return told(anybody(draw), action, draw.pick(TENSES), draw.chance(20))

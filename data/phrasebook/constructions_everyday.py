@@ -58,7 +58,7 @@ def amount(draw: Draw, head: Noun) -> NounPhrase:
     if head.number == "mass":
         return NounPhrase(f"some {head.english}", head.spanish, (head.lemma,))
     kind = draw.pick(("one", "number", "number", "many", "many"))
-    if kind == "one":
+    if kind == "one" and not head.several:
         return phrase(head, "a")
     if kind == "many":
         return phrase(head, draw.pick(("many", "few", "several", "too many")), plural=True)
@@ -68,12 +68,18 @@ def amount(draw: Draw, head: Noun) -> NounPhrase:
     )
 
 
+# Where one need not ask for what is there.
+EVIDENT: Final = ("in this city", "in the street", "in the classroom", "on the farm")
+
+
 def is_there(draw: Draw) -> Phrase:
     """Is there a pharmacy near here? *¿Hay una farmacia …?*"""
     place_english, place_spanish, things = draw.pick(table("found_in"))
     head = draw.pick(select(things))
+    if place_english in EVIDENT or (place_english == "in the forest" and head.lemma == "árbol"):
+        return is_there(draw)
     be, some = "is", phrase(head, "a")
-    if head.number == "mass" or draw.chance(35):
+    if head.number == "mass" or head.several or draw.chance(35):
         some = phrase(head, "bare", plural=True)
         some = NounPhrase(f"any {some.english}", some.spanish, some.lemmas, some.slot)
         be = "are" if some.plural else "is"

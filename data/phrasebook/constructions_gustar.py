@@ -57,7 +57,8 @@ def kind_of_thing(draw: Draw, selectors: str) -> NounPhrase:
 
 
 KINDS: Final = (
-    "fruit,vegetable,snack,ingredient,drink,sport,subject,hobby,pet,song,watchable,museo,jardín,playa,montaña,language"
+    "fruit,vegetable,snack,ingredient,drink,sport,subject,hobby,pet,song,watchable,ciencia,museo,jardín,playa,montaña,"
+    "language"
 )
 SEEN: Final = "clothing,paired,coche,libro,novela,poema,decor,dish,home,ciudad,canción,película"
 
@@ -73,7 +74,7 @@ def encantar(draw: Draw) -> Phrase:
     return liked(experiencer(draw), "love", "encantar", what)
 
 
-INTERESTING: Final = "subject,museo,leyenda,volcán,estrella,wild,poema,novela,documental,hobby"
+INTERESTING: Final = "subject,ciencia,museo,leyenda,volcán,estrella,wild,poema,novela,documental,hobby"
 
 
 def interesar(draw: Draw) -> Phrase:

@@ -11,7 +11,8 @@ from data.phrasebook.clauses import (
     clause,
     dated_activity,
     doing,
-    event,
+    finished,
+    may_meet,
     ongoing,
     plan,
     process,
@@ -111,10 +112,19 @@ def know_how(draw: Draw) -> Phrase:
     return told(subject, whole, "present", draw.chance(30))
 
 
+# What has no end of its own, so that nobody has just done it.
+ENDLESS: Final = frozenset(
+    "estudiar trabajar dormir caminar descansar bailar nadar correr viajar cantar pintar esperar buscar acompañar "
+    "jugar montar fumar practicar conducir crecer ahorrar escuchar esquiar patinar coser usar acampar pescar".split()
+)
+
+
 def just_done(draw: Draw) -> Phrase:
     """has just: *acaba de*."""
     subject = anybody(draw)
-    action = event(draw, subject)
+    action = finished(draw, subject)
+    if action.spanish in ENDLESS:
+        return just_done(draw)
     said = clause(subject, governing(subject, action, "", "acabar", "de"), "present")
     auxiliary, participle = english.auxiliary_and_verb(action.english, "perfect", subject.english_slot)
     return statement(f"{subject.english} {auxiliary} just {participle}", said.spanish, said)
@@ -165,7 +175,7 @@ KNOWN: Final = "ciudad,barrio,pueblo,isla,museo,restaurante,hotel,playa,mercado,
 def acquainted(draw: Draw) -> Phrase:
     """*conocer*: to know a person, with *a*, or a place, without."""
     subject, target = anybody(draw), person(draw)
-    if target.english == subject.english:
+    if not may_meet(subject, target):
         return acquainted(draw)
     action = act(f"know {target.english}", "conocer", target.personal, target)
     if draw.chance(40):
@@ -177,8 +187,10 @@ def acquainted(draw: Draw) -> Phrase:
 def wearing(draw: Draw) -> Phrase:
     """is wearing: the simple *lleva*."""
     subject, head = anybody(draw), draw.pick(select("clothing,paired,gafas,collar,anillo,reloj,pulsera,mochila"))
+    if subject.plural and not head.several and head.number != "plural":
+        return wearing(draw)
     adjective = draw.pick(descriptions(head)) if descriptions(head) and draw.chance(80) else None
-    clothes = phrase(head, "a", "paired" in head.kinds, adjective)
+    clothes = phrase(head, "a", head.several, adjective)
     whole = act(f"wear {clothes.english}", "llevar", clothes.spanish, clothes)
     in_english = clause(subject, whole, "progressive").english
     return statement(in_english, clause(subject, whole, "present").spanish, subject, whole)

@@ -7,12 +7,14 @@ from typing import Final
 
 from data.phrasebook import spanish
 from data.phrasebook.clauses import (
+    UNDATED,
     Action,
     act,
     action_of,
     clause,
     ended,
     is_so,
+    may_meet,
     question,
     sequence,
     statement,
@@ -86,8 +88,7 @@ def with_pronoun(
 HANDLED: Final = (
     "comprar,vender,leer,abrir,cerrar,lavar,limpiar,usar,reparar,romper,perder,encontrar,buscar,pintar,esconder,"
     "envolver,traducir,corregir,copiar,imprimir,mover,doblar,planchar,coser,recoger,llenar,vaciar,devolver,olvidar,"
-    "instalar,encender,apagar,firmar,enviar,recibir,cortar,probar,pelar,escribir,terminar,entender,repetir,quemar,regar,"
-    "alimentar"
+    "instalar,encender,apagar,firmar,enviar,recibir,cortar,probar,pelar,escribir,terminar,entender,repetir,quemar,regar"
 )
 
 
@@ -107,8 +108,10 @@ def mentioned(target: NounPhrase) -> Phrase:
 def before_verb(draw: Draw) -> Phrase:
     """The book? I read it yesterday: *lo leí ayer*."""
     _, doing, target = handled(draw)
-    said = with_pronoun(actor(draw), doing, pronoun_for(target), "preterite")
-    return sequence(mentioned(target), ended(said, draw.pick(times("preterite"))))
+    said, when = with_pronoun(actor(draw), doing, pronoun_for(target), "preterite"), draw.pick(times("preterite"))
+    if said.english.split()[-1] == when.english.split()[0]:  # turned them on on Saturday
+        return before_verb(draw)
+    return sequence(mentioned(target), ended(said, when))
 
 
 def before_negated_verb(draw: Draw) -> Phrase:
@@ -170,7 +173,7 @@ def at_command(draw: Draw) -> Phrase:
 def before_negative_command(draw: Draw) -> Phrase:
     """This letter is mine. Don't read it: *no la leas*."""
     verb, _, target = orderly(draw)
-    if target.head is None or verb.spanish in ("probar", "resolver", "repetir", "memorizar"):
+    if target.head is None or verb.spanish in ("probar", "resolver", "repetir", "memorizar", "comprar"):
         return before_negative_command(draw)
     mine = phrase(target.head, draw.pick(("this", "that")), target.plural)
     opening = told(mine, act("be mine", "ser", mine.agree("mío")), "present")
@@ -188,7 +191,10 @@ def person_before_verb(draw: Draw) -> Phrase:
     tense = "preterite" if "x" in verb.aspects else tense
     pronoun = (OBJECT_ENGLISH[whom], DIRECT[whom])
     said = with_pronoun(subject, act(verb.english, verb.spanish), pronoun, tense, draw.chance(25))
-    return ended(said, draw.pick(times(tense)) if tense != "perfect" and draw.chance(50) else None)
+    return ended(
+        said,
+        draw.pick(times(tense)) if tense != "perfect" and verb.spanish not in UNDATED and draw.chance(50) else None,
+    )
 
 
 def other_person(draw: Draw) -> NounPhrase:
@@ -223,7 +229,7 @@ def indirect(draw: Draw) -> Phrase:
     pronoun = (OBJECT_ENGLISH[whom], INDIRECT[whom])
     if whom in (HE, SHE, THEY):
         whom = draw.pick((name, relative))(draw)
-        whom = phrase(noun("vecino")) if whom.english == subject.english else whom
+        whom = whom if may_meet(subject, whom) else phrase(noun("vecino"))
         pronoun, to = (whom.english, "le"), f"a {whom.spanish}"
     said = with_pronoun(subject, act(in_english, infinitive), pronoun, tense)
     return ended(said, Phrase(owned.english, f"{owned.spanish} {to}", (*owned.lemmas, *whom.lemmas)))
@@ -281,7 +287,7 @@ def own_body(draw: Draw) -> Phrase:
     subject = draw.pick((actor, somebody))(draw)
     in_english, infinitive, things = draw.pick(table("body_care"))
     head = draw.pick(select(things))
-    plural = head.lemma in BOTH or "paired" in head.kinds or head.number == "plural"
+    plural = head.lemma in BOTH or head.several or head.number == "plural"
     if subject.plural and not plural and head.lemma != "pelo":
         return own_body(draw)  # "our arm" would be one arm of several people
     target = phrase(head, "the", plural)
@@ -300,6 +306,8 @@ def reflexive(draw: Draw) -> Phrase:
     subject, action = draw.pick((actor, somebody))(draw), draw.pick(reflexives())
     if "h" in action.aspects and draw.chance(50):
         return told(subject, action, "present", draw.chance(20))
+    if action.spanish == "reírse":
+        return told(subject, action, "preterite", draw.chance(25))
     tenses = ("preterite", "preterite", "perfect") if "x" in action.aspects else ("preterite", "perfect", "future")
     return told(subject, action, draw.pick(tenses), draw.chance(25))
 

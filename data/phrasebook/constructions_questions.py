@@ -6,6 +6,7 @@ from typing import Final
 from data.phrasebook import english, spanish
 from data.phrasebook.clauses import (
     PRONOUNS,
+    UNDATED,
     Action,
     act,
     asked,
@@ -13,6 +14,7 @@ from data.phrasebook.clauses import (
     clause,
     doing,
     event,
+    finished,
     habit,
     lasting,
     object_of,
@@ -20,7 +22,6 @@ from data.phrasebook.clauses import (
     process,
     question,
     times,
-    transitive,
 )
 from data.phrasebook.draw import Draw
 from data.phrasebook.lexicon import (
@@ -61,8 +62,9 @@ def present_question(draw: Draw) -> Phrase:
 
 def preterite_question(draw: Draw) -> Phrase:
     subject = you_or_other(draw)
-    ending = draw.pick(times("preterite")) if draw.chance(40) else None
-    return yes_no("preterite", event(draw, subject), subject, ending)
+    action = event(draw, subject)
+    ending = draw.pick(times("preterite")) if draw.chance(40) and action.spanish not in UNDATED else None
+    return yes_no("preterite", action, subject, ending)
 
 
 def future_question(draw: Draw) -> Phrase:
@@ -74,7 +76,7 @@ def future_question(draw: Draw) -> Phrase:
 def perfect_question(draw: Draw) -> Phrase:
     """Have you already …? *¿Ya has …?*"""
     subject = you_or_other(draw)
-    said = asked(subject, plan(draw, subject), "perfect", yes_no=True)
+    said = asked(subject, finished(draw, subject), "perfect", yes_no=True)
     first = f"{subject.spanish} ya" if subject in PRONOUNS else "ya"
     rest = said.spanish.removeprefix(subject.spanish) if subject in PRONOUNS else said.spanish
     return question(f"{said.english} yet", f"{first} {rest}", said)
@@ -160,8 +162,8 @@ def what(draw: Draw) -> Phrase:
 def what_noun(draw: Draw) -> Phrase:
     """What languages does he speak? *¿Qué idiomas …?*, what kind of thing."""
     subject, verb = you_or_other(draw), draw.pick([one for one in verbs() if one.determiners in ("any", "the", "a")])
-    things = [one for one in verb.objects if one.number == "count"]
-    if not things or "l" in verb.aspects:
+    things = [one for one in verb.objects if one.number == "count" and one.lemma != "lotería"]
+    if not things or "l" in verb.aspects or " " in verb.spanish:
         return what_noun(draw)
     head = draw.pick(things)
     wanted = phrase(head, "bare", numbered(draw, head))
@@ -176,7 +178,7 @@ WHO: Final = NounPhrase("who", "quién")
 def who(draw: Draw) -> Phrase:
     """Who as subject."""
     tense = draw.pick(("present", "preterite", "preterite", "going", "perfect"))
-    action = habit(draw, WHO) if tense == "present" else event(draw, WHO)
+    action = {"present": habit, "perfect": finished}.get(tense, event)(draw, WHO)
     said = clause(WHO, action, tense)
     return question(said.english, said.spanish, said)
 
@@ -188,6 +190,7 @@ def whom(draw: Draw) -> Phrase:
     return question(f"who {said.english}", f"a quién {said.spanish}", said)
 
 
+PLACED: Final = "comprar,encontrar,perder,esconder,aprender,ver,vender,alquilar,descubrir,fotografiar,guardar,plantar"
 SOUGHT: Final = "small,stationery,shop,building,pet,tool,portable"
 
 
@@ -196,7 +199,10 @@ def where(draw: Draw) -> Phrase:
     if draw.chance(35):
         return where_is(draw)
     subject = you_or_other(draw)
-    action = draw.pick((transitive(draw), act("live", "vivir"), act("work", "trabajar"), act("study", "estudiar")))
+    verb = draw.pick(verbs_named(PLACED))
+    action = draw.pick(
+        (doing(verb, object_of(draw, verb)), act("live", "vivir"), act("work", "trabajar"), act("study", "estudiar"))
+    )
     tense = "preterite" if action.rest else "present"
     said = asked(subject, action, tense)
     return question(f"where {said.english}", f"dónde {said.spanish}", said)
@@ -213,6 +219,8 @@ def when(draw: Draw) -> Phrase:
     subject = you_or_other(draw)
     tense = draw.pick(("preterite", "going", "future"))
     action = draw.pick((plan if tense != "preterite" else event, plan, lambda draw, _: lasting(draw)))(draw, subject)
+    if action.spanish in UNDATED | {"esperar", "proteger", "cuidar", "seguir"}:
+        return when(draw)
     said = asked(subject, action, "preterite" if "x" in action.aspects else tense)
     return question(f"when {said.english}", f"cuándo {said.spanish}", said)
 
@@ -286,7 +294,7 @@ PLACES: Final = frozenset({"building", "outdoors", "nature", "shop", "cross", "b
 
 
 def which(draw: Draw) -> Phrase:
-    """What is your favorite song? *¿Cuál es tu canción favorita?* Which is the best hotel?"""
+    """What is your favorite song? *¿Cuál es tu canción favorita?* What is the best hotel?"""
     if draw.chance(20):
         mine = phrase(draw.pick(select(FAVOURITE)), "your", adjective=Adjective("favorito", "favorite", "ser", "-", ()))
         return question(f"what is {mine.english}", f"cuál es {mine.spanish}", "ser", mine)
@@ -297,7 +305,7 @@ def which(draw: Draw) -> Phrase:
     somewhere = (("in the city", "de la ciudad"), ("in the country", "del país"), ("in the world", "del mundo"))
     of_what = draw.pick(somewhere if head.kinds & PLACES and head.lemma not in ("ciudad", "isla") else (of_all,))
     in_spanish = f"cuál es {one.spanish} más {one.agree(adjective.spanish)} {of_what[1]}"
-    return question(f"which is the {best} {head.english} {of_what[0]}", in_spanish, "ser", one, adjective.spanish)
+    return question(f"what is the {best} {head.english} {of_what[0]}", in_spanish, "ser", one, adjective.spanish)
 
 
 def formal(draw: Draw) -> Phrase:
@@ -314,7 +322,7 @@ def formal(draw: Draw) -> Phrase:
         tense = draw.pick(("present", "preterite"))
         action = habit(draw, subject) if tense == "present" else event(draw, subject)
         said = asked(subject, action, tense)
-    if "your" in said.english or "homework" in said.english:
+    if "your" in said.english or "spend money" in said.english:
         return formal(draw)
     return question(f"{said.english}, {title[0]}", f"{said.spanish}, {title[1]}", said)
 

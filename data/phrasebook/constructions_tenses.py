@@ -7,12 +7,16 @@ from data.phrasebook.clauses import (
     ALREADY,
     ALWAYS,
     NEVER,
+    NEVER_DONE,
+    PRONOUNS,
+    UNDATED,
+    Action,
     activity,
     clause,
-    dated_activity,
     doing,
     ended,
     event,
+    finished,
     habit,
     lasting,
     plan,
@@ -21,11 +25,11 @@ from data.phrasebook.clauses import (
     statement,
     times,
     told,
-    transitive,
 )
 from data.phrasebook.draw import Draw
 from data.phrasebook.lexicon import person_verbs, verbs, verbs_named
 from data.phrasebook.nounphrases import NounPhrase, Phrase, anybody, people, person, phrase
+from data.phrasebook.spanish import NOSOTROS, YO
 
 
 def habitual(draw: Draw, tense: str) -> Phrase:
@@ -54,6 +58,8 @@ def dated(draw: Draw, tense: str, adverbials: str, negated: bool = False) -> Phr
     if draw.chance(12):
         return told(subject, lasting(draw), tense, negated, draw.pick(times(f"long {adverbials}")))
     action = event(draw, subject) if adverbials == "preterite" else plan(draw, subject)
+    if action.spanish in UNDATED:
+        return dated(draw, tense, adverbials, negated)
     return told(subject, action, tense, negated, draw.pick(times(adverbials)))
 
 
@@ -81,12 +87,13 @@ def going_to(draw: Draw) -> Phrase:
 def already(draw: Draw) -> Phrase:
     """has already: *ya ha*."""
     subject = anybody(draw)
-    return ended(clause(subject, event(draw, subject), "perfect", adverb=ALREADY))
+    return ended(clause(subject, finished(draw, subject), "perfect", adverb=ALREADY))
 
 
 def not_yet(draw: Draw) -> Phrase:
     """hasn't … yet: *todavía no ha …*."""
-    subject, action = anybody(draw), draw.pick((transitive, transitive, dated_activity))(draw)
+    subject = anybody(draw)
+    action = finished(draw, subject)
     said = clause(subject, action, "perfect", negated=True)
     in_spanish = f"{subject.spanish} todavía {without_subject(said, subject)}"
     return statement(f"{said.english} yet", in_spanish, said)
@@ -97,17 +104,28 @@ def without_subject(said: Phrase, subject: NounPhrase) -> str:
     return said.spanish.removeprefix(subject.spanish).strip()
 
 
+def standing(action: Action) -> bool:
+    """What one does all the time or not at all, and hardly never."""
+    always = action.english == "work" or action.english.startswith(("live ", "work at ", "work in ", "drink water"))
+    return always or action.spanish in NEVER_DONE
+
+
 def perfect_never(draw: Draw) -> Phrase:
     """has never: *nunca ha*."""
     subject = anybody(draw)
-    action = draw.pick((habit(draw, subject), lasting(draw), lasting(draw)))
+    action = draw.pick((habit(draw, subject), lasting(draw, habitual=True), lasting(draw)))
+    if standing(action):
+        return perfect_never(draw)
     return ended(clause(subject, action, "perfect", adverb=NEVER))
 
 
 def progressive(draw: Draw) -> Phrase:
     subject = anybody(draw)
     ending = draw.pick(times("progressive")) if draw.chance(40) else None
-    return told(subject, process(draw, subject), "progressive", draw.chance(15), ending)
+    action = process(draw, subject)
+    if action.spanish in ("dormir", "roncar") and subject.slot in (YO, NOSOTROS):
+        return progressive(draw)
+    return told(subject, action, "progressive", draw.chance(15), ending)
 
 
 def past_progressive(draw: Draw) -> Phrase:
@@ -118,10 +136,10 @@ def past_progressive(draw: Draw) -> Phrase:
 def interrupted(draw: Draw) -> Phrase:
     """When Ana arrived, I was cooking: *cuando llegó Ana, …*, the preterite inside the imperfect."""
     subject, other = anybody(draw), draw.pick((person, people))(draw)
-    if other.english == subject.english:
+    if other.english == subject.english or subject in PRONOUNS:
         return interrupted(draw)
     arrived = clause(other, serving(draw, "arrival"), "preterite")
-    going_on = clause(subject, process(draw, subject), "past progressive")
+    going_on = clause(subject, serving(draw, "at home"), "past progressive")
     verb_first = f"{without_subject(arrived, other)} {other.spanish}"
     return statement(
         f"when {arrived.english}, {going_on.english}", f"cuando {verb_first}, {going_on.spanish}", arrived, going_on
@@ -137,7 +155,10 @@ SOMEBODY: Final = NounPhrase("somebody", "alguien")
 
 def never(draw: Draw) -> Phrase:
     subject = anybody(draw)
-    return ended(clause(subject, habit(draw, subject), draw.pick(("present", "present", "future")), adverb=NEVER))
+    action = habit(draw, subject)
+    if standing(action):
+        return never(draw)
+    return ended(clause(subject, action, draw.pick(("present", "present", "future")), adverb=NEVER))
 
 
 def always(draw: Draw) -> Phrase:
@@ -149,7 +170,8 @@ def always(draw: Draw) -> Phrase:
 def nobody(draw: Draw) -> Phrase:
     """Nobody as subject: *nadie* before the verb, with no other negation."""
     tense = draw.pick(("present", "preterite", "future", "perfect"))
-    return told(NOBODY, habit(draw, NOBODY) if tense == "present" else event(draw, NOBODY), tense)
+    action = {"present": habit, "perfect": finished}.get(tense, event)(draw, NOBODY)
+    return told(NOBODY, action, tense)
 
 
 def indefinite_person(draw: Draw) -> Phrase:
@@ -190,7 +212,8 @@ def none(draw: Draw) -> Phrase:
         return none(draw)
     head = draw.pick(possible)
     wanted = NounPhrase(f"any {english.plural(head.english)}", phrase(head, "no").spanish, (head.lemma,))
-    return told(anybody(draw), doing(verb, wanted), draw.pick(("preterite", "perfect", "going")), negated=True)
+    tense = draw.pick(("preterite", "preterite" if verb.spanish in NEVER_DONE else "perfect", "going"))
+    return told(anybody(draw), doing(verb, wanted), tense, negated=True)
 
 
 def too_or_either(draw: Draw) -> Phrase:

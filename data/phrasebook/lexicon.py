@@ -28,6 +28,11 @@ class Noun:
     kinds: frozenset[str]
     lemma: str
 
+    @property
+    def several(self) -> bool:
+        """Whether one speaks of more than one: of shoes, of grapes."""
+        return not self.kinds.isdisjoint({"paired", "several"})
+
     def matches(self, selectors: frozenset[str]) -> bool:
         """Whether a selector names the noun or one of its classes."""
         return self.lemma in selectors or not selectors.isdisjoint(self.kinds)
@@ -38,7 +43,7 @@ class Verb:
     """A transitive verb with the nouns it takes, and what stands before them (``clauses.BEFORE_OBJECT``).
 
     ``aspects``: h, may be a habit; p, may be in progress; l, takes long; x, happens to one and is not planned; and, of
-    activities, s, has no date because it lasts or says its own time.
+    activities, s, has no date because it lasts or says its own time; of verbs of persons, o, is only in progress.
     """
 
     spanish: str
@@ -137,7 +142,7 @@ def verbs_named(infinitives: str) -> tuple[Verb, ...]:
 def person_verbs(aspect: str = "") -> tuple[Verb, ...]:
     """Verbs whose object is a person, who takes the personal *a*."""
     found = (Verb(es, en, select("human"), "person", aspects) for es, en, aspects in table("person_verbs"))
-    return tuple(verb for verb in found if aspect in verb.aspects)
+    return tuple(verb for verb in found if aspect in verb.aspects and (aspect or "o" not in verb.aspects))
 
 
 @functools.cache

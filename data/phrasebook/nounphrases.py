@@ -250,7 +250,7 @@ PERSONAL: Final = frozenset(
 )  # what one may call one's own
 # What tells one thing from another: "the red cup", hardly "the useful cup".
 DISTINGUISHING: Final = frozenset(
-    ["color", "grande", "pequeño", "nuevo", "viejo", "largo", "corto", "redondo", "cuadrado"]
+    ["color", "grande", "pequeño", "nuevo", "viejo", "antiguo", "largo", "corto", "redondo", "cuadrado"]
 )
 
 
@@ -261,7 +261,7 @@ def distinguishing(head: Noun) -> tuple[Adjective, ...]:
 
 def numbered(draw: Draw, head: Noun, percent: int = 30) -> bool:
     """Whether to say the plural: of gloves nearly always."""
-    return "paired" in head.kinds or (head.number == "count" and draw.chance(percent))
+    return head.several or (head.number == "count" and draw.chance(percent))
 
 
 def thing(draw: Draw, selectors: str, determiners: tuple[str, ...] = ("the",), described: int = 0) -> NounPhrase:

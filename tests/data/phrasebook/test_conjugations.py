@@ -11,7 +11,11 @@ ROWS = [
     line.split("\t") for line in Path(__file__).with_name("conjugations.tsv").read_text(encoding="utf-8").splitlines()
 ]
 FINITE = [row for row in ROWS if row[1] in ("present", "preterite", "imperfect", "future")]
-SINGLE: dict[str, Callable[[str], str]] = {"participle": spanish.participle, "gerund": spanish.gerund, "imperative_tú": spanish.command}
+SINGLE: dict[str, Callable[[str], str]] = {
+    "participle": spanish.participle,
+    "gerund": spanish.gerund,
+    "imperative_tú": spanish.command,
+}
 
 
 def test_the_tables_are_whole():

@@ -256,3 +256,10 @@ def test_sense(sentences):
         r"\ble(o|es|e|en|í|yó|yeron|er) (una?|la|el) (manzana|zapato|perro)"
     )
     assert not [s.spanish for s in sentences if nonsense.search(s.spanish.lower())]
+
+
+def test_no_noun_is_named_like_a_class():
+    """A selector that is both would mean the noun and everything of the class."""
+    lemmas = {form for words, *_ in table("nouns") for form in words.split("/")}
+    kinds = {kind for *_, all_kinds in table("nouns") for kind in all_kinds.split(",")}
+    assert not lemmas & kinds
