@@ -21,7 +21,15 @@ from model.transformer import build
 from training.checkpoint import load_for_inference
 
 # A trained run is what it is; what may differ is the set, how it is searched and in which numbers.
-MAY_CHANGE = ("decoding.", "data.root:", "data.test:", "data.columns:", "model.dtype:", "model.matmul_dtype:")
+MAY_CHANGE = (
+    "decoding.",
+    "data.root:",
+    "data.test:",
+    "data.columns:",
+    "data.malformed:",
+    "model.dtype:",
+    "model.matmul_dtype:",
+)
 
 
 def main() -> None:

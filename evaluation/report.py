@@ -76,6 +76,7 @@ def write_report(
         "step": step,
         "test_set": file.file,
         "test_set_sha256": file.sha256,
+        "malformed": file.malformed,
         "overlap_with_training": overlap and {"sources": overlap[0], "targets": overlap[1]},
         "decoding": asdict(decoding),
         "seconds": evaluation.seconds,

@@ -58,6 +58,17 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, call, tmp_path):
     assert not (without_checkpoints / "eval").exists()
 
 
+def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, call, tmp_path):
+    (tmp_path / "rough.tsv").write_text("Tom eats.\t¡Tom!\nno tab\nAna runs.\t¡Ana!\n", encoding="utf-8")
+    refused = call("eval.py", run_dir, f"data.test={tmp_path / 'rough.tsv'}")
+    assert refused.returncode == 2
+    assert f"{tmp_path / 'rough.tsv'}:2: no tab".encode() in refused.stderr
+    done = call("eval.py", run_dir, f"data.test={tmp_path / 'rough.tsv'}", "data.malformed=skip")
+    assert done.returncode == 0, done.stderr.decode()
+    report = json.loads((run_dir / "eval" / "rough.json").read_text(encoding="utf-8"))
+    assert (report["rows"], report["malformed"]) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [
