@@ -284,7 +284,7 @@ def as_text(line: bytes, first: bool) -> str | None:
 
 
 def tidy(text: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(text.split()))
+    return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
 
 
 def check_skipping(folder: Path, name: str, expected: list[tuple[str, str] | None]) -> None:
