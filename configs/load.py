@@ -102,7 +102,7 @@ def _base_of(path: Path, name: object) -> Path:
 
 def _read_environment() -> Iterator[tuple[str, object]]:
     if root := os.environ.get("PUENTE_CORPUS"):
-        yield "data.root", root
+        yield "data.root", _check("data.root", root, "environment variable PUENTE_CORPUS")
 
 
 def _parse_file(path: Path) -> object:

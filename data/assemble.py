@@ -11,7 +11,7 @@ from jaxtyping import Float
 from data.config import DataConfig
 from data.corpus import filter_pairs, held_out_path, load_source
 from data.errors import UserError
-from data.holdout import hold_out, sharing
+from data.holdout import hold_out, without
 from data.pairs import Pairs, concatenate
 from data.readers import SourceReport
 from data.split import Audit, audit, refuse_overlap
@@ -74,18 +74,20 @@ def account(report: SourceReport, weight: float, dropped: dict[str, int], kept: 
 
 def drop_overlapping(pairs: Pairs, held_out: Sequence[Pairs], account: Account) -> Pairs:
     """The pairs that share no sentence with a held-out set."""
-    kept = [index for index, shares in enumerate(sharing(pairs, held_out)) if not shares]
+    kept = without(pairs, held_out)
     account |= {"overlapping": len(pairs) - len(kept), "pairs": len(kept)}
-    return pairs.take(kept)
+    return kept
 
 
 def take_out(
     config: DataConfig, sources: list[Pairs], accounts: list[Account], sets: int
 ) -> tuple[list[Pairs], list[Pairs]]:
     """What is left of the sources, and as many held-out sets as asked for."""
+    if not sets:
+        return sources, []
     everything = concatenate(sources)
     size = min(config.held_out, max(1, len(everything) // 20))
-    chosen = hold_out(everything, [size] * sets) if sets else []
+    chosen = hold_out(everything, [size] * sets)
     if not all(chosen):
         raise UserError(
             f"no held-out set can be taken out of {len(everything)} training pairs that share so many sentences; "
@@ -113,11 +115,3 @@ def weights_of(config: DataConfig, sources: list[Pairs]) -> Float[np.ndarray, " 
     if all(weight == 1 for weight in config.weights):
         return None
     return np.repeat(np.array(config.weights, dtype=np.float64), [len(pairs) for pairs in sources])
-
-
-def as_tsv(pairs: Pairs, config: DataConfig) -> str:
-    """The pairs as a file in the order of ``data.columns``."""
-    first, second = pairs.sources, pairs.targets
-    if config.source != config.columns[0]:
-        first, second = second, first
-    return "".join(f"{a}\t{b}\n" for a, b in zip(first, second, strict=True))

@@ -19,7 +19,7 @@ from data.assemble import Corpus, assemble, weights_of
 from data.config import DataConfig, TokenizerConfig
 from data.packing import Batch, TokenTable
 from data.pairs import Pairs, concatenate
-from data.stream import BatchStream, encode, visits_in
+from data.stream import BatchStream, encode
 from data.tokenizer import UNK, Tokenizer, train_or_load_tokenizer
 
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
@@ -189,10 +189,9 @@ def epoch_shares(pairs: Sequence[int], weights: Sequence[float]) -> Float[np.nda
 
 def packing_of(stream: BatchStream) -> Packing:
     """Count through the first epoch; every window is packed once."""
-    visits = stream.pairs if stream.weights is None else int(visits_in(0, stream.weights, stream.seed).sum())
     steps, pairs, rows = 0, 0, 0
     real = np.zeros(2, dtype=np.int64)
-    while pairs < visits:
+    while pairs < stream.visits(0):
         batch = stream.batch(steps)
         steps, pairs = steps + 1, pairs + pairs_in(batch)
         rows += int(batch.source_segments.any(axis=1).sum())

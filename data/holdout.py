@@ -62,3 +62,8 @@ def sharing(pairs: Pairs, others: Iterable[Pairs]) -> list[bool]:
     sources = {fold(s) for part in others for s in part.sources}
     targets = {fold(t) for part in others for t in part.targets}
     return [fold(s) in sources or fold(t) in targets for s, t in zip(pairs.sources, pairs.targets, strict=True)]
+
+
+def without(pairs: Pairs, others: Iterable[Pairs]) -> Pairs:
+    """The pairs that share no sentence with the others."""
+    return pairs.take([index for index, shares in enumerate(sharing(pairs, others)) if not shares])

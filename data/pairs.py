@@ -27,6 +27,11 @@ def concatenate(parts: Sequence[Pairs]) -> Pairs:
     return Pairs([s for part in parts for s in part.sources], [t for part in parts for t in part.targets])
 
 
+def as_tsv(first: Sequence[str], second: Sequence[str]) -> str:
+    """Two columns as the text of a file: a pair a line, split by a tab."""
+    return "".join(f"{a}\t{b}\n" for a, b in zip(first, second, strict=True))
+
+
 def normalise(sentence: str) -> str:
     """Unicode NFC, with every run of white space made one plain space and none left at the ends.
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.assemble import Corpus, as_tsv, assemble, weights_of
+from data.assemble import Corpus, assemble, weights_of
 from data.config import DataConfig, TokenizerConfig
 from data.corpus import held_out_path
 from data.errors import UserError
 from data.files import write_atomically
-from data.pairs import Pairs, concatenate
+from data.pairs import Pairs, as_tsv, concatenate
 from data.split import save_hashes
 from data.stream import BatchStream
 from data.tokenizer import Tokenizer, sha256, train_or_load_tokenizer
@@ -55,7 +55,9 @@ def save_held_out(config: DataConfig, corpus: Corpus, run_dir: Path) -> None:
     """Keep the sets that were taken out of the training pairs in the run, and their SHA-256 in their accounts."""
     for split, pairs, name in (("valid", corpus.valid, config.valid), ("test", corpus.test, config.test)):
         if not name:
-            content = as_tsv(pairs, config).encode()
+            turned = config.source != config.columns[0]
+            columns = (pairs.targets, pairs.sources) if turned else (pairs.sources, pairs.targets)
+            content = as_tsv(*columns).encode()
             write_atomically(held_out_path(run_dir, split), content)
             corpus.accounts[split][0]["sha256"] = sha256(content)
 

@@ -99,7 +99,7 @@ class BatchStream:
         self._epoch_order = -1, np.zeros(0, dtype=np.int64)
         self._sizes: dict[int, int] = {}  # visits in each epoch, as far as known
         self._lock = threading.Lock()  # held while a window is packed; steps in windows already packed never wait
-        if self._size(0) == 0:
+        if self.visits(0) == 0:
             raise UserError("data.weights leave no pair for the first epoch; raise them")
 
     def batch(self, step: int) -> Batch:
@@ -126,7 +126,15 @@ class BatchStream:
 
     def windows(self, epoch: int) -> int:
         """Windows in an epoch."""
-        return -(-self._size(epoch) // self.config.window)
+        return -(-self.visits(epoch) // self.config.window)
+
+    def visits(self, epoch: int) -> int:
+        """Pairs in an epoch, each counted as often as it comes."""
+        if self.weights is None:
+            return self.pairs
+        if epoch not in self._sizes:
+            self._sizes[epoch] = int(visits_in(epoch, self.weights, self.seed).sum())
+        return self._sizes[epoch]
 
     def steps_in(self, epoch: int) -> int:
         """Batches in an epoch: its rows, divided by the rows of a batch, rounded up."""
@@ -166,13 +174,6 @@ class BatchStream:
         placement = place(sources.length, targets.length, self.row_lengths)
         rows = fill(sources, targets, placement, self.row_lengths)
         return slice_rows(rows, permutation(placement.rows, self.seed, epoch, ROWS, window))
-
-    def _size(self, epoch: int) -> int:
-        if self.weights is None:
-            return self.pairs
-        if epoch not in self._sizes:
-            self._sizes[epoch] = int(visits_in(epoch, self.weights, self.seed).sum())
-        return self._sizes[epoch]
 
     def _order(self, epoch: int) -> Int[np.ndarray, " P"]:
         if self._epoch_order[0] != epoch:

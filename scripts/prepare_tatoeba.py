@@ -11,8 +11,8 @@ from pathlib import Path
 
 from data.errors import UserError, exit_on_user_error
 from data.files import write_atomically
-from data.holdout import sharing
-from data.pairs import Pairs, fold, normalise
+from data.holdout import hash_of, without
+from data.pairs import Pairs, as_tsv, fold, normalise
 from data.readers import read_tsv
 from data.split import audit
 
@@ -52,7 +52,7 @@ def prepare_tatoeba(file: Path, folder: Path) -> None:
 
 def write_split(path: Path, pairs: Pairs) -> str:
     """Write the pairs, English first, and say what the file is."""
-    content = "".join(f"{en}\t{es}\n" for en, es in zip(pairs.sources, pairs.targets, strict=True)).encode()
+    content = as_tsv(pairs.sources, pairs.targets).encode()
     write_atomically(path, content)
     distinct = len(set(pairs.sources)), len(set(pairs.targets))
     digest = hashlib.sha256(content).hexdigest()
@@ -74,18 +74,13 @@ def split(pairs: Pairs) -> dict[str, Pairs]:
 
 def key_of(english: str, spanish: str) -> str:
     """By what a held-out pair is known: a hash of its sentences, case and punctuation ignored."""
-    return hashlib.blake2b(f"{fold(english)}\t{fold(spanish)}".encode(), digest_size=8).hexdigest()
+    return hash_of(f"{fold(english)}\t{fold(spanish)}")
 
 
 def read_held_out() -> dict[str, str]:
     """valid or test by the hash of a pair."""
     rows = (line.split() for line in HELD_OUT.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     return {key: name for name, key in rows}
-
-
-def without(pairs: Pairs, others: list[Pairs]) -> Pairs:
-    """The pairs that share no sentence with the others."""
-    return pairs.take([index for index, shares in enumerate(sharing(pairs, others)) if not shares])
 
 
 def refuse_leaks(splits: dict[str, Pairs]) -> None:

@@ -38,12 +38,20 @@ def main() -> None:
     ).parse_args()
     os.chdir(ROOT)  # the commands are those of the clone, wherever this one is called from
     with exit_on_user_error():
-        if not is_done():
-            run("train.py", CONFIG)
-            run("eval.py", str(RUN))
-            run("eval.py", str(RUN), f"data.test={HAND_WRITTEN}")
-            run("scripts/plot_attention.py", str(RUN), SENTENCE)
+        try:
+            if not is_done():
+                take_all_steps()
+        except KeyboardInterrupt:
+            sys.exit("\ninterrupted: the same command continues")
         report()
+
+
+def take_all_steps() -> None:
+    """Train, evaluate on both held-out sets, and draw."""
+    run("train.py", CONFIG)
+    run("eval.py", str(RUN))
+    run("eval.py", str(RUN), f"data.test={HAND_WRITTEN}")
+    run("scripts/plot_attention.py", str(RUN), SENTENCE)
 
 
 def is_done() -> bool:

@@ -6,6 +6,7 @@
 import hashlib
 
 from data.errors import UserError
+from data.pairs import as_tsv
 from data.readers import Columns, SourceReport
 
 
@@ -15,12 +16,12 @@ def read(name: str, split: str, columns: list[str]) -> tuple[Columns, SourceRepo
 
     if sorted(columns) != ["en", "es"]:
         raise UserError(f"the phrasebook's columns are en and es: data.columns cannot be {' and '.join(columns)}")
-    part, chosen = (*name.split(":"), "", "")[1:3]
+    part, chosen = (*name.split(":", 2), "", "")[1:3]
     parts, chosen = phrasebook(), chosen or split
     if (part, chosen) not in parts:
         known = ", ".join(f"phrasebook:{part}:{split}" for part, split in sorted(parts))
         raise UserError(f"data.{split}={name}: there is no such part with a split {chosen}; there are {known}")
     english, spanish = parts[part, chosen].sources, parts[part, chosen].targets
-    content = "".join(f"{en}\t{es}\n" for en, es in zip(english, spanish, strict=True))
-    report = SourceReport(f"phrasebook:{part}:{chosen}", hashlib.sha256(content.encode()).hexdigest(), len(english))
+    digest = hashlib.sha256(as_tsv(english, spanish).encode()).hexdigest()
+    report = SourceReport(f"phrasebook:{part}:{chosen}", digest, len(english))
     return ((english, spanish) if columns[0] == "en" else (spanish, english)), report

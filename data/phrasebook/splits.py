@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from data.holdout import hash_of, hold_out, sharing, text_of
+from data.holdout import hash_of, hold_out, text_of, without
 from data.pairs import Pairs
 from data.phrasebook.grammar import Sentence, generate
 
@@ -30,15 +30,15 @@ def phrasebook() -> dict[tuple[str, str], Pairs]:
     written, sentences = hand_written(), generated()
     [chosen] = hold_out(written, [HELD_OUT_PHRASES])
     held_out = {("phrases", "test"): written.take(chosen)}
+    reserved = {split: reserve(sentences, *RESERVED[split]) for split in SIZES}
     for split, size in SIZES.items():
-        reserved = reserve(sentences, *RESERVED[split])
-        candidates = as_pairs(s for s in sentences if not reserved.isdisjoint(combinations(s)))
+        candidates = as_pairs(s for s in sentences if not reserved[split].isdisjoint(combinations(s)))
         candidates = without(candidates, held_out.values())
         order = sorted(range(len(candidates)), key=lambda index: hash_of(text_of(candidates, index)))
         held_out["grammar", split] = candidates.take(order[:size])
-    reserved = reserve(sentences, RESERVED["test"][0], RESERVED["valid"][1])
+    untrained = frozenset().union(*reserved.values())
     training = {
-        ("grammar", "train"): as_pairs(s for s in sentences if reserved.isdisjoint(combinations(s))),
+        ("grammar", "train"): as_pairs(s for s in sentences if untrained.isdisjoint(combinations(s))),
         ("phrases", "train"): written.take(sorted(set(range(len(written))) - set(chosen))),
     }
     return {key: without(pairs, held_out.values()) for key, pairs in training.items()} | held_out
@@ -83,8 +83,3 @@ def reserve(sentences: Sequence[Sentence], low: float, high: float) -> set[Combi
 def fraction_of(construction: str, lemma: str) -> float:
     """A number in [0, 1) at random that never changes."""
     return int(hash_of(f"{construction}\t{lemma}"), 16) / 2**64
-
-
-def without(pairs: Pairs, held_out: Iterable[Pairs]) -> Pairs:
-    """The pairs that share no sentence with the held-out sets."""
-    return pairs.take([index for index, shares in enumerate(sharing(pairs, held_out)) if not shares])

@@ -176,6 +176,9 @@ def test_the_environment_comes_between_file_and_command_line(configs, monkeypatc
     assert load_config(path, [*steps, "data.root=of-the-command-line"]).data.root == "of-the-command-line"
     monkeypatch.setenv("PUENTE_CORPUS", "")  # as good as not set
     assert load_config(path, steps).data.root == "of-the-file"
+    monkeypatch.setenv("PUENTE_CORPUS", "${oc.env:HOME}")
+    with pytest.raises(UserError, match=r"^environment variable PUENTE_CORPUS: data\.root must be a value"):
+        load_config(path, steps)
 
 
 @pytest.mark.parametrize("root", ["007", "no", "a=b", "a: b", "[a]", " x ", "ñ/😀"])

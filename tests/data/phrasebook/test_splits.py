@@ -87,7 +87,14 @@ def test_a_source_of_training_names_part_and_split(parts):
 
 
 @pytest.mark.parametrize(
-    "name", ["phrasebook", "phrasebook:words", "phrasebook:phrases:valid", "phrasebook:grammar:dev"]
+    "name",
+    [
+        "phrasebook",
+        "phrasebook:words",
+        "phrasebook:phrases:valid",
+        "phrasebook:grammar:dev",
+        "phrasebook:grammar:test:x",
+    ],
 )
 def test_what_is_not_there_is_refused_with_what_is(name):
     with pytest.raises(UserError, match=r"phrasebook:grammar:test, phrasebook:grammar:train") as caught:
