@@ -17,7 +17,6 @@ from data.split import overlap_with_training
 from data.tokenizer import load_tokenizer
 from evaluation.report import Evaluation, evaluate, write_report
 from evaluation.translate import Translator
-from model.transformer import build
 from training.checkpoint import load_for_inference
 
 # A trained run is what it is; what may differ is the set, how it is searched and in which numbers.
@@ -45,7 +44,7 @@ def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
     tokenizer = load_tokenizer(run_dir)
     pairs, file = load_held_out(config.data, "test", run_dir)
     params, step = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    translator = Translator(build(config.model, tokenizer.vocab_size), tokenizer, config.decoding)
+    translator = Translator(config.model, tokenizer, config.decoding)
 
     evaluation = evaluate(translator, params, pairs, bootstrap=True, progress=True)
     overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)

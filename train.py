@@ -36,6 +36,7 @@ from training.checkpoint import damaged_steps, good_steps, notes, remove_all_but
 from training.environment import environment
 from training.monitor import Monitor
 from training.optimizer import learning_rate
+from training.preflight import choose_kernels, refuse_beyond_table
 from training.state import Sums, TrainState, init_state, make_loss_step, make_train_step, zero_sums
 from training.summary import summary
 
@@ -49,6 +50,7 @@ MAY_CHANGE = (
     "training.eval_every:",
     "training.save_every:",
     "training.keep:",
+    "model.kernel:",
     "data.prefetch:",
     "data.root:",
     "data.test:",
@@ -94,6 +96,7 @@ def train(config: RunConfig) -> None:
     """A whole run: data, model, restored state, then steps with visible ifs."""
     run_dir, settings = Path(config.run_dir), config.training
     refuse_other_experiment(config, run_dir)
+    choose_kernels(config.model, (config.data.row_length,) * 2)  # or a UserError, before anything is written
     prepared = prepare(config.data, config.tokenizer, settings.seed, run_dir)
     save_config(config, run_dir / "config.yaml")
     write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
@@ -208,10 +211,10 @@ def make_validation(
     config: RunConfig, prepared: Prepared, run_dir: Path
 ) -> Callable[[TrainState, float, Monitor], float]:
     """``(state, minutes, monitor) → BLEU`` on the validation pairs, by the evaluator and the search of eval.py."""
-    graphdef = build(config.model, prepared.tokenizer.vocab_size)
-    loss_step = make_loss_step(graphdef, config.training.label_smoothing)
+    loss_step = make_loss_step(build(config.model, prepared.tokenizer.vocab_size), config.training.label_smoothing)
     batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, prepared.stream.row_lengths)
-    translator = Translator(graphdef, prepared.tokenizer, config.decoding)
+    refuse_beyond_table(config.model, prepared.stream.row_lengths, batches)
+    translator = Translator(config.model, prepared.tokenizer, config.decoding)
 
     def validate(state: TrainState, minutes: float, monitor: Monitor) -> float:
         step = int(state.step)

@@ -1,30 +1,45 @@
-"""Scaled dot-product attention of one head, for one sentence (Vaswani et al. 2017, section 3.2.1)."""
-
-import math
+"""Attention of one head, for one sentence (Vaswani et al. 2017, section 3.2.1)."""
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
+
+from attention.scores import SCALED_DOT_PRODUCT, Score
 
 
 def attend_head(
-    query: Float[Array, "T H"], key: Float[Array, "S H"], value: Float[Array, "S U"], visible: Bool[Array, "T S"]
+    query: Float[Array, "T H"],
+    key: Float[Array, "S H"],
+    value: Float[Array, "S U"],
+    visible: Bool[Array, "T S"],
+    bias: Float[Array, "T S"] | None = None,
+    score: Score = SCALED_DOT_PRODUCT,
+    dropout_rate: float = 0.0,
+    dropout_key: Key[Array, ""] | None = None,
 ) -> Float[Array, "T U"]:
     """softmax(Q Kᵀ / √H) V, over the keys that each query may see.
 
-    Scores and softmax are float32 whatever the dtype of the inputs; the result has the dtype of ``value``.
-    A query that sees no key yields zeros, with zero gradients.
+    Another score may stand for Q Kᵀ / √H, and a bias is added to it. Scores and softmax are float32 whatever the
+    dtype of the inputs; the result has the dtype of ``value``. A query that sees no key yields zeros, with zero
+    gradients. A dropout key drops weights (section 5.4 of the paper drops them too, in its authors' code).
     """
-    weights = weigh_head(query, key, visible)
+    weights = weigh_head(query, key, visible, bias, score)
+    if dropout_key is not None:
+        kept = jax.random.bernoulli(dropout_key, 1 - dropout_rate, weights.shape)
+        weights = jnp.where(kept, weights / (1 - dropout_rate), 0)
     return jnp.einsum("TS,SU->TU", weights.astype(value.dtype), value)
 
 
 def weigh_head(
-    query: Float[Array, "T H"], key: Float[Array, "S H"], visible: Bool[Array, "T S"]
+    query: Float[Array, "T H"],
+    key: Float[Array, "S H"],
+    visible: Bool[Array, "T S"],
+    bias: Float[Array, "T S"] | None = None,
+    score: Score = SCALED_DOT_PRODUCT,
 ) -> Float[Array, "T S"]:
     """softmax(Q Kᵀ / √H): how much each query takes from each key."""
-    scores = jnp.einsum("TH,SH->TS", query, key, preferred_element_type=jnp.float32) / math.sqrt(query.shape[-1])
-    return softmax_over_keys(scores, visible)
+    scores = score(query, key)
+    return softmax_over_keys(scores if bias is None else scores + bias, visible)
 
 
 def softmax_over_keys(scores: Float[Array, "T S"], visible: Bool[Array, "T S"]) -> Float[Array, "T S"]:

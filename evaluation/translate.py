@@ -1,8 +1,9 @@
 """Text → text: sentences are grouped by length into a few compiled shapes, searched, and put back in order."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import groupby
 
 import jax
@@ -11,26 +12,38 @@ from flax import nnx
 from jaxtyping import Array, Int
 from tqdm import tqdm
 
+from data.errors import UserError
 from data.pairs import normalise
 from data.tokenizer import EOS, PAD, Tokenizer
-from model.config import DecodingConfig
+from model.config import DecodingConfig, ModelConfig
 from model.search import Hypotheses, beam_search, greedy
-from model.transformer import Params, Transformer
+from model.transformer import Params, Transformer, build
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
 
 
 @dataclass(frozen=True)
 class Translator:
-    """A model's structure, its tokenizer and its search settings.
+    """A model's shape, its tokenizer and its search settings.
 
     Parameters are an argument, so one Translator serves every evaluation of a run and compiles each bucket once.
-    A sentence's bucket and limit depend on that sentence alone, and a bucket's batch has a fixed shape.
+    A sentence's bucket and limit depend on that sentence alone, and a bucket's batch has a fixed shape. Attention is
+    computed by its definition, so that a run translates alike wherever and with whatever kernel it was trained.
     """
 
-    graphdef: nnx.GraphDef[Transformer]
+    model: ModelConfig
     tokenizer: Tokenizer
     decoding: DecodingConfig
+
+    @cached_property
+    def graphdef(self) -> nnx.GraphDef[Transformer]:
+        """The model's structure; see ``model.transformer.build``."""
+        return build(replace(self.model, kernel="definition"), self.tokenizer.vocab_size)
+
+    @property
+    def longest(self) -> float:
+        """Tokens, EOS counted, that a sentence may have: as many as the model has learned positions."""
+        return self.model.max_positions if self.model.positions == "learned" else math.inf
 
     def translate(self, params: Params, sentences: list[str], *, progress: bool = False) -> list[str]:
         """One normalised translation per sentence; an empty sentence gives an empty one."""
@@ -42,11 +55,13 @@ class Translator:
         return [normalise(text) for text in self.tokenizer.decode(translations)]
 
     def search(self, params: Params, sources: list[list[int]], *, progress: bool = False) -> list[list[int]]:
-        """The target tokens for each source's tokens, both without BOS and EOS. Nothing is too long.
+        """The target tokens for each source's tokens, both without BOS and EOS.
 
-        ``progress`` shows a bar on standard error, if that is a terminal.
+        Nothing is too long, unless the model has learned positions: UserError beyond these. ``progress`` shows a bar
+        on standard error, if that is a terminal.
         """
         translations: list[list[int]] = [[] for _ in sources]
+        self._refuse_too_long(sources)
         with tqdm(total=len(sources), unit="sentence", leave=False, disable=None if progress else True) as bar:
             for bucket, indices in batches([len(source) + 1 for source in sources], self.decoding.batch_sentences):
                 rows = np.full((rows_of(bucket, self.decoding.batch_sentences), bucket), PAD, np.int32)
@@ -59,17 +74,26 @@ class Translator:
                 bar.update(len(indices))
         return translations
 
+    def _refuse_too_long(self, sources: list[list[int]]) -> None:
+        for number, source in enumerate(sources, start=1):
+            if len(source) + 1 > self.longest:
+                raise UserError(
+                    f"sentence {number} has {len(source) + 1} tokens, and this model's learned positions end at "
+                    f"{self.longest} (model.max_positions): split it"
+                )
+
     def _search(self, params: Params, rows: Int[np.ndarray, "B S"]) -> Hypotheses:
         settings = self.decoding
         limits = (rows != PAD).sum(axis=1) * settings.max_length_factor + settings.max_length_extra
+        max_length = settings.max_length_factor * rows.shape[1] + settings.max_length_extra
         found: Hypotheses = search_batch(
             self.graphdef,
             params,
             rows,
-            limits.astype(np.int32),
+            np.minimum(limits, self.longest).astype(np.int32),
             beam_size=settings.beam_size,
             length_penalty=settings.length_penalty,
-            max_length=int(settings.max_length_factor * rows.shape[1] + settings.max_length_extra),
+            max_length=int(min(max_length, self.longest)),
         )
         return found
 

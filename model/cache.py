@@ -14,16 +14,16 @@ class Cache(NamedTuple):
     sentence, computed once from the encoder's output and shared by its beams.
     """
 
-    self_keys: tuple[Float[Array, "B K N T H"], ...]
-    self_values: tuple[Float[Array, "B K N T H"], ...]
-    cross_keys: tuple[Float[Array, "B N S H"], ...]
-    cross_values: tuple[Float[Array, "B N S H"], ...]
+    self_keys: tuple[Float[Array, "B K G T H"], ...]
+    self_values: tuple[Float[Array, "B K G T U"], ...]
+    cross_keys: tuple[Float[Array, "B G S H"], ...]
+    cross_values: tuple[Float[Array, "B G S U"], ...]
     source_segments: Int[Array, "B S"]
 
 
 def write(
-    cached: Float[Array, "B K N T H"], new: Float[Array, "BK N 1 H"], position: Int[Array, ""]
-) -> Float[Array, "B K N T H"]:
+    cached: Float[Array, "B K G T H"], new: Float[Array, "BK G 1 H"], position: Int[Array, ""]
+) -> Float[Array, "B K G T H"]:
     """The cached keys or values with those of the token at ``position`` written into their place."""
     batch, beams, heads, _, width = cached.shape
     new = new.reshape(batch, beams, heads, 1, width)
@@ -33,7 +33,7 @@ def write(
 def reorder(cache: Cache, parents: Int[Array, "B K"]) -> Cache:
     """Give each beam the past of the beam that it extends."""
 
-    def gather(cached: Float[Array, "B K N T H"]) -> Float[Array, "B K N T H"]:
+    def gather(cached: Float[Array, "B K G T H"]) -> Float[Array, "B K G T H"]:
         return jnp.take_along_axis(cached, parents[:, :, None, None, None], axis=1)
 
     return cache._replace(

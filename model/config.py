@@ -9,7 +9,30 @@ class ModelConfig:
 
     d_model: int = field(default=256, metadata={"help": "width of embeddings and of the residual stream"})
     num_heads: int = field(default=4, metadata={"help": "attention heads in every layer"})
-    head_dim: int = field(default=64, metadata={"help": "width of one head; need not be d_model / num_heads"})
+    head_dim: int = field(
+        default=64, metadata={"help": "width of a head's queries and keys; need not be d_model / num_heads"}
+    )
+    value_dim: int = field(default=0, metadata={"help": "width of a head's values; 0: head_dim"})
+    key_value_heads: int = field(
+        default=0,
+        metadata={"help": "heads of keys and values, each shared by as many query heads; 0: num_heads, 1: multi-query"},
+    )
+    score: str = field(
+        default="scaled_dot_product",
+        metadata={"help": "scaled_dot_product, dot_product, general (Luong et al. 2015) or additive (Bahdanau 2014)"},
+    )
+    positions: str = field(
+        default="sinusoidal",
+        metadata={"help": "sinusoidal, learned, rotary, alibi or relative (T5's); the last three in self-attention"},
+    )
+    max_positions: int = field(default=512, metadata={"help": "rows of the table of positions=learned"})
+    kernel: str = field(
+        default="definition",
+        metadata={
+            "help": "how training computes attention: definition, xla, chunked (long rows), cudnn (NVIDIA), tpu, or "
+            "auto to choose among them; translating always takes the definition"
+        },
+    )
     encoder_layers: int = field(default=3, metadata={"help": "encoder blocks"})
     decoder_layers: int = field(default=3, metadata={"help": "decoder blocks"})
     d_ff: int = field(default=1024, metadata={"help": "width of the feed-forward layers"})
@@ -18,6 +41,7 @@ class ModelConfig:
         default="pre", metadata={"help": "pre or post: layer norm before each sublayer, or after its residual sum"}
     )
     dropout: float = field(default=0.1, metadata={"help": "dropout on embeddings and on the output of every sublayer"})
+    attention_dropout: float = field(default=0.0, metadata={"help": "dropout on the weights of attention"})
     dtype: str = field(
         default="float32", metadata={"help": "float32 or bfloat16, for activations; parameters stay float32"}
     )
@@ -32,21 +56,51 @@ class ModelConfig:
             raise ValueError(
                 "model.d_model, num_heads, head_dim, encoder_layers, decoder_layers and d_ff must be at least 1"
             )
-        if self.d_model % 2:
+        if self.value_dim < 0 or self.key_value_heads < 0 or self.max_positions < 1:
+            raise ValueError("model.value_dim and key_value_heads must be at least 0, max_positions at least 1")
+        if self.num_heads % self.shared_heads:
+            raise ValueError(
+                f"model.key_value_heads must divide model.num_heads, and {self.key_value_heads} does not divide "
+                f"{self.num_heads}"
+            )
+        self._check_choices()
+        self._check_numbers()
+
+    def _check_choices(self) -> None:
+        for key, value, known in (
+            ("activation", self.activation, ("relu", "gelu", "silu")),
+            ("norm", self.norm, ("pre", "post")),
+            ("score", self.score, ("scaled_dot_product", "dot_product", "general", "additive")),
+            ("positions", self.positions, ("sinusoidal", "learned", "rotary", "alibi", "relative")),
+            ("kernel", self.kernel, ("definition", "xla", "chunked", "cudnn", "tpu", "auto")),
+            ("dtype", self.dtype, ("float32", "bfloat16")),
+            ("matmul_dtype", self.matmul_dtype, ("float32", "bfloat16")),
+        ):
+            if value not in known:
+                raise ValueError(f"model.{key} must be {', '.join(known[:-1])} or {known[-1]}, not {value}")
+
+    def _check_numbers(self) -> None:
+        if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError("model.d_model must be even: sinusoidal positions come in pairs of sine and cosine")
-        if self.activation not in ("relu", "gelu", "silu"):
-            raise ValueError(f"model.activation must be relu, gelu or silu, not {self.activation}")
-        if self.norm not in ("pre", "post"):
-            raise ValueError(f"model.norm must be pre or post, not {self.norm}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError("model.dropout must be at least 0 and less than 1")
-        for key, dtype in (("dtype", self.dtype), ("matmul_dtype", self.matmul_dtype)):
-            if dtype not in ("float32", "bfloat16"):
-                raise ValueError(f"model.{key} must be float32 or bfloat16, not {dtype}")
+        if self.positions == "rotary" and self.head_dim % 2:
+            raise ValueError("model.head_dim must be even: rotary positions turn pairs of components")
+        for key, rate in (("dropout", self.dropout), ("attention_dropout", self.attention_dropout)):
+            if not 0 <= rate < 1:
+                raise ValueError(f"model.{key} must be at least 0 and less than 1")
         if self.dtype == "bfloat16" and self.matmul_dtype == "float32":
             raise ValueError(
                 "model.dtype=bfloat16 needs model.matmul_dtype=bfloat16: its products' operands are bfloat16"
             )
+
+    @property
+    def shared_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.key_value_heads or self.num_heads
+
+    @property
+    def value_width(self) -> int:
+        """Width of a head's values."""
+        return self.value_dim or self.head_dim
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int, Key
 
-from attention import attend, weigh
+from attention import Score, additive, attend, dot_product, general, scaled_dot_product, weigh
 from model.config import ModelConfig
-from model.positions import sinusoidal_positions
+from model.positions import Order, rotate, sinusoidal_positions
 
+NO_ORDER = Order()
 DropoutKey = Key[Array, ""] | None  # no key means no dropout
 
 
@@ -85,15 +86,19 @@ class FeedForward(nnx.Module):
 
 
 class MultiHeadAttention(nnx.Module):
-    """Multi-head attention: one projection per role, split over heads (Vaswani et al. 2017, section 3.2.2)."""
+    """Multi-head attention: one projection per role, split over heads (Vaswani et al. 2017, section 3.2.2).
+
+    Every head reads the whole of ``x`` through its own columns of the projections.
+    """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
-        width = config.num_heads * config.head_dim
-        self.query = Dense(config.d_model, width, config.matmul_dtype, rngs=rngs)
-        self.key = Dense(config.d_model, width, config.matmul_dtype, rngs=rngs)
-        self.value = Dense(config.d_model, width, config.matmul_dtype, rngs=rngs)
-        self.output = Dense(width, config.d_model, config.matmul_dtype, rngs=rngs)
-        self.num_heads = config.num_heads
+        width, value_width, groups = config.head_dim, config.value_width, config.shared_heads
+        self.query = Dense(config.d_model, config.num_heads * width, config.matmul_dtype, rngs=rngs)
+        self.key = Dense(config.d_model, groups * width, config.matmul_dtype, rngs=rngs)
+        self.value = Dense(config.d_model, groups * value_width, config.matmul_dtype, rngs=rngs)
+        self.output = Dense(config.num_heads * value_width, config.d_model, config.matmul_dtype, rngs=rngs)
+        self.score = LearnedScore(config, rngs=rngs)
+        self.config = config
 
     def __call__(
         self,
@@ -103,30 +108,60 @@ class MultiHeadAttention(nnx.Module):
         query_segments: Int[Array, "B T"],
         key_segments: Int[Array, "B S"],
         causal: bool = False,
+        order: Order = NO_ORDER,
+        dropout_key: DropoutKey = None,
     ) -> Float[Array, "B T D"]:
-        """Queries from ``x``, keys and values from ``context``; self-attention passes the same array twice."""
-        key, value = self.keys_and_values(context)
-        return self.attend_to(x, key, value, query_segments=query_segments, key_segments=key_segments, causal=causal)
+        """Queries from ``x``, keys and values from ``context``; self-attention passes the same array twice.
+
+        ``order`` is for self-attention: its rotation turns queries and keys alike.
+        """
+        key, value = self.keys_and_values(context, order)
+        return self.attend_to(
+            x,
+            key,
+            value,
+            query_segments=query_segments,
+            key_segments=key_segments,
+            causal=causal,
+            order=order,
+            dropout_key=dropout_key,
+            kernel=self.config.kernel,
+        )
 
     def keys_and_values(
-        self, context: Float[Array, "B S D"]
-    ) -> tuple[Float[Array, "B N S H"], Float[Array, "B N S H"]]:
+        self, context: Float[Array, "B S D"], order: Order = NO_ORDER
+    ) -> tuple[Float[Array, "B G S H"], Float[Array, "B G S U"]]:
         """What queries meet; decoding keeps it in a cache instead of computing it again at each step."""
-        return self._split_heads(self.key(context)), self._split_heads(self.value(context))
+        groups = self.config.shared_heads
+        return _turn(_split_heads(self.key(context), groups), order), _split_heads(self.value(context), groups)
 
     def attend_to(
         self,
         x: Float[Array, "B T D"],
-        key: Float[Array, "B N S H"],
-        value: Float[Array, "B N S H"],
+        key: Float[Array, "B G S H"],
+        value: Float[Array, "B G S U"],
         *,
         query_segments: Int[Array, "B T"],
         key_segments: Int[Array, "B S"],
         causal: bool = False,
+        order: Order = NO_ORDER,
+        dropout_key: DropoutKey = None,
+        kernel: str = "definition",
     ) -> Float[Array, "B T D"]:
         """Queries from ``x`` over given keys and values; heads side by side, projected back to the model width."""
-        query = self._split_heads(self.query(x))
-        heads = attend(query, key, value, query_segments=query_segments, key_segments=key_segments, causal=causal)
+        heads = attend(
+            self._queries(x, order),
+            key,
+            value,
+            query_segments=query_segments,
+            key_segments=key_segments,
+            causal=causal,
+            bias=order.bias,
+            score=self.score(),
+            dropout_rate=self.config.attention_dropout,
+            dropout_key=dropout_key,
+            kernel=kernel,
+        )
         return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
 
     def weights(
@@ -137,14 +172,56 @@ class MultiHeadAttention(nnx.Module):
         query_segments: Int[Array, "B T"],
         key_segments: Int[Array, "B S"],
         causal: bool = False,
+        order: Order = NO_ORDER,
     ) -> Float[Array, "B N T S"]:
         """How much each query of a call with the same arguments takes from each key, head by head."""
-        query, key = self._split_heads(self.query(x)), self._split_heads(self.key(context))
-        return weigh(query, key, query_segments=query_segments, key_segments=key_segments, causal=causal)
+        key, _ = self.keys_and_values(context, order)
+        return weigh(
+            self._queries(x, order),
+            key,
+            query_segments=query_segments,
+            key_segments=key_segments,
+            causal=causal,
+            bias=order.bias,
+            score=self.score(),
+        )
 
-    def _split_heads(self, projected: Float[Array, "B T NH"]) -> Float[Array, "B N T H"]:
-        batch, length, width = projected.shape
-        return projected.reshape(batch, length, self.num_heads, width // self.num_heads).swapaxes(1, 2)
+    def _queries(self, x: Float[Array, "B T D"], order: Order) -> Float[Array, "B N T H"]:
+        return _turn(_split_heads(self.query(x), self.config.num_heads), order)
+
+
+def _split_heads(projected: Float[Array, "B T NH"], heads: int) -> Float[Array, "B N T H"]:
+    return projected.reshape(*projected.shape[:2], heads, -1).swapaxes(1, 2)
+
+
+def _turn(heads: Float[Array, "B N T H"], order: Order) -> Float[Array, "B N T H"]:
+    return heads if order.rotation is None else rotate(heads, order.rotation)
+
+
+class LearnedScore(nnx.Module):
+    """The configured score with its learned arrays, one for each head, if it has any (``attention/scores.py``).
+
+    They start so that scores have about the variance of scaled dot products.
+    """
+
+    def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
+        heads, width = config.num_heads, config.head_dim
+        if config.score == "general":
+            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width, width)) / width)
+        if config.score == "additive":
+            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width)) / width**0.5)
+        self.name = config.score
+
+    def __call__(self) -> Score:
+        match self.name:
+            case "dot_product":
+                return Score(dot_product)
+            case "general":
+                return Score(general, self.weights[...])
+            case "additive":
+                return Score(additive, self.weights[...])
+            case _:
+                return Score(scaled_dot_product)
 
 
 class LayerNorm(nnx.Module):
@@ -190,15 +267,27 @@ class Embedding(nnx.Module):
     def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
         deviation = config.d_model**-0.5
         self.table = nnx.Param(jax.random.normal(rngs.params(), (vocab_size, config.d_model)) * deviation)
+        if config.positions == "learned":
+            shape = config.max_positions, config.d_model
+            self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation)
         self.config = config
 
     def __call__(
         self, tokens: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey
     ) -> Float[Array, "B T D"]:
-        """Rows of the table times √D, plus the positions, with dropout, in the dtype of the activations."""
-        width = self.config.d_model
-        embedded = self.table[...][tokens] * width**0.5 + sinusoidal_positions(positions, width)
+        """Rows of the table times √D, plus codes of positions, with dropout, in the dtype of the activations."""
+        embedded = self.table[...][tokens] * self.config.d_model**0.5 + self._codes(positions)
         return dropout(embedded.astype(self.config.dtype), self.config.dropout, key)
+
+    def _codes(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
+        """What is added for positions; nothing if attention is told of them instead."""
+        match self.config.positions:
+            case "sinusoidal":
+                return sinusoidal_positions(positions, self.config.d_model)
+            case "learned":  # NaN beyond the table, where indexing would repeat its last row without a word
+                return self.positions[...].at[positions].get(mode="fill", fill_value=jnp.nan)
+            case _:
+                return 0.0
 
     def logits(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
         """Scores of the vocabulary, in float32: ``x`` against every row of the table."""

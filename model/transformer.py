@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 from model.cache import Cache, write
 from model.config import ModelConfig
 from model.layers import DropoutKey, Embedding, FeedForward, LayerNorm, MultiHeadAttention, Residual, split_key
+from model.positions import Order, RelativeBias, alibi_bias
 
 Params = dict  # nested, from names to arrays
 
@@ -21,12 +22,19 @@ class EncoderBlock(nnx.Module):
         self.residuals = nnx.List([Residual(config) for _ in range(2)])
 
     def __call__(
-        self, x: Float[Array, "B S D"], source_segments: Int[Array, "B S"], dropout_key: DropoutKey
+        self, x: Float[Array, "B S D"], source_segments: Int[Array, "B S"], order: Order, dropout_key: DropoutKey
     ) -> Float[Array, "B S D"]:
-        keys = split_key(dropout_key, 2)
+        keys = split_key(dropout_key, 3)
 
         def attend_to_source(x: Array) -> Array:
-            return self.self_attention(x, x, query_segments=source_segments, key_segments=source_segments)
+            return self.self_attention(
+                x,
+                x,
+                query_segments=source_segments,
+                key_segments=source_segments,
+                order=order,
+                dropout_key=keys[2],
+            )
 
         x = self.residuals[0](x, attend_to_source, keys[0])
         return self.residuals[1](x, self.feed_forward, keys[1])
@@ -47,27 +55,42 @@ class DecoderBlock(nnx.Module):
         encoded: Float[Array, "B S D"],
         target_segments: Int[Array, "B T"],
         source_segments: Int[Array, "B S"],
+        order: Order,
         dropout_key: DropoutKey,
     ) -> Float[Array, "B T D"]:
-        keys = split_key(dropout_key, 3)
+        keys = split_key(dropout_key, 5)
 
         def attend_to_past(x: Array) -> Array:
-            segments = {"query_segments": target_segments, "key_segments": target_segments}
-            return self.self_attention(x, x, **segments, causal=True)
+            return self.self_attention(
+                x,
+                x,
+                query_segments=target_segments,
+                key_segments=target_segments,
+                causal=True,
+                order=order,
+                dropout_key=keys[3],
+            )
 
         def attend_to_source(x: Array) -> Array:
-            return self.cross_attention(x, encoded, query_segments=target_segments, key_segments=source_segments)
+            return self.cross_attention(
+                x,
+                encoded,
+                query_segments=target_segments,
+                key_segments=source_segments,
+                dropout_key=keys[4],
+            )
 
         x = self.residuals[0](x, attend_to_past, keys[0])
         x = self.residuals[1](x, attend_to_source, keys[1])
         return self.residuals[2](x, self.feed_forward, keys[2])
 
     def step(
-        self, x: Float[Array, "B K D"], position: Int[Array, ""], layer: int, cache: Cache
+        self, x: Float[Array, "B K D"], position: Int[Array, ""], layer: int, cache: Cache, order: Order
     ) -> tuple[Float[Array, "B K D"], Cache]:
         """The block for the tokens at one position of every beam, with the past and the source from the cache."""
         batch, beams, width = x.shape
-        new_key, new_value = self.self_attention.keys_and_values(self.residuals[0].enter(x).reshape(-1, 1, width))
+        entered = self.residuals[0].enter(x).reshape(-1, 1, width)
+        new_key, new_value = self.self_attention.keys_and_values(entered, order)
         cached_keys = write(cache.self_keys[layer], new_key, position)
         cached_values = write(cache.self_values[layer], new_value, position)
         cache = cache._replace(
@@ -83,6 +106,7 @@ class DecoderBlock(nnx.Module):
                 cached_values.reshape(-1, *cached_values.shape[2:]),
                 query_segments=jnp.ones((batch * beams, 1), jnp.int32),
                 key_segments=jnp.broadcast_to(written.astype(jnp.int32), (batch * beams, written.size)),
+                order=order,
             )
             return past.reshape(batch, beams, width)
 
@@ -116,6 +140,10 @@ class Transformer(nnx.Module):
         self.encoder = nnx.List([EncoderBlock(config, rngs=rngs) for _ in range(config.encoder_layers)])
         self.decoder = nnx.List([DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)])
         self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.norm == "pre" else [])
+        if config.positions == "relative":
+            self.relative_biases = nnx.List(
+                [RelativeBias(config, causal=causal, rngs=rngs) for causal in (False, True)]
+            )
         self.config = config
 
     def __call__(
@@ -146,9 +174,12 @@ class Transformer(nnx.Module):
     ) -> Float[Array, "B S D"]:
         """The encoder's output at every source position."""
         keys = split_key(dropout_key, len(self.encoder) + 1)
-        x = self.embedding(source_tokens, source_positions, keys[-1])
+        x, order = (
+            self.embedding(source_tokens, source_positions, keys[-1]),
+            self.order(source_positions, source_positions, causal=False),
+        )
         for block, key in zip(self.encoder, keys, strict=False):
-            x = block(x, source_segments, key)
+            x = block(x, source_segments, order, key)
         return self.final_norms[0](x) if self.final_norms else x
 
     def decode(
@@ -164,9 +195,25 @@ class Transformer(nnx.Module):
         """The decoder's output at every target position, each seeing the positions up to its own."""
         keys = split_key(dropout_key, len(self.decoder) + 1)
         x = self.embedding(target_inputs, target_positions, keys[-1])
+        order = self.order(target_positions, target_positions, causal=True)
         for block, key in zip(self.decoder, keys, strict=False):
-            x = block(x, encoded, target_segments, source_segments, key)
+            x = block(x, encoded, target_segments, source_segments, order, key)
         return self.final_norms[1](x) if self.final_norms else x
+
+    def order(self, query_positions: Int[Array, "B T"], key_positions: Int[Array, "B S"], *, causal: bool) -> Order:
+        """What self-attention is told of the order of its tokens beside their embeddings; causal: the decoder's.
+
+        Of keys from a cache the positions serve a bias only: a rotation is in them already.
+        """
+        match self.config.positions:
+            case "rotary":
+                return Order(rotation=query_positions)
+            case "alibi":
+                return Order(bias=alibi_bias(query_positions, key_positions, self.config.num_heads))
+            case "relative":
+                return Order(bias=self.relative_biases[int(causal)](query_positions, key_positions))
+            case _:
+                return Order()
 
     def logits(self, decoded: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
         """Unnormalized log-probabilities of the next token, in float32."""
@@ -177,18 +224,23 @@ class Transformer(nnx.Module):
     ) -> Cache:
         """An empty past for ``beams`` hypotheses per sentence of up to ``max_length`` tokens, and the source's keys."""
         cross = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
-        shape = (encoded.shape[0], beams, self.config.num_heads, max_length, self.config.head_dim)
-        empty = tuple(jnp.zeros(shape, encoded.dtype) for _ in self.decoder)
+        shape = encoded.shape[0], beams, self.config.shared_heads, max_length
+        no_keys = jnp.zeros((*shape, self.config.head_dim), encoded.dtype)
+        no_values = jnp.zeros((*shape, self.config.value_width), encoded.dtype)
+        layers = len(self.decoder)
         cross_keys, cross_values = zip(*cross, strict=True)
-        return Cache(empty, empty, cross_keys, cross_values, source_segments)
+        return Cache((no_keys,) * layers, (no_values,) * layers, cross_keys, cross_values, source_segments)
 
     def decode_step(
         self, tokens: Int[Array, "B K"], position: Int[Array, ""], cache: Cache
     ) -> tuple[Float[Array, "B K V"], Cache]:
         """Logits after the tokens at ``position`` (BOS at 0) of every beam, and the cache with these tokens in it."""
         x = self.embedding(tokens, jnp.broadcast_to(position, tokens.shape), None)
+        room = cache.self_keys[0].shape[3]
+        past = jnp.broadcast_to(jnp.arange(room), (tokens.size, room))
+        order = self.order(jnp.broadcast_to(position, (tokens.size, 1)), past, causal=True)
         for layer, block in enumerate(self.decoder):
-            x, cache = block.step(x, position, layer, cache)
+            x, cache = block.step(x, position, layer, cache, order)
         return self.logits(self.final_norms[1](x) if self.final_norms else x), cache
 
 

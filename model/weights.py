@@ -4,12 +4,13 @@ The walk goes through the blocks of ``model/transformer.py`` sublayer by sublaye
 weights on the way. Nothing is stored in the model.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from model.positions import Order
 from model.transformer import DecoderBlock, EncoderBlock, Transformer
 
 
@@ -48,8 +49,9 @@ def encode(
 ) -> tuple[Float[Array, "B S D"], Float[Array, "L B N S S"]]:
     """``Transformer.encode`` without dropout, and the weights of its blocks."""
     x, weights = model.embedding(source_tokens, source_positions, None), []
+    order = model.order(source_positions, source_positions, causal=False)
     for block in model.encoder:
-        x, block_weights = encoder_block(block, x, source_segments)
+        x, block_weights = encoder_block(block, x, source_segments, order)
         weights.append(block_weights)
     return model.final_norms[0](x) if model.final_norms else x, jnp.stack(weights)
 
@@ -64,24 +66,25 @@ def decode(
 ) -> tuple[Float[Array, "B T D"], Float[Array, "L B N T T"], Float[Array, "L B N T S"]]:
     """``Transformer.decode`` without dropout, and the weights of its blocks over the past and over the source."""
     x, weights = model.embedding(target_inputs, target_positions, None), []
+    order = model.order(target_positions, target_positions, causal=True)
     for block in model.decoder:
-        x, *block_weights = decoder_block(block, x, encoded, target_segments, source_segments)
+        x, *block_weights = decoder_block(block, x, encoded, target_segments, source_segments, order)
         weights.append(block_weights)
     over_past, over_source = map(jnp.stack, zip(*weights, strict=True))
     return model.final_norms[1](x) if model.final_norms else x, over_past, over_source
 
 
 def encoder_block(
-    block: EncoderBlock, x: Float[Array, "B S D"], source_segments: Int[Array, "B S"]
+    block: EncoderBlock, x: Float[Array, "B S D"], source_segments: Int[Array, "B S"], order: Order
 ) -> tuple[Float[Array, "B S D"], Float[Array, "B N S S"]]:
     """An encoder block without dropout, and the weights of its self-attention."""
-    segments = {"query_segments": source_segments, "key_segments": source_segments}
+    segments: dict[str, Any] = {"query_segments": source_segments, "key_segments": source_segments}
 
     def attend_to_source(x: Array) -> Array:
-        return block.self_attention(x, x, **segments, causal=False)
+        return block.self_attention(x, x, **segments, order=order)
 
     entered = block.residuals[0].enter(x)
-    weights = block.self_attention.weights(entered, entered, **segments, causal=False)
+    weights = block.self_attention.weights(entered, entered, **segments, order=order)
     x = block.residuals[0](x, attend_to_source, None)
     return block.residuals[1](x, block.feed_forward, None), weights
 
@@ -92,20 +95,21 @@ def decoder_block(
     encoded: Float[Array, "B S D"],
     target_segments: Int[Array, "B T"],
     source_segments: Int[Array, "B S"],
+    order: Order,
 ) -> tuple[Float[Array, "B T D"], Float[Array, "B N T T"], Float[Array, "B N T S"]]:
     """A decoder block without dropout, and the weights of its self-attention and its encoder-decoder attention."""
-    past = {"query_segments": target_segments, "key_segments": target_segments}
-    source = {"query_segments": target_segments, "key_segments": source_segments}
+    past: dict[str, Any] = {"query_segments": target_segments, "key_segments": target_segments}
+    source: dict[str, Any] = {"query_segments": target_segments, "key_segments": source_segments}
 
     def attend_to_past(x: Array) -> Array:
-        return block.self_attention(x, x, **past, causal=True)
+        return block.self_attention(x, x, **past, causal=True, order=order)
 
     def attend_to_source(x: Array) -> Array:
-        return block.cross_attention(x, encoded, **source, causal=False)
+        return block.cross_attention(x, encoded, **source)
 
     entered = block.residuals[0].enter(x)
-    over_past = block.self_attention.weights(entered, entered, **past, causal=True)
+    over_past = block.self_attention.weights(entered, entered, **past, causal=True, order=order)
     x = block.residuals[0](x, attend_to_past, None)
-    over_source = block.cross_attention.weights(block.residuals[1].enter(x), encoded, **source, causal=False)
+    over_source = block.cross_attention.weights(block.residuals[1].enter(x), encoded, **source)
     x = block.residuals[1](x, attend_to_source, None)
     return block.residuals[2](x, block.feed_forward, None), over_past, over_source

@@ -12,7 +12,6 @@ from configs.load import differences, load_run_config
 from data.errors import UserError, exit_on_user_error
 from data.tokenizer import load_tokenizer
 from evaluation.translate import Translator
-from model.transformer import build
 from training.checkpoint import load_for_inference
 
 BLOCK = 512  # lines read, translated and written together: memory does not grow with the input
@@ -36,7 +35,7 @@ def translate_lines(run_dir: Path, overrides: list[str]) -> None:
     decoding = dataclasses.replace(config.decoding, batch_sentences=1) if typing else config.decoding
     tokenizer = load_tokenizer(run_dir)
     params, _ = load_for_inference(run_dir, decoding.checkpoint, config.model, tokenizer.vocab_size)
-    translator = Translator(build(config.model, tokenizer.vocab_size), tokenizer, decoding)
+    translator = Translator(config.model, tokenizer, decoding)
     lines = sentences(sys.stdin.buffer)
     while block := list(islice(lines, 1 if typing else BLOCK)):
         translations = translator.translate(params, block, progress=not typing)

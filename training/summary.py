@@ -11,11 +11,13 @@ from data.packing import Batch
 from model.config import ModelConfig
 from model.transformer import Params, build
 from training.config import TrainingConfig
+from training.preflight import choose_kernels
 from training.state import TrainState, init_state, make_train_step
 
 
 def summary(model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int) -> str:
     """Parameters by module, tokens a step and the memory of the compiled training step, as lines of text."""
+    chosen = choose_kernels(model, (data.row_length, data.row_length))
     state = jax.eval_shape(lambda: init_state(model, training, vocab_size))
     rows = [*_modules(state.params), ("total", _size(state.params))]
     lines = [f"{name:<40} {size:>14,}" for name, size in rows]
@@ -28,6 +30,7 @@ def summary(model: ModelConfig, training: TrainingConfig, data: DataConfig, voca
             f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
             f"memory               about {memory / 2**30:.2f} GiB: parameters, optimizer, averages and activations,",
             f"                     as compiled for {jax.devices()[0].device_kind}",
+            f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in chosen.items())}",
         ]
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from configs.command_line import command_line, command_line_of_several
+from configs.command_line import command_line, command_line_of_several, command_line_with_options
 from configs.keys import KEYS, SECTIONS, describe_keys, nearest, spell
 from configs.load import EXPECTED
 
@@ -54,6 +54,37 @@ def test_the_command_line_of_several_things(called_with):
     called_with("runs/x", "training.steps = 3", "decoding.beam_size=1")
     parsed = command_line_of_several("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"})
     assert parsed == (["runs/x", "training.steps = 3"], ["decoding.beam_size=1"])
+
+
+def add_options(parser):
+    parser.add_argument("--pair", nargs=2, action="append", default=[], metavar=("WORD", "WORD"), help="two words")
+    parser.add_argument("--svg", action="store_true", help="as SVG")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["runs/x", "A b.", "--pair", "a", "b", "x=1", "--svg", "--pair", "c", "d", "y=2"],
+        ["--svg", "--pair", "a", "b", "--pair", "c", "d", "runs/x", "A b.", "x=1", "y=2"],
+        ["runs/x", "--pair", "a", "b", "A b.", "x=1", "y=2", "--pair", "c", "d", "--svg"],
+    ],
+)
+def test_a_programs_own_options_stand_anywhere(called_with, arguments):
+    called_with(*arguments)
+    parsed = command_line_with_options("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"}, add_options)
+    assert (parsed.RUN, parsed.SENTENCE, parsed.overrides) == ("runs/x", "A b.", ["x=1", "y=2"])
+    assert (parsed.pair, parsed.svg) == ([["a", "b"], ["c", "d"]], True)
+
+
+def test_options_may_be_left_out_and_help_explains_them(called_with, capsys):
+    called_with("runs/x")
+    parsed = command_line_with_options("Draw.", {"RUN": "a run"}, add_options)
+    assert (parsed.RUN, parsed.pair, parsed.svg, parsed.overrides) == ("runs/x", [], False, [])
+    called_with("--help")
+    with pytest.raises(SystemExit):
+        command_line_with_options("Draw.", {"RUN": "a run"}, add_options)
+    told = capsys.readouterr().out
+    assert "--pair WORD WORD" in told and "two words" in told and describe_keys() in told
 
 
 def test_help_ends_with_the_keys(called_with, capsys):

@@ -254,6 +254,13 @@ def test_a_file_that_is_not_utf8_is_refused(config_file):
         ("training.steps=0", "set training.steps or training.epochs"),
         ("training.weight_decay=0.1", "training.weight_decay needs training.optimizer=adamw"),
         ("training.accumulation=7", "data.batch_rows=64 cannot be cut into training.accumulation=7"),
+        ("model.attention_dropout=1", "model.attention_dropout must be"),
+        ("model.key_value_heads=3", "model.key_value_heads must divide model.num_heads, and 3 does not divide 4"),
+        ("model.value_dim=-1", "model.value_dim and key_value_heads must be at least 0"),
+        ("model.score=cosine", "model.score must be scaled_dot_product, dot_product, general or additive, not cosine"),
+        ("model.positions=none", "model.positions must be sinusoidal, learned, rotary, alibi or relative, not none"),
+        ("model.kernel=flash", "model.kernel must be definition, xla, chunked, cudnn, tpu or auto, not flash"),
+        ("model.d_model=7", "model.d_model must be even: sinusoidal"),
         ("decoding.checkpoint=newest", "decoding.checkpoint must be best, latest or a step number"),
     ],
 )

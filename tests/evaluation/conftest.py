@@ -10,7 +10,7 @@ from data.pairs import Pairs
 from data.tokenizer import Tokenizer, train
 from evaluation.translate import Translator
 from model.config import DecodingConfig, ModelConfig
-from model.transformer import build, init_params
+from model.transformer import init_params
 
 WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
 SENTENCES = [" ".join(WORDS[start : start + 6]) + "." for start in range(len(WORDS) - 6)]
@@ -21,10 +21,9 @@ def translator() -> Translator:
     tokenizer = Tokenizer(train(Pairs(SENTENCES, SENTENCES), TokenizerConfig(vocab_size=300)))
     model = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
     decoding = DecodingConfig(beam_size=2, max_length_factor=1.0, max_length_extra=2, batch_sentences=4)
-    return Translator(build(model, tokenizer.vocab_size), tokenizer, decoding)
+    return Translator(model, tokenizer, decoding)
 
 
 @pytest.fixture(scope="session")
 def params(translator):
-    model = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
-    return init_params(model, translator.tokenizer.vocab_size, jax.random.key(0))
+    return init_params(translator.model, translator.tokenizer.vocab_size, jax.random.key(0))

@@ -7,8 +7,7 @@ import pytest
 from flax import nnx
 
 from model.config import ModelConfig
-from model.layers import LayerNorm, MultiHeadAttention, Residual, dropout, matmul
-from model.positions import sinusoidal_positions
+from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, dropout, matmul
 
 CONFIG = ModelConfig(d_model=8, num_heads=2, head_dim=4, d_ff=16, encoder_layers=1, decoder_layers=1)
 
@@ -52,12 +51,6 @@ def test_residual_is_the_formula_of_its_paper():
     np.testing.assert_allclose(post, norm(x + 2 * x), atol=1e-6)
 
 
-def test_positions_by_hand():
-    code = sinusoidal_positions(jnp.array([[0, 3]]), 4)  # angles 3 and 3 / 10000^(1/2)
-    expected = [[[0, 0, 1, 1], [np.sin(3), np.sin(0.03), np.cos(3), np.cos(0.03)]]]
-    np.testing.assert_allclose(code, expected, atol=1e-6)
-
-
 def test_multi_head_attention_equals_flax_with_the_same_weights():
     ours = MultiHeadAttention(CONFIG, rngs=nnx.Rngs(0))
     theirs = nnx.MultiHeadAttention(num_heads=2, in_features=8, decode=False, rngs=nnx.Rngs(1))
@@ -89,3 +82,20 @@ def test_head_width_is_independent_of_model_width():
     config = ModelConfig(d_model=4, num_heads=2, head_dim=4)  # two heads of width 4 on a model of width 4
     attention = MultiHeadAttention(config, rngs=nnx.Rngs(0))
     assert attention.output.kernel[...].shape == (8, 4)
+
+
+def test_the_projections_of_grouped_heads_and_wide_values_have_their_widths():
+    config = ModelConfig(d_model=6, num_heads=4, head_dim=3, key_value_heads=2, value_dim=5)
+    attention = MultiHeadAttention(config, rngs=nnx.Rngs(0))
+    shapes = {role: getattr(attention, role).kernel[...].shape for role in ("query", "key", "value", "output")}
+    assert shapes == {"query": (6, 12), "key": (6, 6), "value": (6, 10), "output": (20, 6)}
+
+
+@pytest.mark.parametrize("score", ["scaled_dot_product", "dot_product", "general", "additive"])
+def test_scores_start_with_the_variance_that_their_softmax_can_use(score):
+    """About 1 for queries and keys of variance 1; the unscaled product's is the width, which is why it is scaled."""
+    learned = LearnedScore(ModelConfig(d_model=8, num_heads=16, head_dim=64, score=score), rngs=nnx.Rngs(0))()
+    query, key = normal(0, 16, 30, 64), normal(1, 16, 30, 64)
+    scores = jax.vmap(lambda learned, query, key: learned(query, key))(learned, query, key)
+    expected = {"dot_product": 64.0, "additive": 0.6}.get(score, 1.0)
+    assert float(scores.var(axis=(1, 2)).mean()) == pytest.approx(expected, rel=0.35)

@@ -1,5 +1,7 @@
 """The Transformer's invariances: padding, packing, the future, the cache; and its size by arithmetic."""
 
+import itertools
+from functools import cache
 from typing import Any
 
 import jax
@@ -21,8 +23,20 @@ SIZES: dict[str, Any] = {
     "encoder_layers": 2,
     "decoder_layers": 2,
 }
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pre-norm": {},
+    "post-norm": {"norm": "post"},
+    **{positions: {"positions": positions} for positions in ("learned", "rotary", "alibi", "relative")},
+    **{score: {"score": score} for score in ("dot_product", "general", "additive")},
+    "multi-query": {"key_value_heads": 1},
+    "wide values": {"value_dim": 7},
+    "chunked": {"kernel": "chunked", "key_value_heads": 1, "positions": "rotary"},
+    "xla": {"kernel": "xla", "positions": "alibi"},
+}
+each_variant = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 
 
+@cache
 def make(**changes):
     config = ModelConfig(**(SIZES | changes))
     return nnx.merge(build(config, VOCAB), init_params(config, VOCAB, jax.random.key(0)))
@@ -47,9 +61,9 @@ def logits(model, source_row, target_row):
     return np.asarray(model.logits(model(*source_row, *target_row)))[0]
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_sentence_means_the_same_alone_padded_and_packed(norm):
-    model = make(norm=norm)
+@each_variant
+def test_a_sentence_means_the_same_alone_padded_and_packed(changes):
+    model = make(**changes)
     source, target = tokens(0, 5), tokens(1, 4)
     alone = logits(model, row(source, length=5), row(target, length=4))
     padded = logits(model, row(source, length=9), row(target, length=8))[:4]
@@ -58,16 +72,18 @@ def test_a_sentence_means_the_same_alone_padded_and_packed(norm):
     np.testing.assert_allclose(packed, alone, atol=1e-5)
 
 
-def test_neighbours_and_padding_change_nothing_bit_for_bit():
-    model = make()
+@each_variant
+def test_neighbours_and_padding_change_nothing_bit_for_bit(changes):
+    model = make(**changes)
     source, target = tokens(0, 5), tokens(1, 4)
     first = logits(model, row(source, tokens(2, 4), length=12), row(target, tokens(3, 5), length=12))[:4]
     second = logits(model, row(source, tokens(4, 4), length=12), row(target, tokens(5, 5), length=12))[:4]
     np.testing.assert_array_equal(first, second)
 
 
-def test_the_future_cannot_change_the_past():
-    model, source = make(), row(tokens(0, 5), length=5)
+@each_variant
+def test_the_future_cannot_change_the_past(changes):
+    model, source = make(**changes), row(tokens(0, 5), length=5)
     target, other = tokens(1, 6), tokens(1, 6)
     other[4:] = (other[4:] - 3) % (VOCAB - 4) + 4
     first, second = (logits(model, source, row(t, length=6)) for t in (target, other))
@@ -75,9 +91,9 @@ def test_the_future_cannot_change_the_past():
     assert not np.allclose(first[4:], second[4:])
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_cached_decoding_equals_teacher_forcing(norm):
-    model = make(norm=norm)
+@each_variant
+def test_cached_decoding_equals_teacher_forcing(changes):
+    model = make(**changes)
     source, targets = row(tokens(0, 5), length=8), np.stack([tokens(1, 6), tokens(2, 6)])
     forced = np.stack([logits(model, source, row(target, length=6)) for target in targets])
     cache = model.start_cache(model.encode(*source), source[1], beams=2, max_length=9)
@@ -109,8 +125,31 @@ def test_parameters_by_arithmetic():
     assert sum(leaf.size for leaf in jax.tree.leaves(init_params(config, VOCAB, jax.random.key(0)))) == expected
 
 
-def test_dropout_needs_a_key_and_follows_it():
-    model, source, target = make(dropout=0.5), row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
+def test_every_variant_is_another_model():
+    """Of the same seed and sentences: what a config asks for is what is computed; kernels alone change nothing."""
+    source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
+    results = {name: logits(make(**changes), source, target) for name, changes in VARIANTS.items()}
+    results["chunked"] = logits(make(kernel="chunked"), source, target)
+    np.testing.assert_allclose(results.pop("chunked"), results["pre-norm"], atol=1e-5)
+    np.testing.assert_allclose(results.pop("xla"), results["alibi"], atol=1e-5)
+    for (one, first), (other, second) in itertools.combinations(results.items(), 2):
+        assert np.abs(first - second).max() > 1e-3, f"{one} is {other}"
+
+
+def test_relative_positions_move_with_the_sentence():
+    """Rotary, ALiBi and relative positions know distances only: a sentence means the same 100 tokens later."""
+    source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
+    later = [array.at[2].add(100) for array in (source, target)]
+    for positions in ("rotary", "alibi", "relative"):
+        model = make(positions=positions)
+        np.testing.assert_allclose(logits(model, *later), logits(model, source, target), atol=2e-5)
+    model = make()
+    assert np.abs(logits(model, *later) - logits(model, source, target)).max() > 1e-2
+
+
+@pytest.mark.parametrize("rates", [{"dropout": 0.5}, {"dropout": 0.0, "attention_dropout": 0.5}], ids=str)
+def test_dropout_needs_a_key_and_follows_it(rates):
+    model, source, target = make(**rates), row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
 
     def run(key):
         return np.asarray(model(*source, *target, dropout_key=key))

@@ -1,5 +1,7 @@
 """The attention weights that are shown are those the model used."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,7 +16,14 @@ from model.transformer import Transformer
 from model.weights import attention_weights, decode, encode
 
 SIZES = ModelConfig(d_model=16, num_heads=2, head_dim=6, d_ff=24, encoder_layers=2, decoder_layers=3)
-POST_NORM = ModelConfig(d_model=16, num_heads=2, head_dim=6, d_ff=24, encoder_layers=2, decoder_layers=3, norm="post")
+POST_NORM = replace(SIZES, norm="post")
+VARIANTS = {
+    "pre-norm": SIZES,
+    "post-norm": POST_NORM,
+    "rotary, multi-query, general": replace(SIZES, positions="rotary", key_value_heads=1, score="general"),
+    "relative, additive": replace(SIZES, positions="relative", score="additive"),
+}
+each_variant = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
 VOCAB, S, T = 40, 5, 4
 
 
@@ -51,7 +60,7 @@ def test_weights_times_values_are_the_sublayers_output(causal):
     np.testing.assert_allclose(attention.output(heads.reshape(2, 6, -1)), attention(x, x, **arguments), atol=1e-6)
 
 
-@pytest.mark.parametrize("config", [SIZES, POST_NORM], ids=lambda config: config.norm)
+@each_variant
 def test_the_walk_is_the_models_own_computation(config):
     """What the walk computes, and so what every attention in it reads, is what the model computes."""
     transformer, source, target = make(config), row(tokens(0, S)), row(tokens(1, T))
@@ -61,13 +70,14 @@ def test_the_walk_is_the_models_own_computation(config):
     np.testing.assert_array_equal(decoded, transformer(*source, *target))
 
 
-@pytest.mark.parametrize("config", [SIZES, POST_NORM], ids=lambda config: config.norm)
+@each_variant
 def test_weights_are_those_of_the_calls_that_the_model_makes(config, monkeypatch):
     called = []
 
-    def attend_and_note(query, key, value, **who_sees_whom):
-        called.append(np.asarray(weigh(query, key, **who_sees_whom))[0])
-        return attend(query, key, value, **who_sees_whom)
+    def attend_and_note(query, key, value, **rest):
+        how_much = {name: rest[name] for name in ("query_segments", "key_segments", "causal", "bias", "score")}
+        called.append(np.asarray(weigh(query, key, **how_much))[0])
+        return attend(query, key, value, **rest)
 
     transformer = make(config)
     weights = attention_weights(transformer, tokens(0, S), tokens(1, T))

@@ -1,0 +1,48 @@
+"""Each score, position, grouping and kernel trains a model through nothing but a config override."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from configs.load import load_config
+from data.packing import Batch
+from model.transformer import build
+from training.state import init_state, make_train_step
+
+QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+SMALL = [
+    *("model.d_model=16", "model.num_heads=4", "model.head_dim=4", "model.d_ff=32", "model.dropout=0"),
+    *("model.encoder_layers=1", "model.decoder_layers=1", "training.warmup_steps=1", "training.label_smoothing=0"),
+]
+OVERRIDES = [
+    *(f"model.score={score}" for score in ("scaled_dot_product", "dot_product", "general", "additive")),
+    *(f"model.positions={positions}" for positions in ("learned", "rotary", "alibi", "relative")),
+    *(f"model.kernel={kernel}" for kernel in ("xla", "chunked", "auto")),
+    *("model.key_value_heads=1", "model.value_dim=6", "model.attention_dropout=0.1"),
+]
+
+
+def copying(vocab_size: int) -> Batch:
+    """Two sentences a row whose translation is the sentence itself."""
+    tokens = np.random.default_rng(0).integers(4, vocab_size, (8, 10)).astype(np.int32)
+    segments, positions = np.tile(np.repeat([1, 2], 5), (8, 1)), np.tile(np.arange(5), (8, 2))
+    inputs = np.where(positions == 0, 2, np.roll(tokens, 1, axis=1))
+    return Batch(
+        *(array.astype(np.int32) for array in (tokens, segments, positions, inputs, tokens, segments, positions))
+    )
+
+
+@pytest.mark.parametrize("override", OVERRIDES)
+def test_it_learns_and_each_of_its_parameters_is_trained(override):
+    config = load_config(QUICKSTART, [*SMALL, override])
+    state = init_state(config.model, config.training, 20)
+    start = jax.tree.map(np.asarray, state.params)
+    step, batch, losses = make_train_step(build(config.model, 20), config.training), copying(20), []
+    for _ in range(60):
+        state, loss = step(state, batch)
+        losses.append(float(loss))
+    assert losses[-1] < 0.6 * losses[0], losses[::10]
+    moved = jax.tree.map(lambda new, old: bool((np.asarray(new) != old).any()), state.params, start)
+    assert all(jax.tree.leaves(moved)), moved

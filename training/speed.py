@@ -1,0 +1,137 @@
+"""Speed and memory of contestants that do the same work.
+
+They take turns in one run: a machine that others slow down slows all of them down, and the best of several rounds is
+the one that was disturbed least.
+"""
+
+import importlib
+import importlib.util
+import math
+import multiprocessing
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Call = Callable[[], Any]
+Name = TypeVar("Name", bound=Hashable)
+SHORTEST = 0.02  # seconds of one timing, many calls of a fast contestant: the clock and the first launch weigh nothing
+ONE_THREAD = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "OMP_NUM_THREADS": "1"}
+
+
+def use_one_thread() -> None:
+    """Start this program again as JAX and PyTorch must find it to compute on one core, unless it has been."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if not ONE_THREAD.items() <= os.environ.items():
+        os.environ.update(ONE_THREAD)
+        os.execv(sys.executable, sys.orig_argv)
+
+
+def milliseconds_in_turns(calls: Mapping[Name, Call], rounds: int) -> dict[Name, float]:
+    """Milliseconds of one call of each, in its best round."""
+    repetitions = {name: repetitions_of(call) for name, call in calls.items()}
+    best = dict.fromkeys(calls, math.inf)
+    for _ in range(rounds):
+        for name, call in calls.items():
+            best[name] = min(best[name], 1e3 * seconds(call, repetitions[name]))
+    return best
+
+
+def repetitions_of(call: Call) -> int:
+    """How many calls one timing needs. The first call of all compiles, and is not timed."""
+    jax.block_until_ready(call())
+    return math.ceil(SHORTEST / seconds(call, 1))
+
+
+def seconds(call: Call, repetitions: int) -> float:
+    """Mean time of one call. On a CPU each waits for the one before; a GPU gets all at once, and is never idle."""
+    waits = jax.default_backend() == "cpu"
+    start = time.perf_counter()
+    for _ in range(repetitions):
+        result = call()
+        if waits:
+            jax.block_until_ready(result)
+    jax.block_until_ready(result)
+    return (time.perf_counter() - start) / repetitions
+
+
+def rise_of_peak_memory(prepare: Callable[[], Call]) -> int | None:
+    """By how many bytes a call raises the peak of a fresh process's memory, its result included. Linux; else None.
+
+    ``prepare`` is pickled, and makes the call in that process; what it uses itself does not count.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_rise_here, prepare).result()
+
+
+def _rise_here(prepare: Callable[[], Call]) -> int | None:
+    call = prepare()
+    try:
+        # Not getrusage's ru_maxrss, which a child inherits from its parent. 5 sets the peak to what is in use now.
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _peak()
+        result = jax.block_until_ready(call())
+        after = _peak()
+    except OSError:
+        return None
+    del result
+    return after - before
+
+
+def _peak() -> int:
+    [kilobytes] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(kilobytes)
+
+
+def memory_limit() -> float:
+    """Bytes of the device; on a CPU, of the machine where it tells."""
+    if statistics := jax.devices()[0].memory_stats():
+        return statistics["bytes_limit"]
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return math.inf
+
+
+def matrix_size() -> tuple[int, str]:
+    """Rows and dtype of the square matrices whose product tells what the machine can do at best."""
+    return (1024, "float32") if jax.default_backend() == "cpu" else (8192, "bfloat16")
+
+
+def matrix_products() -> dict[str, Call]:
+    """The product of two such matrices, 2 · rows³ operations, by each library that can."""
+    size, dtype = matrix_size()
+    numbers = np.random.default_rng(0).standard_normal((size, size), np.float32)
+    matrix, torch = jnp.asarray(numbers, dtype), torch_if_installed()
+    products: dict[str, Call] = {"jax": partial(jax.jit(jnp.matmul), matrix, matrix)}
+    if torch and dtype == "float32":
+        products["torch"] = partial(torch.mm, torch.from_numpy(numbers), torch.from_numpy(numbers))
+    return products
+
+
+def torch_if_installed() -> Any:
+    """PyTorch on one thread, or None: it is a contestant, never a dependency."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)
+    return torch
+
+
+def processor() -> str:
+    """The CPU's name."""
+    try:
+        names = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        names = []
+    return next(iter(names), platform.processor() or platform.machine())
