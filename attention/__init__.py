@@ -13,7 +13,7 @@ Where to read: head.py (the definition), scores.py (how a query matches a key), 
 """
 
 from attention.head import attend_head, softmax_over_keys, weigh_head
-from attention.kernels import KERNELS, KernelError, Request, current_platform, kernel_for, tracing_for
+from attention.kernels import KERNELS, Device, KernelError, Request, current_device, kernel_for, tracing_for
 from attention.masks import visible_keys
 from attention.multihead import attend, weigh
 from attention.scores import (
@@ -28,13 +28,14 @@ from attention.scores import (
 __all__ = [
     "KERNELS",
     "SCALED_DOT_PRODUCT",
+    "Device",
     "KernelError",
     "Request",
     "Score",
     "additive",
     "attend",
     "attend_head",
-    "current_platform",
+    "current_device",
     "dot_product",
     "general",
     "kernel_for",

@@ -1,8 +1,11 @@
-"""The command line that every program here shares: what to work on, then ``key=value`` overrides."""
+"""The command line that every program here shares: what to work on, options, and ``key=value`` overrides."""
 
 import argparse
+from collections.abc import Callable
 
 from configs.keys import describe_keys
+
+AddOptions = Callable[[argparse.ArgumentParser], object]  # what it returns is not used
 
 
 def command_line(description: str, positional: str, positional_help: str) -> tuple[str, list[str]]:
@@ -13,6 +16,18 @@ def command_line(description: str, positional: str, positional_help: str) -> tup
 
 def command_line_of_several(description: str, positionals: dict[str, str]) -> tuple[list[str], list[str]]:
     """Parse ``PROGRAM POSITIONAL … [key=value …]``; ``positionals`` has the help of each by its name."""
+    arguments = vars(command_line_with_options(description, positionals, lambda _: None))
+    return [arguments[name] for name in positionals], arguments["overrides"]
+
+
+def command_line_with_options(
+    description: str, positionals: dict[str, str], add_options: AddOptions
+) -> argparse.Namespace:
+    """Parse ``PROGRAM POSITIONAL … [key=value …]`` with options of the program's own anywhere between.
+
+    ``add_options`` calls ``add_argument`` for each of them. The namespace has every positional under its name
+    (``arguments.RUN``), the options under theirs, and ``overrides``.
+    """
     parser = argparse.ArgumentParser(
         description=description,
         epilog=describe_keys(),
@@ -22,5 +37,5 @@ def command_line_of_several(description: str, positionals: dict[str, str]) -> tu
     for name, explanation in positionals.items():
         parser.add_argument(name, help=explanation)
     parser.add_argument("overrides", metavar="key=value", nargs="*", help="values put over the config's, keys below")
-    arguments = vars(parser.parse_args())
-    return [arguments[name] for name in positionals], arguments["overrides"]
+    add_options(parser)
+    return parser.parse_intermixed_args()  # plain parsing refuses an override that stands behind an option

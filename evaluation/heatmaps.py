@@ -4,19 +4,21 @@ Rows are queries and columns are keys, both labelled with tokens; one scale of c
 """
 
 import io
+import re
 import textwrap
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 COLOURS = colormaps["magma_r"].with_extremes(bad="0.88")  # equal steps to the eye; the weak weights show too
 GAP = 0.15  # inches between panels
+NOT_IN_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"  # which matplotlib would write nevertheless
 LONGEST_SIDE = 10_000  # pixels: 48 heads of 60 tokens are still a picture that viewers open
 
 
@@ -58,10 +60,21 @@ SMALL = Scale(cell=0.15, type=7.5)
 
 def png(maps: HeatMaps) -> bytes:
     """The picture as a PNG file."""
-    figure, file = draw(maps), io.BytesIO()
+    return save(draw(maps), "png", {})
+
+
+def svg(maps: HeatMaps) -> bytes:
+    """The picture as an SVG file, the same bytes every time; its labels are text, which can be searched."""
+    with rc_context({"svg.hashsalt": "puente", "svg.fonttype": "none"}):
+        content = save(draw(maps), "svg", {"Date": None}).decode()
+    return re.sub(NOT_IN_XML, "\ufffd", content).encode()
+
+
+def save(figure: Figure, file_format: str, metadata: dict[str, str | None]) -> bytes:
+    file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for what the font lacks
-        figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.3, dpi=figure.dpi)
+        figure.savefig(file, format=file_format, bbox_inches="tight", pad_inches=0.3, dpi=figure.dpi, metadata=metadata)
     return file.getvalue()
 
 
@@ -133,7 +146,7 @@ def draw_panel(
     axes.set(xticks=[], yticks=[])
     axes.tick_params(length=2, width=0.5)
     axes.spines[:].set_linewidth(0.5)
-    return axes, axes.imshow(weights, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    return axes, axes.imshow(weights, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="none")
 
 
 def label_rows(axes: Axes, maps: HeatMaps, scale: Scale) -> None:

@@ -1,34 +1,53 @@
-"""Draw a trained model's attention: python scripts/plot_attention.py RUN "A sentence to translate." [key=value …].
+"""Look inside a trained model: python scripts/plot_attention.py RUN "A sentence to translate." [key=value …].
 
-Translates the sentence and draws the weights of every layer and head with that translation, as three pictures in
-RUN/attention: encoder-decoder attention, encoder self-attention and decoder self-attention.
+Translates the sentence and shows the weights of every layer and head with that translation, in encoder-decoder
+attention, encoder self-attention and decoder self-attention. RUN/attention then has, under a name made of the sentence,
+
+  NAME.encoder-decoder.png, NAME.encoder.png and NAME.decoder.png   the pictures
+  NAME.html   one page for a browser, where a click shows a head large, and every weight can be read
+  NAME.npz    the weights: numpy.load("NAME.npz")["encoder"][layer, head, query, key], likewise decoder and
+              encoder_decoder; the tokens of queries and keys are source_tokens, target_labels and target_inputs
 """
 
+import argparse
 import dataclasses
 import hashlib
+import io
 import re
 import textwrap
 import unicodedata
 from pathlib import Path
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from configs.command_line import command_line_of_several
+from configs.command_line import command_line_with_options
 from configs.load import differences, load_run_config
 from configs.schema import RunConfig
 from data.errors import UserError, exit_on_user_error
 from data.files import write_atomically
 from data.pairs import normalise
 from data.tokenizer import BOS, EOS, Tokenizer, load_tokenizer
-from evaluation.heatmaps import HeatMaps, png
+from evaluation.attention_page import Inside, page
+from evaluation.heatmaps import HeatMaps, png, svg
 from evaluation.translate import Translator
-from model.transformer import build
+from evaluation.word_pairs import PairWeights, pair_weights, table, words_of
+from model.transformer import Params
 from model.weights import AttentionWeights, attention_weights
 from training.checkpoint import load_for_inference
 
 MOST_TOKENS = 60  # that are still legible along an axis
+CUT = "…"  # what stands for EOS where the length limit ended a translation
+
+
+class Labels(NamedTuple):
+    """The tokens of rows and columns as text. ``target_labels`` are predicted where ``target_inputs`` are read."""
+
+    source_tokens: list[str]
+    target_inputs: list[str]
+    target_labels: list[str]
 
 
 def main() -> None:
@@ -36,28 +55,79 @@ def main() -> None:
         "RUN": "a run directory, such as runs/tatoeba-small",
         "SENTENCE": f"what to translate, in quotes; up to {MOST_TOKENS} tokens",
     }
-    (run_dir, sentence), overrides = command_line_of_several(__doc__ or "", positionals)
+    arguments = command_line_with_options(__doc__ or "", positionals, add_options)
     with exit_on_user_error():
-        plot_attention(Path(run_dir), sentence, overrides)
+        pairs = [(first, second) for first, second in arguments.pair]
+        plot_attention(Path(arguments.RUN), arguments.SENTENCE, arguments.overrides, pairs, arguments.svg)
 
 
-def plot_attention(run_dir: Path, sentence: str, overrides: list[str]) -> None:
-    """Translate, take the weights with that translation, and draw them; prints the translation and the files."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pair",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("WORD", "WORD"),
+        help="print how much each head looks from one word to the other, in either direction, and put it into the "
+        "page; words of the sentence or of its translation; may be given several times",
+    )
+    parser.add_argument("--svg", action="store_true", help="write the pictures as SVG instead of PNG")
+
+
+def plot_attention(
+    run_dir: Path, sentence: str, overrides: list[str], pairs: list[tuple[str, str]], as_svg: bool
+) -> None:
+    """Translate, take the weights with that translation, and show them; prints translation, word pairs and files.
+
+    UserError, before anything is printed or written, for a sentence that cannot be drawn and for an unknown word.
+    """
     config, tokenizer = load_config_of(run_dir, overrides), load_tokenizer(run_dir)
     source = tokens_of(sentence, tokenizer)
     params, _ = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    graphdef = build(config.model, tokenizer.vocab_size)
-    translator = Translator(graphdef, tokenizer, dataclasses.replace(config.decoding, batch_sentences=1))
+    translator = Translator(config.model, tokenizer, dataclasses.replace(config.decoding, batch_sentences=1))
     target = translator.search(params, [source])[0]
     refuse_too_long("the translation", target)
+    weights, labels = look(translator, params, source, target)
+    words = words_of(source, tokenizer), words_of(target, tokenizer)
+    found = [each for pair in pairs for each in pair_weights(pair, *words, weights)]
+
     translation = translator.spell([target])[0]
+    maps = pictures(weights, labels, f"{normalise(sentence)} → {translation}")
+    inside = Inside(str(run_dir), normalise(sentence), translation, maps, found)
+    files = contents(slug(sentence), inside, as_svg) | {f"{slug(sentence)}.npz": archive(weights, labels)}
+    for file, content in files.items():
+        write_atomically(run_dir / "attention" / file, content)
+    report(translation, found, [run_dir / "attention" / file for file in files])
+
+
+def look(
+    translator: Translator, params: Params, source: list[int], target: list[int]
+) -> tuple[AttentionWeights, Labels]:
+    """The weights of the sentence and its translation, and what their rows and columns are called."""
+    # Where the limit is that of learned positions, there is none for the row that nothing was chosen from.
+    rows = int(min(len(target) + 1, translator.longest))
+    inputs = [BOS, *target][:rows]
+    model = nnx.merge(translator.graphdef, params)
+    weights = attention_weights(model, jnp.array([*source, EOS]), jnp.array(inputs))
+    pieces = translator.tokenizer.pieces
+    last = [CUT] if was_cut(translator, source, target) else pieces([EOS])
+    return weights, Labels(pieces([*source, EOS]), pieces(inputs), [*pieces(target), *last][:rows])
+
+
+def was_cut(translator: Translator, source: list[int], target: list[int]) -> bool:
+    """Whether the translation met its length limit, in which EOS counts, so that it never came to EOS."""
+    settings = translator.decoding
+    limit = (len(source) + 1) * settings.max_length_factor + settings.max_length_extra
+    return len(target) == int(min(limit, translator.longest))
+
+
+def report(translation: str, pairs: list[PairWeights], paths: list[Path]) -> None:
+    """Print the translation, the tables set off by empty lines, and the files."""
     print(translation)
-    model = nnx.merge(graphdef, params)
-    weights = attention_weights(model, jnp.array([*source, EOS]), jnp.array([BOS, *target]))
-    subtitle = f"{normalise(sentence)} → {translation}"
-    for name, maps in pictures(weights, tokenizer, source, target, subtitle).items():
-        path = run_dir / "attention" / f"{slug(sentence)}.{name}.png"
-        write_atomically(path, png(maps))
+    for pair in pairs:
+        print(f"\n{table(pair)}")
+    print("\n" * bool(pairs), end="")
+    for path in paths:
         print(path)
 
 
@@ -92,27 +162,42 @@ def refuse_too_long(what: str, tokens: list[int]) -> None:
         raise UserError(f"{what} has {len(tokens)} tokens, too long to draw: choose one of at most {MOST_TOKENS}")
 
 
-def pictures(
-    weights: AttentionWeights, tokenizer: Tokenizer, source: list[int], target: list[int], subtitle: str
-) -> dict[str, HeatMaps]:
+def pictures(weights: AttentionWeights, labels: Labels, subtitle: str) -> dict[str, HeatMaps]:
     """What to draw, by the end of the file's name.
 
     A row of the decoder is named after the token that its query predicts, EOS in the last; the query itself has read
     only what comes before: BOS and the tokens of the rows above.
     """
     encoder, decoder, encoder_decoder = map(np.asarray, weights)
-    past = np.where(np.tri(len(target) + 1, dtype=bool), decoder, np.nan)
-    sources, inputs, labels = map(tokenizer.pieces, ([*source, EOS], [BOS, *target], [*target, EOS]))
+    past = np.where(np.tri(decoder.shape[-1], dtype=bool), decoder, np.nan)
+    sources, inputs, predicted = labels
+    predicting = f"predicting ({CUT}: cut at the length limit)" if predicted[-1] == CUT else "predicting"
     titles = ["Encoder-decoder attention", "Encoder self-attention", "Decoder self-attention"]
     return {
         "encoder-decoder": HeatMaps(
-            titles[0], subtitle, encoder_decoder, labels, sources, "predicting", "source token"
+            titles[0], subtitle, encoder_decoder, predicted, sources, predicting, "source token"
         ),
         "encoder": HeatMaps(
             titles[1], subtitle, encoder, sources, sources, "source token as query", "source token as key"
         ),
-        "decoder": HeatMaps(titles[2], subtitle, past, labels, inputs, "predicting", "token read (grey: not yet)"),
+        "decoder": HeatMaps(titles[2], subtitle, past, predicted, inputs, predicting, "token read (grey: not yet)"),
     }
+
+
+def contents(name: str, inside: Inside, as_svg: bool) -> dict[str, bytes]:
+    """The pictures and the page by the names of their files."""
+    ending, draw = ("svg", svg) if as_svg else ("png", png)
+    files = {f"{name}.{use}.{ending}": draw(maps) for use, maps in inside.maps.items()}
+    return files | {f"{name}.html": page(inside, list(files)).encode()}
+
+
+def archive(weights: AttentionWeights, labels: Labels) -> bytes:
+    """The weights as float32 and the labels as text, in NumPy's .npz format without pickles."""
+    file = io.BytesIO()
+    arrays = {name: np.asarray(array, np.float32) for name, array in weights._asdict().items()}
+    texts = {name: np.array(tokens, dtype=np.str_) for name, tokens in labels._asdict().items()}
+    np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
+    return file.getvalue()
 
 
 def slug(sentence: str) -> str:

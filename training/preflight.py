@@ -1,6 +1,6 @@
 """What a config cannot do on this machine or with this corpus, found before the first step."""
 
-from attention import KernelError, Request, current_platform, kernel_for
+from attention import KernelError, Request, current_device, kernel_for
 from data.errors import UserError
 from data.packing import Batch
 from model.config import ModelConfig
@@ -23,7 +23,7 @@ def requests(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, Req
 
     def request(queries: int, keys: int, *, self_attention: bool) -> Request:
         return Request(
-            platform=current_platform(),
+            device=current_device(),
             dtype=config.dtype,
             score=config.score,
             queries=queries,

@@ -4,10 +4,10 @@ A kernel is named in the config and never replaced in silence: what it cannot se
 and names the ones that can.
 """
 
-from attention.kernels import cudnn, tpu
-from attention.kernels.request import Request, current_platform, tracing_for
+from attention.kernels import chunked, cudnn, tpu, xla
+from attention.kernels.request import Device, Request, current_device, tracing_for
 
-__all__ = ["KERNELS", "KernelError", "Request", "current_platform", "kernel_for", "refusal", "tracing_for"]
+__all__ = ["KERNELS", "Device", "KernelError", "Request", "current_device", "kernel_for", "refusal", "tracing_for"]
 
 KERNELS = ("definition", "xla", "chunked", "cudnn", "tpu")
 LONG = 384  # from this many query positions times key positions, to the power of 1/2, chunks are faster on a CPU
@@ -37,9 +37,9 @@ def refusal(kernel: str, request: Request) -> str | None:
         case "definition":
             return None
         case "xla":
-            return refusal_of_xla(request)
+            return xla.refusal(request)
         case "chunked":
-            return refusal_of_chunked(request)
+            return chunked.refusal(request)
         case "cudnn":
             return cudnn.refusal(request)
         case "tpu":
@@ -58,23 +58,3 @@ def automatic(request: Request) -> str:
             return kernel
     long = request.queries * request.keys >= LONG**2
     return "chunked" if long and refusal("chunked", request) is None else "definition"
-
-
-def refusal_of_xla(request: Request) -> str | None:
-    if request.score == "additive":
-        return "has dot-product scores only, not additive ones"
-    if request.dropout:
-        return "has no attention dropout"
-    if request.value_width != request.width:
-        return f"needs values as wide as keys, not {request.value_width} beside {request.width}"
-    return None
-
-
-def refusal_of_chunked(request: Request) -> str | None:
-    if request.score == "additive":
-        return "has dot-product scores only, not additive ones"
-    if request.dropout:
-        return "has no attention dropout"
-    if request.bias:
-        return "takes no position bias, which is as large as the scores that it avoids"
-    return None

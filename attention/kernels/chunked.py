@@ -13,11 +13,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from attention.kernels.request import current_platform
+from attention.kernels.request import Request, current_device
 from attention.masks import visible_keys
 from attention.scores import Score, as_dot_product
 
 CHUNK = 128  # queries
+
+
+def refusal(request: Request) -> str | None:
+    if request.score == "additive":
+        return "has dot-product scores only, not additive ones"
+    if request.dropout:
+        return "has no attention dropout"
+    if request.bias:
+        return "takes no position bias, which is as large as the scores that it avoids"
+    return None
 
 
 def chunked(
@@ -51,7 +61,7 @@ def chunked(
 
 def one_by_one(function: Any, arrays: tuple[Array, ...]) -> Array:
     """``vmap``; but on a CPU one after the other, because the scores of one chunk fill its cache."""
-    return jax.lax.map(function, arrays) if current_platform() == "cpu" else jax.vmap(function)(arrays)
+    return jax.lax.map(function, arrays) if current_device().platform == "cpu" else jax.vmap(function)(arrays)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(6, 7))

@@ -12,8 +12,10 @@ from attention.scores import Score, as_dot_product
 
 
 def refusal(request: Request) -> str | None:
-    if request.platform not in ("gpu", "cuda"):
-        return f"needs an NVIDIA GPU, and this is a {request.platform}"
+    if request.device.platform != "gpu":
+        return f"needs an NVIDIA GPU, and this is a {request.device.platform}"
+    if request.device.capability < 9:
+        return f"takes packed rows from compute capability 9.0 (Hopper) on, not {request.device.capability}"
     if request.dtype != "bfloat16":
         return f"computes in bfloat16, not {request.dtype} (model.dtype=bfloat16)"
     if request.score == "additive":

@@ -4,20 +4,28 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 from jaxtyping import Array, Float, Key
 
 from attention.scores import Score
 
-_platform: ContextVar[str | None] = ContextVar("platform", default=None)
+_traced_for: ContextVar["Device | None"] = ContextVar("traced_for", default=None)
+
+
+class Device(NamedTuple):
+    """JAX's name of a device's kind, cpu, gpu or tpu, and the compute capability of an NVIDIA GPU."""
+
+    platform: str
+    capability: float = 0.0
 
 
 @dataclass(frozen=True)
 class Request:
-    """Shapes, dtype and wishes; ``platform`` is JAX's name of the device's kind: cpu, gpu or tpu."""
+    """Where, in which dtype, by which score, at which lengths and widths, and with what besides."""
 
-    platform: str
+    device: Device
     dtype: str
     score: str
     queries: int
@@ -38,7 +46,7 @@ def request_of(
 ) -> Request:
     """What a call of ``attend`` with these arguments asks."""
     return Request(
-        platform=current_platform(),
+        device=current_device(),
         dtype=str(query.dtype),
         score=score.func.__name__,
         queries=query.shape[2],
@@ -50,19 +58,22 @@ def request_of(
     )
 
 
-def current_platform() -> str:
-    """The platform that code is traced for: that of the default device, or the one of ``tracing_for``."""
-    return _platform.get() or jax.default_backend()
+def current_device() -> Device:
+    """What code is traced for: the default device, or the one of ``tracing_for``."""
+    traced_for = _traced_for.get()
+    if traced_for is not None:
+        return traced_for
+    return Device(jax.default_backend(), float(getattr(jax.devices()[0], "compute_capability", 0)))
 
 
 @contextlib.contextmanager
-def tracing_for(platform: str) -> Iterator[None]:
-    """Trace for another platform than this machine's, as ``jax.export`` may lower for it.
+def tracing_for(platform: str, capability: float = 0.0) -> Iterator[None]:
+    """Trace for another device than this machine's, as ``jax.export`` may lower for it.
 
     What was traced before is not traced again: trace inside with functions that are new.
     """
-    token = _platform.set(platform)
+    token = _traced_for.set(Device(platform, capability))
     try:
         yield
     finally:
-        _platform.reset(token)
+        _traced_for.reset(token)

@@ -15,8 +15,8 @@ BLOCK = 128  # positions, of queries and of keys: rows are padded to multiples o
 
 
 def refusal(request: Request) -> str | None:
-    if request.platform != "tpu":
-        return f"needs a TPU, and this is a {request.platform}"
+    if request.device.platform != "tpu":
+        return f"needs a TPU, and this is a {request.device.platform}"
     if request.score == "additive":
         return "has dot-product scores only, not additive ones"
     if request.bias:

@@ -6,8 +6,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from attention.kernels.request import Request
 from attention.masks import visible_keys
 from attention.scores import Score, as_dot_product
+
+
+def refusal(request: Request) -> str | None:
+    if request.score == "additive":
+        return "has dot-product scores only, not additive ones"
+    if request.dropout:
+        return "has no attention dropout"
+    if request.value_width != request.width:
+        return f"needs values as wide as keys, not {request.value_width} beside {request.width}"
+    return None
 
 
 def xla(

@@ -1,11 +1,23 @@
 """python scripts/plot_attention.py RUN SENTENCE, as a user calls it."""
 
+import json
+import re
 import struct
 import unicodedata
+from pathlib import Path
+from xml.etree import ElementTree
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from flax import nnx
 
+from configs.load import load_run_config
+from data.tokenizer import BOS, EOS, load_tokenizer
+from evaluation.translate import Translator, search_batch
+from model.weights import attention_weights
 from scripts import plot_attention
+from training.checkpoint import load_for_inference
 
 PROGRAM = "scripts/plot_attention.py"
 
@@ -16,18 +28,128 @@ def size_of_png(path):
     return struct.unpack(">II", content[16:24])
 
 
-def test_three_pictures_and_the_translation(run_dir, call):
+def test_three_pictures_a_page_the_weights_and_the_translation(run_dir, call):
     translated = call("scripts/translate.py", run_dir, text=b"Tom runs here.")
     done = call(PROGRAM, run_dir, "  Tom runs   here.")
     assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
     translation, *paths = done.stdout.decode().split("\n")[:-1]
     assert f"{translation}\n".encode() == translated.stdout
-    kinds = ["encoder-decoder", "encoder", "decoder"]
-    assert paths == [str(run_dir / "attention" / f"tom-runs-here-53995d.{kind}.png") for kind in kinds]
-    assert {path.name for path in (run_dir / "attention").iterdir()} == {path.rpartition("/")[2] for path in paths}
-    for kind in kinds:
-        width, height = size_of_png(run_dir / "attention" / f"tom-runs-here-53995d.{kind}.png")
+    pictures = [f"tom-runs-here-53995d.{kind}.png" for kind in ("encoder-decoder", "encoder", "decoder")]
+    files = [*pictures, "tom-runs-here-53995d.html", "tom-runs-here-53995d.npz"]
+    assert paths == [str(run_dir / "attention" / file) for file in files]
+    assert {path.name for path in (run_dir / "attention").glob("tom-runs-here-*")} == set(files)
+    for picture in pictures:
+        width, height = size_of_png(run_dir / "attention" / picture)
         assert 1200 < width < 4000 and 600 < height < 3000
+    page = (run_dir / "attention" / files[3]).read_text(encoding="utf-8")
+    assert "<h1>Tom runs here.</h1>" in page and ", ".join(pictures) in page and str(run_dir) in page
+
+
+@pytest.fixture
+def look(monkeypatch, capsys, run_dir):
+    """The program in this process; returns the lines that it prints, and the files by the ends of their names."""
+
+    def look(*arguments):
+        monkeypatch.setattr("sys.argv", [PROGRAM, str(run_dir), *arguments])
+        plot_attention.main()
+        out, err = capsys.readouterr()
+        assert err == ""
+        lines = out.splitlines()
+        paths = [line for line in lines if line.startswith(str(run_dir))]
+        assert lines[-len(paths) :] == paths
+        return lines[: -len(paths)], {path.split("/")[-1].partition(".")[2]: path for path in paths}
+
+    return look
+
+
+def parts_of(run_dir, overrides=()):
+    """Translator and parameters of the run, as the program has them."""
+    config, tokenizer = load_run_config(run_dir, list(overrides)), load_tokenizer(run_dir)
+    params, _ = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
+    return Translator(config.model, tokenizer, config.decoding), params
+
+
+def test_the_archive_has_the_models_weights_and_the_page_has_them_too(run_dir, look):
+    _, files = look("Ana eats there.", "decoding.beam_size=1")
+    translator, params = parts_of(run_dir, ["decoding.beam_size=1"])
+    source = translator.tokenizer.encode(["Ana eats there."])[0]
+    target = translator.search(params, [source])[0]
+    model = nnx.merge(translator.graphdef, params)
+    expected = attention_weights(model, jnp.array([*source, EOS]), jnp.array([BOS, *target]))._asdict()
+    with np.load(files["npz"], allow_pickle=False) as held:
+        assert set(held) == {*expected, "source_tokens", "target_inputs", "target_labels"}
+        for name, weights in expected.items():
+            assert held[name].dtype == np.float32
+            np.testing.assert_array_equal(held[name], weights)
+        spell = translator.tokenizer.pieces
+        assert held["source_tokens"].tolist() == [*spell(source), "</s>"]
+        assert held["target_inputs"].tolist() == ["<s>", *spell(target)]
+        assert held["target_labels"].tolist()[:-1] == spell(target)
+    page = Path(files["html"]).read_text(encoding="utf-8")
+    (embedded,) = re.findall(r'id="weights">(.*?)</script>', page)
+    uses = {use["id"]: use for use in json.loads(embedded)["uses"]}
+    for name in ("encoder", "encoder_decoder"):
+        shown = np.array(uses[name.replace("_", "-")]["weights"])
+        np.testing.assert_allclose(shown, expected[name], atol=0.51e-4, rtol=0)
+
+
+def test_a_pair_is_printed_and_in_the_page(look):
+    lines, files = look("Tom eats there.", "--pair", "TOM", "eats", "--pair", "there", "tom", "--svg")
+    assert lines[1] == "" and lines[-1] == ""
+    tables = [table.splitlines() for table in "\n".join(lines).split("\n\n")[1:]]
+    titles = ["Tom → eats", "eats → Tom", "there → Tom", "Tom → there"]
+    assert [table[0] for table in tables] == [f"{title} (encoder self-attention)" for title in titles]
+    with np.load(files["npz"]) as held:
+        word = np.cumsum([token.startswith("␣") for token in held["source_tokens"]])  # the first is 1
+        first_layer = held["encoder"][0]
+    heads = first_layer[:, word == 1][:, :, word == 2].sum(axis=2).mean(axis=1)
+    row = [f"{weight:.3f}" for weight in [*heads, heads.mean()]]
+    assert tables[0][2].split() == ["layer", "1", *row]
+    page = Path(files["html"]).read_text(encoding="utf-8")
+    assert "<caption>Tom → eats (encoder self-attention)</caption>" in page
+    assert "".join(f"<td>{weight}</td>" for weight in row) in page
+
+
+def test_svg_instead_of_png(look):
+    sentence = "<script>alert(1)</script> & Tom"
+    _, files = look(sentence, "--svg")
+    assert list(files) == ["encoder-decoder.svg", "encoder.svg", "decoder.svg", "html", "npz"]
+    texts = ["".join(element.itertext()) for element in ElementTree.parse(files["encoder.svg"]).iter()]
+    with np.load(files["npz"]) as held:
+        assert set(held["source_tokens"]) <= set(texts)
+    assert any(text.startswith(f"{sentence} → ") for text in texts)
+    page = Path(files["html"]).read_text(encoding="utf-8")
+    assert "<h1>&lt;script&gt;alert(1)&lt;/script&gt; &amp; Tom</h1>" in page and page.count("<script") == 2
+    assert files["encoder.svg"].rpartition("/")[2] in page
+
+
+@pytest.mark.parametrize(("beam_size", "limit"), [(1, 1), (1, 9), (297, 1), (297, 3)])
+def test_the_last_row_is_eos_only_if_the_search_chose_it(run_dir, beam_size, limit):
+    """A beam of all tokens has EOS among them, whereas greedy search of this untrained model does not come to it."""
+    overrides = [
+        f"decoding.beam_size={beam_size}",
+        "decoding.max_length_factor=0",
+        f"decoding.max_length_extra={limit}",
+    ]
+    translator, params = parts_of(run_dir, overrides)
+    (source,) = translator.tokenizer.encode(["Tom runs here."])
+    limits = jnp.array([limit], jnp.int32)
+    found = search_batch(
+        translator.graphdef,
+        params,
+        jnp.array([[*source, EOS]]),
+        limits,
+        beam_size=beam_size,
+        length_penalty=1.0,
+        max_length=limit,
+    )
+    ended, (target,) = bool(found.ended[0]), translator.search(params, [source])
+    assert ended == (beam_size > 1) and len(target) == found.lengths[0] - ended
+    weights, labels = plot_attention.look(translator, params, source, target)
+    assert labels.target_labels == [*translator.tokenizer.pieces(target), "</s>" if ended else "…"]
+    maps = plot_attention.pictures(weights, labels, "a → b")
+    assert ("cut at the length limit" in maps["decoder"].queries_are) == (not ended)
+    assert np.isnan(maps["decoder"].weights).sum() == weights.decoder[:, :, 0].size * len(target) / 2
 
 
 @pytest.fixture
@@ -53,11 +175,13 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, draw, tmp_path):
         "is not a run directory": [tmp_path, "Tom runs here."],
         "cannot change model.d_ff": [run_dir, "Tom runs here.", "model.d_ff=8"],
         "unknown key beam": [run_dir, "Tom runs here.", "beam=1"],
+        "--pair: whale is no word of the sentence (Tom, sees) or of": [run_dir, "Tom sees.", "--pair", "Tom", "whale"],
     }
     for message, arguments in mistakes.items():
         code, told = draw(*arguments)
         assert code == 2, message
         assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
+    assert not list(run_dir.glob("attention/tom-sees*"))
     code, told = draw(run_dir)
     assert code == 2 and "SENTENCE" in told
 
