@@ -82,18 +82,19 @@ class Translator:
                     f"{self.longest} (model.max_positions): split it"
                 )
 
+    def limit(self, length: int) -> int:
+        """How many tokens the translation of a source of ``length`` tokens may have; EOS counts in both."""
+        return int(min(length * self.decoding.max_length_factor + self.decoding.max_length_extra, self.longest))
+
     def _search(self, params: Params, rows: Int[np.ndarray, "B S"]) -> Hypotheses:
-        settings = self.decoding
-        limits = (rows != PAD).sum(axis=1) * settings.max_length_factor + settings.max_length_extra
-        max_length = settings.max_length_factor * rows.shape[1] + settings.max_length_extra
         found: Hypotheses = search_batch(
             self.graphdef,
             params,
             rows,
-            np.minimum(limits, self.longest).astype(np.int32),
-            beam_size=settings.beam_size,
-            length_penalty=settings.length_penalty,
-            max_length=int(min(max_length, self.longest)),
+            np.array([self.limit(length) for length in (rows != PAD).sum(axis=1).tolist()], np.int32),
+            beam_size=self.decoding.beam_size,
+            length_penalty=self.decoding.length_penalty,
+            max_length=self.limit(rows.shape[1]),
         )
         return found
 

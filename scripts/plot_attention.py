@@ -116,9 +116,7 @@ def look(
 
 def was_cut(translator: Translator, source: list[int], target: list[int]) -> bool:
     """Whether the translation met its length limit, in which EOS counts, so that it never came to EOS."""
-    settings = translator.decoding
-    limit = (len(source) + 1) * settings.max_length_factor + settings.max_length_extra
-    return len(target) == int(min(limit, translator.longest))
+    return len(target) == translator.limit(len(source) + 1)
 
 
 def report(translation: str, pairs: list[PairWeights], paths: list[Path]) -> None:
