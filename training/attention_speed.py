@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attention import KERNELS, SCALED_DOT_PRODUCT, Request, attend, kernel_for
-from attention.kernels import refusal
+from attention.kernels import current_device, refusal
 from training.speed import Call, memory_limit, milliseconds_in_turns, rise_of_peak_memory, torch_if_installed
 
 RECOMPUTING = {"torch", "jax.nn cudnn", "chunked", "cudnn", "tpu"}  # scores are made again for the gradients, not kept
@@ -39,8 +39,8 @@ class Case:
         return self.B * self.N * self.T**2
 
     def segments(self) -> np.ndarray:
-        """The ids of a row's tokens: 1, 2, 3 …, each for as long as the others."""
-        return (np.arange(self.T) * self.sentences // self.T + 1).astype(np.int32)
+        """The ids of a row's tokens: 1, 2, 3 …, each for as long as the others. A short row has fewer sentences."""
+        return (np.arange(self.T) * min(self.sentences, self.T) // self.T + 1).astype(np.int32)
 
     def flops(self, products: int) -> int:
         """Operations of so many matrix products over the visible keys: a multiplication and an addition each."""
@@ -67,28 +67,28 @@ class Contestant:
         return {"forward": self.forward, "gradients": self.gradients}
 
 
-def measure(case: Case, kernels: list[str], rounds: int, products: dict[str, Call]) -> tuple[list[Row], Any, list[str]]:
-    """A row for each contestant, the milliseconds of ``products``, which take their turns too, and who is missing."""
-    contestants, notes = contestants_of(case, kernels)
+def measure(
+    case: Case, kernels: list[str], rounds: int, products: dict[str, Call]
+) -> tuple[list[Row], dict[str, float], list[str]]:
+    """A row for each contestant; the milliseconds of ``products``, which take turns with them; who cannot take part."""
+    contestants, missing = contestants_of(case, kernels)
     calls = {(name, kind): call for name, who in contestants.items() for kind, call in who.calls().items()}
     times = milliseconds_in_turns(calls | {(name, "product"): call for name, call in products.items()}, rounds)
-    against = "torch" if "torch" in contestants else "jax.nn"
-    rows = []
-    for name, contestant in contestants.items():
-        row = {"case": str(case), **asdict(case), "auto": kernel_for("auto", request_of(case)), "contestant": name}
-        row |= {"ratio_to": against, "temp_bytes": contestant.temp, "peak_bytes": None}
-        for kind, count in zip(contestant.calls(), products_of(name), strict=True):
-            row |= figures_of(kind, times[name, kind], times.get((against, kind)), case.flops(count))
-        rows.append(row)
-    return rows, {name: times[name, "product"] for name in products}, notes
+    rows = [row_of(case, name, who, times) for name, who in contestants.items()]
+    return rows, {name: times[name, "product"] for name in products}, missing
 
 
-def figures_of(kind: str, milliseconds: float, reference: float | None, flops: int) -> Row:
-    return {
-        f"{kind}_ms": milliseconds,
-        f"{kind}_ratio": milliseconds / reference if reference else None,
-        f"{kind}_flops_per_second": 1e3 * flops / milliseconds,
-    }
+def row_of(case: Case, name: str, contestant: Contestant, times: dict[tuple[str, str], float]) -> Row:
+    """A contestant's figures; ratios are to PyTorch or, where it is missing, to jax.nn."""
+    against = "torch" if ("torch", "forward") in times else "jax.nn"
+    row: Row = {"case": str(case), **asdict(case), "auto": kernel_for("auto", request_of(case)), "contestant": name}
+    row |= {"ratio_to": against, "temp_bytes": contestant.temp, "peak_bytes": None}
+    for kind, count in zip(contestant.calls(), products_of(name), strict=True):
+        milliseconds, reference = times[name, kind], times.get((against, kind))
+        row[f"{kind}_ms"] = milliseconds
+        row[f"{kind}_ratio"] = milliseconds / reference if reference else None
+        row[f"{kind}_flops_per_second"] = 1e3 * case.flops(count) / milliseconds
+    return row
 
 
 def add_peaks(rows: list[Row], case: Case) -> None:
@@ -107,15 +107,22 @@ def prepare_gradients(name: str, case: Case) -> Call:
 
 def contestants_of(case: Case, kernels: list[str]) -> tuple[dict[str, Contestant], list[str]]:
     """Those that can take part, compiled, and a line for each that cannot."""
-    on_cpu = ["torch", "jax.nn"] if torch_if_installed() else ["jax.nn"]
     contestants, notes = {}, []
-    for name in [*(on_cpu if jax.default_backend() == "cpu" else ["jax.nn", "jax.nn cudnn"]), *kernels]:
+    for name in [*others(case), *kernels]:
         prepared = prepared_or_reason(name, case)
         if isinstance(prepared, str):
             notes.append(f"{name} {prepared}")
         else:
             contestants[name] = prepared
     return contestants, notes
+
+
+def others(case: Case) -> list[str]:
+    """Whom this project is compared with."""
+    if jax.default_backend() == "gpu":
+        return ["jax.nn", "jax.nn cudnn"]
+    as_it_is_made = case.dtype == "float32" and case.sentences == 1  # prepare_torch knows nothing else
+    return ["torch", "jax.nn"] if as_it_is_made and torch_if_installed() else ["jax.nn"]
 
 
 def prepared_or_reason(name: str, case: Case) -> Contestant | str:
@@ -127,15 +134,22 @@ def prepared_or_reason(name: str, case: Case) -> Contestant | str:
         if prepared.total > memory_limit():
             return f"needs {prepared.total / 2**30:.1f} GiB at {case}, more than there is"
         jax.block_until_ready(prepared.gradients())
-    except jax.errors.JaxRuntimeError as error:  # no room on the device after all, or its library refuses
-        return f"fails at {case}: {str(error).splitlines()[0]}"
+    except (RuntimeError, ValueError) as error:  # no room on the device after all, or its library refuses
+        return f"fails at {case}: {str(error).partition(chr(10))[0]}"
     return prepared
 
 
 def request_of(case: Case) -> Request:
     """What ``attend`` is asked, for the rules by which kernels are chosen and refused."""
-    sizes = {"queries": case.T, "keys": case.T, "width": case.H, "value_width": case.H}
-    return Request(jax.default_backend(), case.dtype, SCALED_DOT_PRODUCT.func.__name__, **sizes)
+    return Request(
+        device=current_device(),
+        dtype=case.dtype,
+        score=SCALED_DOT_PRODUCT.func.__name__,
+        queries=case.T,
+        keys=case.T,
+        width=case.H,
+        value_width=case.H,
+    )
 
 
 def prepare(name: str, case: Case) -> Contestant:
@@ -190,6 +204,6 @@ def prepare_torch(arrays: list[np.ndarray], causal: bool) -> Contestant:
 
     def gradients() -> tuple[Any, ...]:
         output = attention(*leaves)
-        return output, *torch.autograd.grad(output, leaves, cotangent)
+        return output.detach(), *torch.autograd.grad(output, leaves, cotangent)
 
     return Contestant(partial(attention, *inputs), gradients)

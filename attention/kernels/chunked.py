@@ -6,6 +6,7 @@ reads its operands in the order of memory. One that sums over the rows of both, 
 otherwise would, runs at half the speed in XLA on a CPU.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -48,34 +49,27 @@ def chunked(
     (batch, heads, length, width), groups = query.shape, key.shape[1]
     shared = heads // groups
     query = query.reshape(batch, groups, shared * length, width)
-    places = jnp.tile(jnp.arange(length), shared)
-
-    def sentence(arrays: tuple[Array, ...]) -> Array:
-        *heads, query_segments, key_segments = arrays
-        segments = jnp.tile(query_segments, shared), key_segments
-        return one_by_one(lambda head: attend_in_chunks(*head, *segments, places, causal, scale), tuple(heads))
-
-    output = one_by_one(sentence, (query, key, value, query_segments, key_segments))
+    segments = jnp.tile(query_segments, shared)
+    places = jnp.tile(jnp.arange(length), (batch, shared))
+    output = attend_in_chunks(query, key, value, segments, key_segments, places, causal, scale)
     return output.reshape(batch, heads, length, -1)
-
-
-def one_by_one(function: Any, arrays: tuple[Array, ...]) -> Array:
-    """``vmap``; but on a CPU one after the other, because the scores of one chunk fill its cache."""
-    return jax.lax.map(function, arrays) if current_device().platform == "cpu" else jax.vmap(function)(arrays)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(6, 7))
 def attend_in_chunks(
-    query: Float[Array, "T H"],
-    key: Float[Array, "S H"],
-    value: Float[Array, "S U"],
-    query_segments: Int[Array, " T"],
-    key_segments: Int[Array, " S"],
-    query_places: Int[Array, " T"],
+    query: Float[Array, "B G T H"],
+    key: Float[Array, "B G S H"],
+    value: Float[Array, "B G S U"],
+    query_segments: Int[Array, "B T"],
+    key_segments: Int[Array, "B S"],
+    query_places: Int[Array, "B T"],
     causal: bool,
     scale: float,
-) -> Float[Array, "T U"]:
-    """One head of one sentence: ``attend_head`` with the score ``scale`` · q·k."""
+) -> Float[Array, "B G T U"]:
+    """Attention with the score ``scale`` · q·k. ``query_places`` are where queries stand in the row.
+
+    The gradients are written out around the loops, whose own gradients would keep the masks of all chunks.
+    """
     return _forward(query, key, value, query_segments, key_segments, query_places, causal, scale)[0]
 
 
@@ -89,6 +83,46 @@ def _forward(
     causal: bool,
     scale: float,
 ) -> tuple[Array, tuple[Array, ...]]:
+    rows = query_segments, key_segments, query_places
+    output, log_total = over_heads(partial(attend_head, causal=causal, scale=scale), (query, key, value), rows)
+    return output, (query, key, value, *rows, output, log_total)
+
+
+def _backward(causal: bool, scale: float, saved: tuple[Array, ...], gradient: Array) -> tuple[Array | None, ...]:
+    query, key, value, *rows, output, log_total = saved
+    heads = query, key, value, output, log_total, gradient
+    return *over_heads(partial(head_gradients, causal=causal, scale=scale), heads, tuple(rows)), None, None, None
+
+
+attend_in_chunks.defvjp(_forward, _backward)
+
+
+def over_heads(head: Callable[..., Any], heads: tuple[Array, ...], rows: tuple[Array, ...]) -> Any:
+    """``head(*heads, *rows)`` for each sentence and head of arrays with axes B G, and with axis B.
+
+    By ``vmap``; but on a CPU one after the other, because the scores of one chunk fill its cache.
+    """
+    lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
+
+    def sentence(arrays: tuple[tuple[Array, ...], tuple[Array, ...]]) -> Any:
+        heads, rows = arrays
+        return lift(lambda arrays: head(*arrays, *rows), heads)
+
+    return lift(sentence, (heads, rows))
+
+
+def attend_head(
+    query: Float[Array, "T H"],
+    key: Float[Array, "S H"],
+    value: Float[Array, "S U"],
+    query_segments: Int[Array, " T"],
+    key_segments: Int[Array, " S"],
+    query_places: Int[Array, " T"],
+    *,
+    causal: bool,
+    scale: float,
+) -> tuple[Float[Array, "T U"], Float[Array, " T"]]:
+    """The output of one head of one sentence, and the logarithm of each query's softmax denominator."""
     value_T = value.T
 
     def of_chunk(chunk: tuple[Array, Array, Array]) -> tuple[Array, Array]:
@@ -101,19 +135,30 @@ def _forward(
         total = jnp.where(total == 0, 1, total)  # of a query that sees nothing
         return product(value_T, exponentials.astype(value.dtype)) / total, highest + jnp.log(total)
 
-    chunks = split(query).mT, split(query_segments), split(query_places)
-    output_T, log_total = jax.lax.map(of_chunk, chunks)
-    output = join(output_T.mT, len(query)).astype(value.dtype)
-    return output, (query, key, value, query_segments, key_segments, query_places, output, join(log_total, len(query)))
+    output_T, log_total = jax.lax.map(of_chunk, (split(query).mT, split(query_segments), split(query_places)))
+    return join(output_T.mT, len(query)).astype(value.dtype), join(log_total, len(query))
 
 
-def _backward(causal: bool, scale: float, saved: tuple[Array, ...], gradient: Array) -> tuple[Array | None, ...]:
-    query, key, value, query_segments, key_segments, query_places, output, log_total = saved
+def head_gradients(
+    query: Float[Array, "T H"],
+    key: Float[Array, "S H"],
+    value: Float[Array, "S U"],
+    output: Float[Array, "T U"],
+    log_total: Float[Array, " T"],
+    gradient: Float[Array, "T U"],
+    query_segments: Int[Array, " T"],
+    key_segments: Int[Array, " S"],
+    query_places: Int[Array, " T"],
+    *,
+    causal: bool,
+    scale: float,
+) -> tuple[Float[Array, "T H"], Float[Array, "S H"], Float[Array, "S U"]]:
+    """The gradients of query, key and value of one head of one sentence from that of its output."""
     key_T = key.T
     mean = jnp.sum(gradient.astype(jnp.float32) * output.astype(jnp.float32), axis=-1)
 
     def of_chunk(sums: tuple[Array, Array], chunk: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
-        query, segments, places, log_total, gradient, mean = chunk
+        query, log_total, gradient, mean, segments, places = chunk
         visible = visible_keys(segments, key_segments, causal=causal, query_places=places).T
         weights = jnp.exp(jnp.where(visible, product(key, query.T) * scale - log_total, -jnp.inf))
         score_gradient = (weights * (product(value, gradient.T) - mean) * scale).astype(query.dtype)
@@ -121,18 +166,17 @@ def _backward(causal: bool, scale: float, saved: tuple[Array, ...], gradient: Ar
         value_gradient = sums[1] + product(weights.astype(value.dtype), gradient)
         return (key_gradient, value_gradient), product(key_T, score_gradient)
 
+    chunks = tuple(map(split, (query, log_total, gradient, mean, query_segments, query_places)))
     zeros = jnp.zeros(key.shape), jnp.zeros(value.shape)
-    chunks = tuple(map(split, (query, query_segments, query_places, log_total, gradient, mean)))
     (key_gradient, value_gradient), query_gradient_T = jax.lax.scan(of_chunk, zeros, chunks)
     query_gradient = join(query_gradient_T.mT, len(query))
-    gradients = (query_gradient, query), (key_gradient, key), (value_gradient, value)
-    return *(gradient.astype(of.dtype) for gradient, of in gradients), None, None, None
-
-
-attend_in_chunks.defvjp(_forward, _backward)
+    return query_gradient.astype(query.dtype), key_gradient.astype(key.dtype), value_gradient.astype(value.dtype)
 
 
 def product(left: Float[Array, "rows inner"], right: Float[Array, "inner columns"]) -> Float[Array, "rows columns"]:
+    """A matrix product that sums in float32."""
+    if current_device().platform == "cpu":  # which lacks this product of bfloat16 operands in some layouts
+        left, right = left.astype(jnp.float32), right.astype(jnp.float32)
     return jnp.matmul(left, right, preferred_element_type=jnp.float32)
 
 

@@ -1,11 +1,13 @@
 """Flash attention of NVIDIA's cuDNN, with packed rows told by offsets: no mask and no bias is ever written out."""
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from attention.kernels.padding import padded
 from attention.kernels.request import Request
 from attention.masks import visible_keys
 from attention.scores import Score, as_dot_product
@@ -47,31 +49,37 @@ def cudnn(
 ) -> Float[Array, "B N T H"]:
     """``attend`` by cuDNN. The segments of a row must be numbered 1, 2, 3 … from its left, padding last.
 
-    That is how data/packing.py makes them. cuDNN leaves the outputs of padding undefined: they become zeros.
+    That is how data/packing.py makes them. There may be one segment for two positions, the fewest that a sentence has;
+    the outputs of any further one are NaN, not wrong. What padding gives, which cuDNN leaves open, becomes zeros.
+
+    cuDNN keeps a number for each segment, head and position that there could be, so its memory grows with T²/2: this
+    is for rows of up to about a thousand tokens. Lengths must be even, and are padded.
     """
+    length, most = query.shape[2], (query.shape[2] + 1) // 2
     query, scale = as_dot_product(score, query)
-    lengths_and_offsets = extents(query_segments, key_segments)
-    output = packed_attention(
-        query.swapaxes(1, 2),
-        key.swapaxes(1, 2),
-        value.swapaxes(1, 2),
-        *lengths_and_offsets,
-        scale=scale,
-        causal=causal,
-    ).swapaxes(1, 2)
     visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
-    return jnp.where(visible.any(axis=-1)[:, None, :, None], output, 0)
+    seen = visible.any(axis=-1)[:, None, :, None]
+    query, key, value = (padded(array, 2, 2).swapaxes(1, 2) for array in (query, key, value))
+    where = extents(query_segments, key_segments, most)
+    output = packed_attention(query, key, value, where, scale=scale, causal=causal).swapaxes(1, 2)[:, :, :length]
+    return jnp.where(seen, jnp.where(query_segments[:, None, :, None] > most, jnp.nan, output), 0)
 
 
-def extents(
-    query_segments: Int[Array, "B T"], key_segments: Int[Array, "B S"]
-) -> tuple[Int[Array, "B T"], Int[Array, "B T"], Int[Array, "B T_1"], Int[Array, "B T_1"]]:
-    """The length of each segment among queries and keys, and where it starts; -1 for segments that have no query.
+class Extents(NamedTuple):
+    """The length of each of M segments among queries and keys, and where it starts; -1 if it has no query.
 
-    As jax's cuDNN wants them: as many segments as there could be, one each, and one more offset.
+    As jax's cuDNN wants them: with one more offset than there are segments.
     """
-    ids = jnp.arange(1, query_segments.shape[1] + 1)
 
+    query_lengths: Int[Array, "B M"]
+    key_lengths: Int[Array, "B M"]
+    query_offsets: Int[Array, "B M_1"]
+    key_offsets: Int[Array, "B M_1"]
+
+
+def extents(query_segments: Int[Array, "B T"], key_segments: Int[Array, "B S"], most: int) -> Extents:
+    """The extents of the segments 1 to ``most``."""
+    ids = jnp.arange(1, most + 1)
     queries, keys = (
         (ids[:, None] == segments[:, None, :]).sum(axis=2, dtype=jnp.int32)
         for segments in (query_segments, key_segments)
@@ -83,17 +91,14 @@ def extents(
     def starts(lengths: Array) -> Array:
         return jnp.pad(where_present(jnp.cumsum(lengths, axis=1) - lengths), ((0, 0), (0, 1)), constant_values=-1)
 
-    return where_present(queries), where_present(keys), starts(queries), starts(keys)
+    return Extents(where_present(queries), where_present(keys), starts(queries), starts(keys))
 
 
 def packed_attention(
     query: Float[Array, "B T N H"],
     key: Float[Array, "B S G H"],
     value: Float[Array, "B S G H"],
-    query_lengths: Int[Array, "B T"],
-    key_lengths: Int[Array, "B T"],
-    query_offsets: Int[Array, "B T_1"],
-    key_offsets: Int[Array, "B T_1"],
+    where: Extents,
     *,
     scale: float,
     causal: bool,
@@ -107,10 +112,10 @@ def packed_attention(
         query,
         key,
         value,
-        q_seqlen=query_lengths,
-        kv_seqlen=key_lengths,
-        q_offsets=query_offsets,
-        kv_offsets=key_offsets,
+        q_seqlen=where.query_lengths,
+        kv_seqlen=where.key_lengths,
+        q_offsets=where.query_offsets,
+        kv_offsets=where.key_offsets,
         scale=scale,
         mask_type=MaskType.PADDING_CAUSAL if causal else MaskType.PADDING,
         qkv_layout="BTNH",

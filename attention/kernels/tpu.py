@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu import splash_attention
 from jaxtyping import Array, Float, Int, Key
 
+from attention.kernels.padding import padded
 from attention.kernels.request import Request
 from attention.masks import visible_keys
 from attention.scores import Score, as_dot_product
@@ -45,8 +46,8 @@ def tpu(
     """
     visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
     query, scale = as_dot_product(score, query)
-    queries = padded(query * scale, 2), padded(query_segments, 1)
-    keys = padded(key, 2), padded(value, 2), padded(key_segments, 1)
+    queries = padded(query * scale, 2, BLOCK), padded(query_segments, 1, BLOCK)
+    keys = padded(key, 2, BLOCK), padded(value, 2, BLOCK), padded(key_segments, 1, BLOCK)
     attend_sentence = splash(query.shape[1], queries[1].shape[1], keys[2].shape[1], causal=causal)
     output = jax.vmap(attend_sentence)(*queries, *keys)[:, :, : query.shape[2]]
     return jnp.where(visible.any(axis=-1)[:, None, :, None], output, 0).astype(value.dtype)
@@ -62,9 +63,3 @@ def splash(heads: int, queries: int, keys: int, *, causal: bool):  # type: ignor
         return kernel(query, key, value, segment_ids=splash_attention.SegmentIds(query_segments, key_segments))
 
     return attend_sentence
-
-
-def padded(array: Array, axis: int) -> Array:
-    """With zeros, and so with segment 0, up to a whole number of blocks."""
-    missing = -array.shape[axis] % BLOCK
-    return jnp.pad(array, [(0, missing if index == axis else 0) for index in range(array.ndim)])

@@ -1,0 +1,204 @@
+"""What the tests of attention share: random arrays, the scores, and attention written as loops in float64 NumPy.
+
+The loops use nothing of the rooms but the names of the scores. They round nothing, and they hide a key by never
+looking at it.
+"""
+
+import contextlib
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention import SCALED_DOT_PRODUCT, Score, additive, attend, dot_product, general, tracing_for
+from attention.kernels import chunked
+
+
+def random_normal(seed, *shape, dtype="float32"):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def float64(*arrays):
+    return [np.asarray(array, np.float64) for array in arrays]
+
+
+def match(score, arrays, query, key):
+    """How well one query matches one key."""
+    pairs = list(zip(query, key, strict=True))
+    match score:
+        case "scaled_dot_product":
+            return sum(q * k for q, k in pairs) / math.sqrt(len(pairs))
+        case "dot_product":
+            return sum(q * k for q, k in pairs)
+        case "general":
+            (matrix,) = arrays
+            return sum(q * matrix[i, j] * k for i, q in enumerate(query) for j, k in enumerate(key))
+        case "additive":
+            (vector,) = arrays
+            return sum(v * math.tanh(q + k) for v, (q, k) in zip(vector, pairs, strict=True))
+    raise ValueError(score)
+
+
+def weights_by_loops(query, key, visible, bias=None, score=SCALED_DOT_PRODUCT):
+    query, key, *arrays = float64(query, key, *score.args)
+    weights = np.zeros((len(query), len(key)))
+    for t, q in enumerate(query):
+        scores = {s: match(score.func.__name__, arrays, q, key[s]) for s in range(len(key)) if visible[t][s]}
+        if bias is not None:
+            scores = {s: number + float(bias[t, s]) for s, number in scores.items()}
+        exponentials = {s: math.exp(number - max(scores.values())) for s, number in scores.items()}
+        for s, exponential in exponentials.items():
+            weights[t, s] = exponential / sum(exponentials.values())
+    return weights
+
+
+def head_by_loops(query, key, value, visible, bias=None, score=SCALED_DOT_PRODUCT):
+    (value,) = float64(value)
+    weights = weights_by_loops(query, key, visible, bias, score)
+    return np.array(
+        [sum((w * v for w, v in zip(row, value, strict=True)), np.zeros(value.shape[1])) for row in weights]
+    )
+
+
+def batch_by_loops(query, key, value, *, query_segments, key_segments, causal, bias=None, score=SCALED_DOT_PRODUCT):
+    """``attend``: sentence by sentence, head by head; heads in a row share a key/value head."""
+    (batch, heads, queries, _), (_, groups, keys, width) = query.shape, value.shape
+    result = np.zeros((batch, heads, queries, width))
+    for b in range(batch):
+        q, k = query_segments[b].tolist(), key_segments[b].tolist()
+        visible = [[q[t] == k[s] > 0 and not (causal and s > t) for s in range(keys)] for t in range(queries)]
+        for n in range(heads):
+            g = n // (heads // groups)
+            of_head = None if bias is None else bias[b, n], Score(score.func, *(array[n] for array in score.args))
+            result[b, n] = head_by_loops(query[b, n], key[b, g], value[b, g], visible, *of_head)
+    return result
+
+
+def random_score(name, seed, width, heads=()):
+    """The score of that name; ``heads`` is (N,) for the arrays of N heads."""
+    match name:
+        case "scaled_dot_product":
+            return SCALED_DOT_PRODUCT
+        case "dot_product":
+            return Score(dot_product)
+        case "general":
+            return Score(general, random_normal(seed, *heads, width, width))
+        case "additive":
+            return Score(additive, random_normal(seed, *heads, width))
+    raise ValueError(name)
+
+
+@partial(jax.jit, static_argnames=("causal", "kernel", "device", "chunk"))
+def output_and_gradients(
+    inputs, output_gradient, query_segments, key_segments, *, causal, kernel, device=None, chunk=chunked.CHUNK
+):
+    def attended(inputs):
+        sees = {"query_segments": query_segments, "key_segments": key_segments, "causal": causal}
+        return attend(**inputs, **sees, kernel=kernel)
+
+    tracing = contextlib.nullcontext() if device is None else tracing_for(*device)
+    with tracing, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunked, "CHUNK", chunk)
+        output, pullback = jax.vjp(attended, inputs)
+        return {"output": output, **pullback(output_gradient)[0]}
+
+
+def packed_rows(*lengths_of_rows, length):
+    numbers = [np.repeat(np.arange(1, len(lengths) + 1), lengths) for lengths in lengths_of_rows]
+    return jnp.array([np.pad(row, (0, length - len(row))) for row in numbers], jnp.int32)
+
+
+@pytest.fixture(scope="session")
+def normal():
+    """``normal(seed, *shape, dtype="float32")``: independent numbers of variance 1."""
+    return random_normal
+
+
+@pytest.fixture(scope="session")
+def qkv():
+    """``qkv(seed, B, N, G, T, S, H, U, dtype="float32")``: query, key and value."""
+
+    def qkv(seed, batch, heads, groups, queries, keys, width, value_width, dtype="float32"):
+        shapes = (heads, queries, width), (groups, keys, width), (groups, keys, value_width)
+        return [random_normal([seed, index], batch, *shape, dtype=dtype) for index, shape in enumerate(shapes)]
+
+    return qkv
+
+
+@pytest.fixture(scope="session")
+def make_score():
+    return random_score
+
+
+@pytest.fixture(scope="session")
+def reference_weights():
+    return weights_by_loops
+
+
+@pytest.fixture(scope="session")
+def reference_head():
+    return head_by_loops
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return batch_by_loops
+
+
+@pytest.fixture(scope="session")
+def differentiate():
+    """``differentiate(inputs, output_gradient, query_segments, key_segments, *, causal, kernel, …)``.
+
+    It gives the output of ``attend(**inputs, …)`` and the gradients of everything in ``inputs``, by name. ``device``
+    is what to trace for; ``chunk`` is the size of the chunks, so that short rows have several.
+    """
+    return output_and_gradients
+
+
+@pytest.fixture(scope="session")
+def packed():
+    """``packed([3, 2], [4], length=6)``: segments of rows of sentences of these lengths, padding last."""
+    return packed_rows
+
+
+@pytest.fixture
+def lower():
+    """``jitted, arguments = lower(kernel, *shape)``: a new function, and what to lower it with.
+
+    The function is the sum of what ``attend`` gives, or that and its gradients, of query, key, value and the segments
+    of queries and keys; ``shape`` is (B, N, G, T, S, H, U).
+    """
+
+    def lower(kernel, *shape, causal=True, dtype="float32", gradients=False):
+        batch, heads, groups, queries, keys, width, value_width = shape
+        of_arrays = (heads, queries, width), (groups, keys, width), (groups, keys, value_width)
+        arrays = [jax.ShapeDtypeStruct((batch, *of_array), dtype) for of_array in of_arrays]
+        segments = [jax.ShapeDtypeStruct((batch, length), jnp.int32) for length in (queries, keys)]
+
+        def total(query, key, value, query_segments, key_segments):
+            sees = {"query_segments": query_segments, "key_segments": key_segments, "causal": causal}
+            return jnp.sum(attend(query, key, value, **sees, kernel=kernel).astype(jnp.float32))
+
+        return jax.jit(jax.value_and_grad(total, (0, 1, 2)) if gradients else total), (*arrays, *segments)
+
+    return lower
+
+
+@pytest.fixture(scope="session")
+def close():
+    """``close(results, expected, dtype)``: everything of that name is near."""
+
+    def close(results, expected, dtype="float32"):
+        # A rounding to bfloat16 is 2⁻⁹ at most, relative to the largest number of an array. The weights, the gradients
+        # of the scores and each result are rounded, and the sums of that have been seen to reach 6 roundings.
+        of_dtype = {"float32": 1e-5, "bfloat16": 10 * 2**-9}[dtype]
+        for name, arrays in expected.items():
+            for result, exact in zip(jax.tree.leaves(results[name]), jax.tree.leaves(arrays), strict=True):
+                result, exact = float64(result, exact)
+                tolerance = of_dtype * max(1, np.abs(exact).max())
+                np.testing.assert_allclose(result, exact, atol=tolerance, rtol=0, err_msg=name)
+
+    return close

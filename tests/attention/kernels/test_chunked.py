@@ -1,0 +1,71 @@
+"""Attention in chunks: whole chunks and parts of one, and no array that has a number for every query and key."""
+
+import math
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.test_util import check_grads
+
+from attention import attend, tracing_for
+from attention.kernels import chunked
+
+
+@pytest.mark.parametrize("device", [("cpu",), ("gpu",)])
+def test_whole_chunks_and_a_part_of_one_equal_the_definition(device, qkv, normal, packed, differentiate, close):
+    # 300 queries are chunks of 128, 128 and 44.
+    inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 2, 1, 300, 300, 8, 8), strict=True))
+    segments = packed([120, 30, 111], length=300)
+    arguments = inputs, normal(1, 1, 2, 300, 8), segments, segments
+    results = differentiate(*arguments, causal=True, kernel="chunked", device=device)
+    close(results, differentiate(*arguments, causal=True, kernel="definition"))
+
+
+def test_gradients_equal_finite_differences(qkv, monkeypatch):
+    monkeypatch.setattr(chunked, "CHUNK", 2)
+    query_segments, key_segments = jnp.array([[1, 1, 2, 2, 0]]), jnp.array([[1, 2, 2, 2]])
+    sees: dict[str, Any] = {"query_segments": query_segments, "key_segments": key_segments, "causal": True}
+
+    @jax.jit
+    def attended(query, key, value):
+        return attend(query, key, value, **sees, kernel="chunked")
+
+    check_grads(attended, qkv(0, 1, 2, 1, 5, 4, 4, 3), order=1, modes=["rev"], eps=1e-2, atol=2e-3, rtol=2e-3)
+
+
+def largest_array(program):
+    """Numbers in the largest array of a program, in StableHLO (tensor<2x3xf32>) or in XLA's own text (f32[2,3])."""
+    found = re.findall(r"tensor<((?:\d+x)+)|\w\[([\d,]+)\]", program)
+    return max(math.prod(map(int, re.findall(r"\d+", a or b))) for a, b in found)
+
+
+@pytest.mark.parametrize("device", [("cpu",), ("gpu",)])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_chunks_are_a_loop_in_which_no_array_has_a_number_for_every_query_and_key(gradients, device, lower):
+    jitted, arguments = lower("chunked", 1, 1, 1, 1024, 1024, 8, 8, gradients=gradients)
+    with tracing_for(*device):
+        lowered = jitted.lower(*arguments)
+    for program in (lowered.as_text(), lowered.compile().as_text()):
+        assert "while" in program
+        assert largest_array(program) == 128 * 1024  # one chunk's scores
+
+
+def test_the_definition_has_such_an_array_and_no_loop(lower):
+    jitted, arguments = lower("definition", 1, 1, 1, 1024, 1024, 8, 8, gradients=True)
+    program = jitted.lower(*arguments).as_text()
+    assert "while" not in program and largest_array(program) == 1024 * 1024
+
+
+def test_memory_of_chunks_grows_with_the_length_and_that_of_the_definition_with_its_square(lower):
+    def temporary_bytes(kernel, length):
+        jitted, arguments = lower(kernel, 1, 8, 8, length, length, 64, 64, gradients=True)
+        return jitted.lower(*arguments).compile().memory_analysis().temp_size_in_bytes
+
+    # At 4096, the scores of the definition are 8 · 4096² numbers of 4 bytes: 512 MiB, and several are there at once.
+    definition, chunks = (
+        [temporary_bytes(kernel, length) for length in (2048, 4096)] for kernel in ("definition", "chunked")
+    )
+    assert definition[1] > 1e9 and definition[1] / definition[0] > 3.5
+    assert chunks[1] < 200e6 and chunks[1] / chunks[0] < 2.2

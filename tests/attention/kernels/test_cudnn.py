@@ -1,0 +1,153 @@
+"""cuDNN's attention, as far as that goes without a GPU: its calls in programs for one, and what they are told."""
+
+import math
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attention import attend, tracing_for, visible_keys
+from attention.kernels import cudnn
+
+FORWARD, BACKWARD = "__cudnn$fmhaSoftmax", "__cudnn$fmhaSoftmaxBackward"
+
+
+@pytest.fixture
+def hopper(monkeypatch):
+    """Trace for a Hopper GPU without one: two questions of jax's to a GPU are answered by hand, nothing else."""
+    from jax._src.cudnn import fused_attention_stablehlo
+
+    monkeypatch.setattr(fused_attention_stablehlo, "check_cudnn_version", lambda: 91000)
+    monkeypatch.setattr(fused_attention_stablehlo, "check_compute_capability", lambda capability: True)
+    with tracing_for("gpu", 9.0):
+        yield
+
+
+@pytest.fixture
+def calls(hopper, lower):
+    """``calls(*shape, …)``: the calls of cuDNN in the program for a GPU, each a name and the shapes of its operands."""
+
+    def calls(*shape, **options):
+        jitted, arguments = lower("cudnn", *shape, dtype="bfloat16", **options)
+        unchecked = [jax.export.DisabledSafetyCheck.custom_call(name) for name in (FORWARD, BACKWARD)]
+        export = jax.export.export(jitted, platforms=["cuda"], disabled_checks=unchecked)
+        program = export(*arguments).mlir_module()
+        found = re.findall(r"custom_call @(__cudnn\S+?)\(.* : \((tensor.*?)\) ->", program)
+        assert len(found) == program.count("@__cudnn")
+        return [
+            (name, [tuple(map(int, re.findall(r"(\d+)x", operand))) for operand in operands.split(", ")])
+            for name, operands in found
+        ]
+
+    return calls
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_the_program_for_a_gpu_has_cudnn_s_calls_without_a_mask_or_bias(groups, causal, calls):
+    shape = (2, 4, groups, 64, 96, 64, 64)
+    assert [name for name, _ in calls(*shape, causal=causal)] == [FORWARD]
+    of_gradients = calls(*shape, causal=causal, gradients=True)
+    assert [name for name, _ in of_gradients] == [FORWARD, BACKWARD]
+    for _, operands in of_gradients:
+        assert not [operand for operand in operands if operand[-2:] == (64, 96)]
+
+
+def test_all_that_grows_faster_than_a_row_is_one_number_a_segment_head_and_position(calls):
+    # There may be a segment for every two positions: B · T/2 of them, each with N · T numbers.
+    for length in (64, 512):
+        operands = [operand for _, found in calls(2, 4, 4, length, length, 64, 64, gradients=True) for operand in found]
+        large = [operand for operand in operands if math.prod(operand) > 2 * 4 * length * 64]  # than a query
+        assert large == ([(2 * 256, 4, 512)] if length == 512 else [])
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize(("queries", "keys"), [(63, 61), (63, 64), (1, 31)])
+def test_cudnn_takes_rows_of_odd_length(queries, keys, gradients, calls):
+    assert len(calls(2, 2, 2, queries, keys, 64, 64, gradients=gradients)) == (2 if gradients else 1)
+
+
+heads_taken_for_groups = pytest.mark.xfail(
+    jax.__version_info__ < (0, 11), strict=True, reason="jax 0.10 takes the stride of a query's token for a key's"
+)
+
+
+@pytest.mark.parametrize("groups", [*(pytest.param(groups, marks=heads_taken_for_groups) for groups in (1, 2)), 4])
+def test_cudnn_is_told_where_every_segment_starts_in_memory(groups, qkv, packed, hopper, monkeypatch):
+    """What reaches cuDNN, after jax has turned lengths and offsets in rows into those in memory."""
+    from jax._src.cudnn.fused_attention_stablehlo import _fix_seqlen_offsets
+
+    told: list[Any] = []
+
+    def packed_attention(*arguments, **_):
+        told[:] = arguments
+        return arguments[0]
+
+    monkeypatch.setattr(cudnn, "packed_attention", packed_attention)
+    query_segments, key_segments = packed([3, 2], [4, 1, 1], length=6), packed([1, 4], [2, 2, 3], length=7)
+    arrays = qkv(0, 2, 4, groups, 6, 7, 8, 8, dtype="bfloat16")
+    attend(*arrays, query_segments=query_segments, key_segments=key_segments, causal=False, kernel="cudnn")
+    query, key, _, where = told
+    *lengths, query_starts, key_starts = _fix_seqlen_offsets(*where, query, key)
+    for result, expected in zip(lengths, ([3, 2, 4, 1, 1], [1, 4, 2, 2, 3]), strict=True):
+        assert np.ravel(result).tolist() == [*expected, 0]
+    # In tokens. Seven keys became eight: the second row starts at 6 and at 8, and the rows end at 12 and at 16.
+    starts = (query_starts, query, [0, 3, 6, 10, 11, 12]), (key_starts, key, [0, 1, 8, 10, 12, 16])
+    for result, array, expected in starts:
+        numbers_per_token = math.prod(array.shape[2:])
+        assert (np.ravel(result) / numbers_per_token).tolist()[:6] == expected
+
+
+def test_more_segments_than_there_may_be_give_nan_and_leave_the_others_alone(qkv, hopper, monkeypatch):
+    query, key, value = qkv(0, 1, 1, 1, 4, 4, 8, 8, dtype="bfloat16")
+    monkeypatch.setattr(cudnn, "packed_attention", lambda query, *_, **__: query)  # as if it gave the queries
+    segments = jnp.array([[1, 2, 3, 0]])  # two may be in four positions
+    result = attend(query, key, value, query_segments=segments, key_segments=segments, causal=True, kernel="cudnn")
+    np.testing.assert_array_equal(result[0, 0, :2], query[0, 0, :2])
+    assert np.isnan(result[0, 0, 2]).all() and (result[0, 0, 3] == 0).all()
+
+
+def extents(query_segments, key_segments):
+    """For each row (query length, query start, key length, key start) of the segments that have queries."""
+    query_segments, key_segments = jnp.array(query_segments), jnp.array(key_segments)
+    told = cudnn.extents(query_segments, key_segments, query_segments.shape[1])
+    query_lengths, key_lengths, query_starts, key_starts = (np.asarray(array) for array in told)
+    found = []
+    for row in zip(query_lengths, query_starts[:, :-1], key_lengths, key_starts[:, :-1], strict=True):
+        there = row[0] >= 0
+        assert all((numbers[~there] == -1).all() and (numbers[there] >= 0).all() for numbers in row)
+        found.append([tuple(map(int, segment)) for segment in np.array(row).T[there]])
+    assert (query_starts[:, -1] == -1).all() and (key_starts[:, -1] == -1).all()
+    return found
+
+
+def test_extents_by_hand():
+    rows = extents([[1, 1, 2, 2, 2, 0], [1, 2, 3, 3, 0, 0]], [[1, 1, 1, 2, 0], [1, 1, 2, 2, 3]])
+    assert rows == [[(2, 0, 3, 0), (3, 2, 1, 3)], [(1, 0, 2, 0), (1, 1, 2, 2), (2, 2, 1, 4)]]
+    assert extents([[0, 0, 0]], [[1, 1, 0]]) == [[]]  # all padding
+    assert extents([[1, 2, 2]], [[1, 1, 0]]) == [[(1, 0, 2, 0), (2, 1, 0, 2)]]  # no keys for the second
+    assert extents([[1, 1, 0]], [[1, 2, 2]]) == [[(2, 0, 1, 0)]]  # no queries for the second
+    assert extents([[1, 1, 3]], [[1, 2, 3]]) == [[(2, 0, 1, 0), (1, 2, 1, 2)]]  # none for one in the middle
+
+
+def test_extents_of_the_example_in_jax():
+    """dot_product_attention's docstring: three and two segments of one token have offsets [0,1,2,-1], [0,1,-1,-1]."""
+    segments = jnp.array([[1, 2, 3], [1, 2, 0]])
+    query_lengths, key_lengths, query_starts, key_starts = cudnn.extents(segments, segments, most=3)
+    for lengths, starts in ((query_lengths, query_starts), (key_lengths, key_starts)):
+        assert lengths.tolist() == [[1, 1, 1], [1, 1, -1]]
+        assert starts.tolist() == [[0, 1, 2, -1], [0, 1, -1, -1]]
+
+
+@given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4))
+def test_inside_the_extents_is_what_is_visible(packed, pairs):
+    query_segments, key_segments = (packed(lengths, length=12) for lengths in zip(*pairs, strict=True))
+    inside = np.zeros((12, 12), bool)
+    for query_length, query_start, key_length, key_start in extents(query_segments, key_segments)[0]:
+        inside[query_start : query_start + query_length, key_start : key_start + key_length] = True
+    np.testing.assert_array_equal(inside, visible_keys(query_segments[0], key_segments[0], causal=False))

@@ -1,0 +1,229 @@
+"""One head of one sentence: by hand, in float64 loops, by finite differences, and what must not change it."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.test_util import check_grads
+
+from attention import Score, attend_head, general, softmax_over_keys, visible_keys, weigh_head
+
+NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
+TWO_KEYS: dict[str, Any] = {  # their scores are 2·2/√4 = 2 and 0
+    "query": jnp.array([[2.0, 0, 0, 0]]),
+    "key": jnp.array([[2.0, 0, 0, 0], [0, 5, 0, 0]]),
+    "value": jnp.array([[1.0, 0], [0, 10]]),
+}
+
+
+def test_one_query_two_keys_by_hand():
+    # Weights e²/(e²+1) = 0.880797 and 0.119203.
+    result = attend_head(**TWO_KEYS, visible=jnp.ones((1, 2), bool))
+    np.testing.assert_allclose(result, [[0.880797, 1.19203]], rtol=1e-5)
+
+
+def test_a_bias_by_hand():
+    # 2 and 0 + 2 are equal: half of each value. And with ln 3 − 2: weights 3 to 1.
+    for bias, expected in (([[0.0, 2.0]], [[0.5, 5.0]]), ([[math.log(3) - 2, 0.0]], [[0.75, 2.5]])):
+        result = attend_head(**TWO_KEYS, visible=jnp.ones((1, 2), bool), bias=jnp.array(bias))
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_the_only_visible_key_gives_its_value_exactly():
+    result = attend_head(**TWO_KEYS, visible=jnp.array([[False, True]]), bias=jnp.array([[9.0, -9]]))
+    np.testing.assert_array_equal(result, [[0, 10]])
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from([1, 4]),
+    st.sampled_from([1, 6]),
+    st.sampled_from([(4, 4), (5, 2)]),
+    st.sampled_from(NAMES),
+    st.booleans(),
+    st.floats(0, 1),
+    st.integers(0, 2**31),
+)
+def test_head_equals_float64_loops(
+    normal, make_score, reference_head, queries, keys, widths, name, has_bias, density, seed
+):
+    (width, value_width), rng = widths, np.random.default_rng(seed)
+    query, key = normal([seed, 0], queries, width), normal([seed, 1], keys, width)
+    value, bias = normal([seed, 2], keys, value_width), normal([seed, 3], queries, keys) if has_bias else None
+    visible, score = jnp.asarray(rng.random((queries, keys)) < density), make_score(name, [seed, 4], width)
+    result = attend_head(query, key, value, visible, bias, score)
+    np.testing.assert_allclose(result, reference_head(query, key, value, visible, bias, score), atol=3e-6)
+
+
+@given(st.integers(0, 2**31))
+def test_weights_of_a_query_sum_to_one_and_are_exactly_zero_on_what_it_cannot_see(seed):
+    rng = np.random.default_rng(seed)
+    visible = rng.random((5, 6)) < rng.random((5, 1))
+    weights = np.asarray(softmax_over_keys(jnp.asarray(rng.normal(0, 30, (5, 6)), jnp.float32), jnp.asarray(visible)))
+    np.testing.assert_allclose(weights.sum(axis=-1), visible.any(axis=-1), atol=1e-6)
+    np.testing.assert_array_equal(weights[~visible], 0)
+    assert (weights >= 0).all()
+
+
+def test_weights_times_values_is_attention(normal):
+    query, key, value, bias = normal(0, 4, 8), normal(1, 6, 8), normal(2, 6, 3), normal(3, 4, 6)
+    visible = visible_keys(jnp.array([1, 1, 2, 0]), jnp.array([1, 1, 1, 2, 2, 0]), causal=False)
+    weights = weigh_head(query, key, visible, bias)
+    np.testing.assert_allclose(weights @ value, attend_head(query, key, value, visible, bias), atol=1e-6)
+
+
+def test_adding_a_number_to_all_scores_of_a_query_changes_nothing(normal):
+    query, key, value, bias = normal(0, 4, 8), normal(1, 6, 8), normal(2, 6, 3), normal(3, 4, 6)
+    visible, shift = jnp.ones((4, 6), bool), jnp.array([[3.0], [-50], [0.5], [70]])
+    shifted = attend_head(query, key, value, visible, bias + shift)
+    np.testing.assert_allclose(shifted, attend_head(query, key, value, visible, bias), atol=1e-5)
+
+
+def test_permuting_keys_with_values_changes_nothing(normal):
+    query, key, value, order = normal(0, 4, 8), normal(1, 6, 8), normal(2, 6, 3), np.array([3, 1, 5, 0, 2, 4])
+    visible = jnp.asarray(np.random.default_rng(3).random((4, 6)) < 0.7)
+    np.testing.assert_allclose(
+        attend_head(query, key, value, visible),
+        attend_head(query, key[order], value[order], visible[:, order]),
+        atol=1e-6,
+    )
+
+
+def test_a_query_that_sees_nothing_yields_zeros_and_zero_gradients(normal):
+    query, key, value, bias = normal(0, 2, 4), normal(1, 3, 4), normal(2, 3, 4), normal(3, 2, 3)
+    visible = jnp.array([[True, True, False], [False, False, False]])
+
+    def second_row(query, key, value, bias):
+        return attend_head(query, key, value, visible, bias)[1]
+
+    np.testing.assert_array_equal(second_row(query, key, value, bias), np.zeros(4))
+    for gradient in jax.jit(jax.jacobian(second_row, argnums=(0, 1, 2, 3)))(query, key, value, bias):
+        np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_equal_finite_differences(name, normal, make_score):
+    query, key, value, bias = normal(0, 3, 4), normal(1, 5, 4), normal(2, 5, 2), normal(3, 3, 5)
+    visible = visible_keys(jnp.array([1, 1, 2]), jnp.array([1, 1, 2, 2, 0]), causal=False)
+
+    @jax.jit
+    def head(query, key, value, bias, score):
+        return attend_head(query, key, value, visible, bias, score)
+
+    arguments = query, key, value, bias, make_score(name, 4, 4)
+    check_grads(head, arguments, order=1, modes=["rev"], eps=1e-2, atol=2e-3, rtol=2e-3)
+
+
+def test_gradients_equal_their_formulas_in_float64(normal, reference_weights):
+    # With P the weights and dO the gradient of the output: dV = Pᵀ dO, dP = dO Vᵀ, dS = P (dP − Σₛ P dP),
+    # dQ = dS K / √H, dK = dSᵀ Q / √H, and the bias gets dS (Dao et al. 2022, appendix B.4).
+    query, key, value, output_gradient = normal(0, 4, 9), normal(1, 6, 9), normal(2, 6, 3), normal(3, 4, 3)
+    visible, bias = jnp.asarray(np.random.default_rng(4).random((4, 6)) < 0.6), normal(5, 4, 6)
+    _, pullback = jax.vjp(lambda q, k, v, b: attend_head(q, k, v, visible, b), query, key, value, bias)
+    q, k, v, dO = (np.asarray(array, np.float64) for array in (query, key, value, output_gradient))
+    P, dP = reference_weights(query, key, visible, bias), dO @ v.T
+    dS = P * (dP - (P * dP).sum(axis=1, keepdims=True))
+    for gradient, expected in zip(pullback(output_gradient), (dS @ k / 3, dS.T @ q / 3, P.T @ dO, dS), strict=True):
+        np.testing.assert_allclose(gradient, expected, atol=3e-6)
+
+
+def test_large_scores_neither_overflow_nor_vanish():
+    query, value, both = jnp.full((1, 4), 1e4), jnp.array([[3.0], [5.0]]), jnp.ones((1, 2), bool)
+    np.testing.assert_array_equal(attend_head(query, jnp.stack([query[0], -query[0]]), value, both), [[3.0]])
+    far_below_zero = jnp.stack([-query[0], -query[0]])
+    np.testing.assert_array_equal(attend_head(query, far_below_zero, value, both), [[4.0]])
+
+
+def test_an_invisible_key_does_not_set_the_scale_of_the_visible_ones():
+    # Shifted by the hidden key's score, both exponentials would be zero.
+    key, value = jnp.array([[1000.0], [0], [1]]), jnp.array([[100.0], [0], [1]])
+    result = attend_head(jnp.ones((1, 1)), key, value, jnp.array([[False, True, True]]))
+    np.testing.assert_allclose(result, [[0.731059]], rtol=1e-5)  # e / (1 + e)
+
+
+@pytest.mark.parametrize("name", ["scaled_dot_product", "dot_product", "additive"])
+def test_bfloat16_inputs_have_float32_scores_and_softmax(name, normal, make_score, reference_head):
+    # Of the rounded inputs, only the weights and the result are rounded again, each by at most 2⁻⁹ of its size: less
+    # than 2⁻⁸ of the largest value. Scores rounded to bfloat16 would be off by 2⁻⁹ of more than ten.
+    query, key, value = (
+        normal(seed, *shape, dtype="bfloat16") for seed, shape in enumerate([(4, 16), (200, 16), (200, 8)])
+    )
+    visible, score = jnp.ones((4, 200), bool), make_score(name, 3, 16)
+    query = query * {"scaled_dot_product": 8, "dot_product": 2, "additive": 1}[name]  # by a power of two: no rounding
+    result = attend_head(query, key, value, visible, score=score)
+    assert result.dtype == jnp.bfloat16
+    assert weigh_head(query, key, visible, score=score).dtype == jnp.float32
+    expected = reference_head(query, key, value, visible, score=score)
+    tolerance = 2**-8 * float(jnp.abs(value).max())
+    np.testing.assert_allclose(np.asarray(result, np.float64), expected, atol=tolerance)
+
+
+def test_the_general_score_turns_queries_in_bfloat16(normal, reference_head):
+    # W and Wᵀq are rounded as well, as a projection would be: scores are off by up to 2⁻⁸ Σ|Wᵀq|·|k|, weights by e to
+    # the power of twice that.
+    query, key, value = (normal(seed, *shape, dtype="bfloat16") for seed, shape in enumerate([(4, 8), (9, 8), (9, 3)]))
+    matrix, visible = normal(3, 8, 8) / 8, jnp.ones((4, 9), bool)
+    off = 2**-8 * np.max(np.abs(query.astype(float)) @ np.abs(matrix) @ np.abs(key.astype(float)).T)
+    result = attend_head(query, key, value, visible, score=Score(general, matrix))
+    expected = reference_head(query, key, value, visible, score=Score(general, matrix))
+    tolerance = (math.exp(2 * off) - 1 + 2**-8) * float(jnp.abs(value).max())
+    assert tolerance < 0.2
+    np.testing.assert_allclose(np.asarray(result, np.float64), expected, atol=tolerance)
+
+
+def dropped_weights(rate, key, keys=10_000):
+    """What is left of equal weights: with the identity's rows as values they would be 10,000 wide; so one by one."""
+    query, visible = jnp.zeros((1, 1)), jnp.ones((1, keys), bool)
+
+    def left(value):
+        return attend_head(query, jnp.zeros((keys, 1)), value, visible, dropout_rate=rate, dropout_key=key).sum()
+
+    return np.asarray(jax.grad(left)(jnp.zeros((keys, 1))))[:, 0]  # the gradient of Σ w·v
+
+
+def test_dropout_drops_its_share_of_the_weights_and_scales_the_others():
+    # 10,000 weights of 10⁻⁴, a quarter dropped: each is 0 or 10⁻⁴ / 0.75, and the number of zeros has the standard
+    # deviation √(10,000 · 0.25 · 0.75) = 43.3: within five of them.
+    weights = dropped_weights(0.25, jax.random.key(0))
+    dropped = weights == 0
+    np.testing.assert_allclose(weights[~dropped], 1e-4 / 0.75, rtol=1e-5)
+    assert abs(dropped.sum() - 2500) < 5 * 43.3
+
+
+def test_dropout_leaves_the_expectation_alone(normal):
+    # Of 20,000 keys with weights near 1/20,000: the result's variance is rate / (1 − rate) Σ w² v².
+    query, key, value = jnp.ones((1, 4)), normal(0, 20_000, 4) / 4, 1 + normal(1, 20_000, 3)
+    visible, rate = jnp.ones((1, 20_000), bool), 0.4
+    whole = attend_head(query, key, value, visible)
+    thinned = attend_head(query, key, value, visible, dropout_rate=rate, dropout_key=jax.random.key(1))
+    weights = np.asarray(weigh_head(query, key, visible), np.float64)
+    deviation = np.sqrt(rate / (1 - rate) * weights**2 @ np.asarray(value, np.float64) ** 2)
+    assert (np.abs(thinned - whole) < 5 * deviation).all() and (deviation < 0.02).all()
+    assert (np.abs(thinned - whole) > 0).all()
+
+
+def test_dropout_is_the_same_with_the_same_key_and_another_with_another():
+    first, again, other = (dropped_weights(0.5, jax.random.key(seed), 100) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert 20 < np.sum((first == 0) != (other == 0)) < 80  # 50 ± 5 of 100
+
+
+def test_without_a_dropout_key_nothing_is_dropped(normal):
+    arguments = normal(0, 2, 4), normal(1, 3, 4), normal(2, 3, 4), jnp.ones((2, 3), bool)
+    np.testing.assert_array_equal(attend_head(*arguments, dropout_rate=0.5), attend_head(*arguments))
+
+
+def test_dropout_of_a_query_that_sees_nothing_leaves_zeros(normal):
+    query, key, value = normal(0, 2, 4), normal(1, 3, 4), normal(2, 3, 4)
+
+    def total(query, key, value):
+        blind = jnp.zeros((2, 3), bool)
+        return jnp.sum(attend_head(query, key, value, blind, dropout_rate=0.5, dropout_key=jax.random.key(0)))
+
+    output, gradients = jax.jit(jax.value_and_grad(total, argnums=(0, 1, 2)))(query, key, value)
+    assert output == 0 and all((gradient == 0).all() for gradient in gradients)

@@ -1,0 +1,294 @@
+"""Every kernel that runs anywhere against the definition; who serves what, and how the others refuse."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attention import (
+    KERNELS,
+    SCALED_DOT_PRODUCT,
+    Device,
+    KernelError,
+    Request,
+    Score,
+    additive,
+    attend,
+    current_device,
+    general,
+    kernel_for,
+    tracing_for,
+)
+from attention.kernels.request import request_of
+
+# What attention asks: (B, N, G, T, S, H, U), causality, score, bias, dtype. Chunks are of 4 queries, so that 5, 9 and
+# 12 (two heads of 6 over shared keys) are several, the last one not full.
+ASKED = {
+    "as many key heads as query heads": ((2, 2, 2, 5, 7, 4, 4), False, "scaled_dot_product", False, "float32"),
+    "two query heads to a key head, causal": ((2, 4, 2, 6, 6, 4, 4), True, "scaled_dot_product", False, "float32"),
+    "one key head, general": ((2, 3, 1, 5, 6, 4, 4), False, "general", False, "float32"),
+    "bfloat16, causal": ((2, 2, 1, 9, 9, 4, 4), True, "scaled_dot_product", False, "bfloat16"),
+    "wide values": ((2, 2, 2, 5, 6, 4, 7), True, "dot_product", False, "float32"),
+    "bias": ((2, 4, 2, 5, 6, 4, 4), True, "scaled_dot_product", True, "float32"),
+}
+SERVES: dict[str, tuple[dict[str, Any], Iterable[str]]] = {  # how to ask for a kernel, and which of the above it serves
+    "xla": ({"kernel": "xla"}, ASKED.keys() - {"wide values"}),
+    "chunked": ({"kernel": "chunked", "chunk": 4}, ASKED.keys() - {"bias"}),
+    "chunked as on a GPU": ({"kernel": "chunked", "chunk": 4, "device": ("gpu",)}, ASKED.keys() - {"bias"}),
+    "auto": ({"kernel": "auto"}, ["bias"]),
+}
+
+
+@pytest.mark.parametrize(("asked", "way"), [(a, w) for w, (_, served) in SERVES.items() for a in ASKED if a in served])
+@settings(max_examples=12)
+@given(data=st.data(), seed=st.integers(0, 2**31))
+def test_values_and_gradients_equal_the_definition(
+    qkv, normal, make_score, differentiate, close, asked, way, data, seed
+):
+    shape, causal, score, has_bias, dtype = ASKED[asked]
+    batch, heads, _, queries, keys, width, _ = shape
+    inputs = dict(zip(("query", "key", "value"), qkv(seed, *shape, dtype=dtype), strict=True))
+    inputs["score"] = make_score(score, [seed, 3], width, (heads,))
+    if has_bias:
+        inputs["bias"] = normal([seed, 4], batch, heads, queries, keys)
+
+    def segments(length):  # any numbers in any order: packed rows, padding anywhere, rows of padding
+        numbers = st.lists(st.integers(0, 2), min_size=batch * length, max_size=batch * length)
+        return jnp.array(data.draw(numbers)).reshape(batch, length)
+
+    rows = segments(queries), segments(keys)
+    output_gradient = normal([seed, 5], batch, heads, queries, shape[-1], dtype=dtype)
+    results = differentiate(inputs, output_gradient, *rows, causal=causal, **SERVES[way][0])
+    exact = jax.tree.map(lambda array: array.astype("float32"), (inputs, output_gradient))
+    expected = differentiate(*exact, *rows, causal=causal, kernel="definition")
+    assert results["output"].dtype == inputs["value"].dtype and results["query"].dtype == inputs["query"].dtype
+    close(results, expected, dtype)
+
+
+@pytest.mark.parametrize(("queries", "keys", "kernel"), [(300, 500, "chunked"), (300, 491, "definition")])
+def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kernel, qkv, normal, differentiate, packed):
+    # 300 · 500 is more than 384², and 300 · 491 is less.
+    inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 1, 1, queries, keys, 4, 4), strict=True))
+    segments = packed([100, 150], length=queries), packed([100, 250], length=keys)
+    arguments = inputs, normal(1, 1, 1, queries, 4), *segments
+    results = [differentiate(*arguments, causal=False, kernel=name) for name in ("auto", kernel)]
+    for result, expected in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+# Who serves what
+
+
+CPU, GPU, OLD_GPU, TPU = Device("cpu"), Device("gpu", 9.0), Device("gpu", 8.0), Device("tpu")
+PLAIN = Request(CPU, "float32", "scaled_dot_product", queries=10, keys=12, width=64, value_width=64)
+ON_GPU = replace(PLAIN, device=GPU, dtype="bfloat16")
+ON_TPU = replace(PLAIN, device=TPU)
+NO_ADDITIVE = "has dot-product scores only, not additive ones"
+WIDTHS = "needs keys and values of one width, a multiple of 8 up to 128, not"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "request_", "reason", "able"),
+    [
+        ("xla", replace(PLAIN, score="additive"), NO_ADDITIVE, "definition"),
+        ("xla", replace(PLAIN, dropout=True), "has no attention dropout", "definition"),
+        (
+            "xla",
+            replace(PLAIN, value_width=72),
+            "needs values as wide as keys, not 72 beside 64",
+            "definition or chunked",
+        ),
+        ("chunked", replace(PLAIN, score="additive"), NO_ADDITIVE, "definition"),
+        ("chunked", replace(PLAIN, dropout=True), "has no attention dropout", "definition"),
+        (
+            "chunked",
+            replace(PLAIN, bias=True),
+            "takes no position bias, which is as large as the scores that it avoids",
+            "definition or xla",
+        ),
+        ("cudnn", PLAIN, "needs an NVIDIA GPU, and this is a cpu", "definition or xla or chunked"),
+        ("cudnn", ON_TPU, "needs an NVIDIA GPU, and this is a tpu", "definition or xla or chunked or tpu"),
+        (
+            "cudnn",
+            replace(ON_GPU, device=OLD_GPU),
+            "takes packed rows from compute capability 9.0 (Hopper) on, not 8.0",
+            "definition or xla or chunked",
+        ),
+        (
+            "cudnn",
+            replace(ON_GPU, dtype="float32"),
+            "computes in bfloat16, not float32 (model.dtype=bfloat16)",
+            "definition or xla or chunked",
+        ),
+        ("cudnn", replace(ON_GPU, score="additive"), NO_ADDITIVE, "definition"),
+        (
+            "cudnn",
+            replace(ON_GPU, bias=True),
+            "takes no position bias here: it would have to be written out with the mask in it",
+            "definition or xla",
+        ),
+        (
+            "cudnn",
+            replace(ON_GPU, dropout=True),
+            "drops the same weights at every step, so attention dropout is not taken from it",
+            "definition",
+        ),
+        ("cudnn", replace(ON_GPU, value_width=72), f"{WIDTHS} 64 and 72", "definition or chunked"),
+        ("cudnn", replace(ON_GPU, width=60, value_width=60), f"{WIDTHS} 60 and 60", "definition or xla or chunked"),
+        ("cudnn", replace(ON_GPU, width=136, value_width=136), f"{WIDTHS} 136 and 136", "definition or xla or chunked"),
+        ("tpu", PLAIN, "needs a TPU, and this is a cpu", "definition or xla or chunked"),
+        ("tpu", ON_GPU, "needs a TPU, and this is a gpu", "definition or xla or chunked or cudnn"),
+        ("tpu", replace(ON_TPU, score="additive"), NO_ADDITIVE, "definition"),
+        ("tpu", replace(ON_TPU, bias=True), "takes no position bias", "definition or xla"),
+        ("tpu", replace(ON_TPU, dropout=True), "has no attention dropout", "definition"),
+    ],
+)
+def test_a_refusal_says_what_and_why_and_which_kernels_can(kernel, request_, reason, able):
+    with pytest.raises(KernelError) as error:
+        kernel_for(kernel, request_)
+    assert str(error.value) == f"kernel {kernel} {reason}; for this attention choose {able}"
+
+
+def test_a_name_that_no_kernel_has_is_refused_with_those_that_there_are():
+    expected = "there is no kernel flash; choose definition, xla, chunked, cudnn, tpu or auto"
+    with pytest.raises(KernelError) as error:
+        kernel_for("flash", PLAIN)
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "kernel"),
+    [
+        (PLAIN, "definition"),
+        (replace(PLAIN, queries=384, keys=384), "chunked"),
+        (replace(PLAIN, queries=383, keys=384), "definition"),
+        (replace(PLAIN, queries=1, keys=147_456), "chunked"),  # 384²
+        (replace(PLAIN, queries=4096, keys=4096, bias=True), "definition"),
+        (replace(PLAIN, queries=4096, keys=4096, dropout=True), "definition"),
+        (replace(PLAIN, queries=4096, keys=4096, score="additive"), "definition"),
+        (ON_GPU, "cudnn"),
+        (replace(ON_GPU, queries=4096, keys=4096), "cudnn"),
+        (replace(ON_GPU, dtype="float32"), "definition"),
+        (replace(ON_GPU, device=OLD_GPU, queries=4096, keys=4096), "chunked"),
+        (replace(ON_GPU, bias=True), "definition"),
+        (ON_TPU, "tpu"),
+        (replace(ON_TPU, value_width=72), "tpu"),
+        (replace(ON_TPU, dropout=True), "definition"),
+    ],
+)
+def test_auto_chooses_as_its_rule_says(request_, kernel):
+    assert kernel_for("auto", request_) == kernel
+
+
+EVERYTHING = [
+    Request(device, dtype, score, length, length, width, value_width, bias, dropout)
+    for device in (CPU, GPU, OLD_GPU, TPU)
+    for dtype in ("float32", "bfloat16")
+    for score in ("scaled_dot_product", "dot_product", "general", "additive")
+    for length in (1, 384)
+    for width, value_width in ((64, 64), (60, 60), (64, 128), (256, 256))
+    for bias in (False, True)
+    for dropout in (False, True)
+]
+
+
+def test_auto_never_refuses_and_chooses_what_can_serve():
+    for request in EVERYTHING:
+        chosen = kernel_for("auto", request)
+        assert kernel_for(chosen, request) == chosen
+
+
+def test_the_definition_serves_everything_and_no_kernel_is_replaced_in_silence():
+    for request in EVERYTHING:
+        assert kernel_for("definition", request) == "definition"
+        for kernel in KERNELS:
+            try:
+                assert kernel_for(kernel, request) == kernel
+            except KernelError as error:
+                able = str(error).split("; for this attention choose ")[1].split(" or ")
+                assert kernel not in able and able == [name for name in KERNELS if name in able]
+
+
+EVERY_KEY: dict[str, Any] = {
+    "query_segments": jnp.ones((2, 5), int),
+    "key_segments": jnp.ones((2, 5), int),
+    "causal": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "device", "options", "message"),
+    [
+        ("xla", ("cpu",), {"score": Score(additive, jnp.ones((2, 4)))}, f"kernel xla {NO_ADDITIVE}"),
+        (
+            "xla",
+            ("cpu",),
+            {"dropout_rate": 0.1, "dropout_key": jax.random.key(0)},
+            "kernel xla has no attention dropout",
+        ),
+        ("chunked", ("cpu",), {"bias": jnp.zeros((2, 2, 5, 5))}, "kernel chunked takes no position bias"),
+        ("chunked", ("cpu",), {"score": Score(additive, jnp.ones((2, 4)))}, f"kernel chunked {NO_ADDITIVE}"),
+        ("cudnn", ("cpu",), {}, "kernel cudnn needs an NVIDIA GPU, and this is a cpu"),
+        ("cudnn", ("gpu", 9.0), {}, "kernel cudnn computes in bfloat16, not float32"),
+        ("cudnn", ("gpu", 8.9), {}, "kernel cudnn takes packed rows from compute capability 9.0"),
+        ("tpu", ("cpu",), {}, "kernel tpu needs a TPU, and this is a cpu"),
+        ("tpu", ("gpu", 9.0), {}, "kernel tpu needs a TPU, and this is a gpu"),
+        ("tpu", ("tpu",), {"bias": jnp.zeros((2, 2, 5, 5))}, "kernel tpu takes no position bias"),
+        ("splash", ("cpu",), {}, "there is no kernel splash"),
+    ],
+)
+def test_attend_itself_raises_what_a_kernel_refuses(kernel, device, options, message, qkv):
+    with tracing_for(*device), pytest.raises(KernelError, match=re.escape(message)):
+        attend(*qkv(0, 2, 2, 2, 5, 5, 4, 4), **EVERY_KEY | options, kernel=kernel)
+
+
+def test_values_of_another_width_are_refused_by_attend_where_the_kernel_cannot(qkv):
+    with pytest.raises(KernelError, match="kernel xla needs values as wide as keys, not 3 beside 4"):
+        attend(*qkv(0, 2, 2, 2, 5, 5, 4, 3), **EVERY_KEY, kernel="xla")
+
+
+@pytest.mark.parametrize("kernel", ["xla", "chunked"])
+@pytest.mark.parametrize("off", [{"dropout_key": jax.random.key(0)}, {"dropout_rate": 0.1}])
+def test_dropout_that_is_off_is_no_reason_to_refuse(off, kernel, qkv):
+    arguments = qkv(0, 2, 2, 2, 5, 5, 4, 4)
+    with_it = attend(*arguments, **EVERY_KEY | off, kernel=kernel)
+    without = attend(*arguments, **EVERY_KEY, kernel=kernel)
+    np.testing.assert_array_equal(with_it, without)
+
+
+def test_a_request_says_what_the_arguments_of_attend_are(qkv, normal):
+    query, key, value = qkv(0, 2, 4, 2, 5, 6, 8, 3, dtype="bfloat16")
+    plain = Request(CPU, "bfloat16", "scaled_dot_product", 5, 6, 8, 3)
+    with tracing_for("cpu"):
+        assert request_of(query, key, value, None, SCALED_DOT_PRODUCT, None) == plain
+        bias, score = normal(1, 2, 4, 5, 6), Score(general, normal(2, 4, 8, 8))
+        everything = request_of(query, key, value, bias, score, jax.random.key(0))
+    assert everything == replace(plain, score="general", bias=True, dropout=True)
+
+
+def test_tracing_for_another_device_ends_with_its_block():
+    here = current_device()
+    with tracing_for("tpu"):
+        assert current_device() == Device("tpu")
+        with tracing_for("gpu", 9.0):
+            assert current_device() == Device("gpu", 9.0)
+        assert current_device() == Device("tpu")
+    assert current_device() == here and here.platform == jax.default_backend()
+
+
+def test_tracing_for_another_device_ends_with_an_error_too():
+    def fail():
+        with tracing_for("tpu"):
+            raise KeyError
+
+    here = current_device()
+    with pytest.raises(KeyError):
+        fail()
+    assert current_device() == here

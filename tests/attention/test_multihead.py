@@ -1,0 +1,256 @@
+"""All heads of all sentences: against loops, jax.nn, flax and the paper's formula, and what must not change them."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from attention import Score, attend, attend_head, visible_keys, weigh
+
+compiled = jax.jit(attend, static_argnames=("causal", "dropout_rate", "kernel"))
+KERNELS = ["definition", "xla", "chunked"]  # those that run anywhere
+NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
+# Packed, with padding in the middle and at the end; a target without a source and the other way round; and a row of
+# padding.
+QUERY_SEGMENTS = jnp.array([[1, 1, 2, 2, 3], [1, 1, 0, 2, 2], [0] * 5])
+KEY_SEGMENTS = jnp.array([[1, 1, 1, 2, 2, 4], [1, 2, 2, 2, 0, 0], [1] * 6])
+CROSS: dict[str, Any] = {"query_segments": QUERY_SEGMENTS, "key_segments": KEY_SEGMENTS}
+
+
+def self_attention(segments, causal=True):
+    segments = jnp.array(segments)
+    return {"query_segments": segments, "key_segments": segments, "causal": causal}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_attention_equals_float64_loops(name, groups, causal, qkv, normal, make_score, reference):
+    query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 3)
+    options = CROSS | {"causal": causal, "score": make_score(name, 3, 4, (4,)), "bias": normal(4, 3, 4, 5, 6)}
+    result = attend(query, key, value, **options)
+    np.testing.assert_allclose(result, reference(query, key, value, **options), atol=3e-6)
+    assert np.all(result[2] == 0) and np.all(result[1, :, 2] == 0) and np.all(result[0, :, 4] == 0)
+
+
+def test_all_heads_of_all_sentences_equal_jax_nn(normal, qkv):
+    query, key, value = qkv(0, 2, 4, 2, 5, 6, 8, 8)
+    query_segments, key_segments = jnp.array([[1, 1, 2, 2, 2], [1] * 5]), jnp.array([[1] * 3 + [2] * 3, [1] * 6])
+    bias = normal(1, 2, 4, 5, 6)
+    segments: dict[str, Any] = {"query_segments": query_segments, "key_segments": key_segments}
+    result = attend(query, key, value, **segments, causal=False, bias=bias)
+    mask = query_segments[:, None, :, None] == key_segments[:, None, None, :]
+    time_first = query.swapaxes(1, 2), key.swapaxes(1, 2), value.swapaxes(1, 2)
+    expected = jax.nn.dot_product_attention(*time_first, bias=bias, mask=mask).swapaxes(1, 2)
+    np.testing.assert_allclose(result, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_batch_equals_a_loop_of_attend_head_over_sentences_and_heads(name, qkv, normal, make_score):
+    query, key, value = qkv(0, 3, 4, 2, 5, 6, 4, 3)
+    bias, score = normal(1, 3, 4, 5, 6), make_score(name, 2, 4, (4,))
+    result = attend(query, key, value, **CROSS, causal=True, bias=bias, score=score)
+    for b, n in np.ndindex(3, 4):
+        visible = visible_keys(QUERY_SEGMENTS[b], KEY_SEGMENTS[b], causal=True)
+        of_head = Score(score.func, *(array[n] for array in score.args))
+        one = attend_head(query[b, n], key[b, n // 2], value[b, n // 2], visible, bias[b, n], of_head)
+        np.testing.assert_allclose(result[b, n], one, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("groups", [1, 3])
+def test_heads_that_share_keys_and_values_equal_repeated_ones(groups, kernel, qkv):
+    query, key, value = qkv(0, 3, 6, groups, 5, 6, 4, 4)
+    shared = compiled(query, key, value, **CROSS, causal=True, kernel=kernel)
+    repeated = (jnp.repeat(array, 6 // groups, axis=1) for array in (key, value))
+    np.testing.assert_allclose(shared, compiled(query, *repeated, **CROSS, causal=True, kernel=kernel), atol=1e-6)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_weigh_is_what_attend_sums_the_values_with(groups, qkv, normal, make_score):
+    query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 7)
+    options = CROSS | {"causal": True, "bias": normal(1, 3, 4, 5, 6), "score": make_score("general", 2, 4, (4,))}
+    weights = weigh(query, key, **options)
+    value_of_head = np.repeat(value, 4 // groups, axis=1)
+    np.testing.assert_allclose(weights @ value_of_head, attend(query, key, value, **options), atol=3e-6)
+    visible = np.array(list(map(partial(visible_keys, causal=True), QUERY_SEGMENTS, KEY_SEGMENTS)))[:, None]
+    sees_something = np.broadcast_to(visible.any(axis=-1), (3, 4, 5))
+    np.testing.assert_allclose(np.sum(weights, axis=-1), sees_something, atol=1e-6)
+    np.testing.assert_array_equal(np.where(visible, 0, weights), 0)
+
+
+def test_weights_of_bfloat16_inputs_are_float32(qkv):
+    query, key, _ = qkv(0, 3, 2, 2, 5, 6, 4, 4, dtype="bfloat16")
+    low, exact = (
+        weigh(q, k, **CROSS, causal=False) for q, k in [(query, key), (query.astype(float), key.astype(float))]
+    )
+    assert low.dtype == jnp.float32
+    np.testing.assert_allclose(low, exact, atol=1e-6)
+
+
+def flax_attention(features, heads, width):
+    """Flax's layer, with biases that are not zero."""
+    layer = nnx.MultiHeadAttention(heads, features, heads * width, decode=False, rngs=nnx.Rngs(0))
+    for index, linear in enumerate([layer.query, layer.key, layer.value, layer.out]):
+        assert linear.bias is not None
+        linear.bias[...] = jax.random.normal(jax.random.key(index), linear.bias.shape)
+    return layer
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_with_the_same_weights_flax_gives_the_same(causal, normal):
+    layer, x, context = flax_attention(10, 3, 4), normal(0, 2, 5, 10), normal(1, 2, 6, 10)
+    query_segments = jnp.array([[1, 1, 2, 2, 2], [1] * 5])
+    key_segments = jnp.array([[1, 1, 2, 2, 3, 0], [1] * 6])
+    mask = np.array(query_segments[:, None, :, None] == key_segments[:, None, None, :])
+    if causal:
+        mask &= np.tri(5, 6, dtype=bool)
+
+    def project(linear, x):
+        return jnp.einsum("BTD,DNH->BNTH", x, linear.kernel[...]) + linear.bias[...][:, None, :]
+
+    query, key, value = project(layer.query, x), project(layer.key, context), project(layer.value, context)
+    segments: dict[str, Any] = {"query_segments": query_segments, "key_segments": key_segments}
+    heads = attend(query, key, value, **segments, causal=causal)
+    result = jnp.einsum("BNTH,NHD->BTD", heads, layer.out.kernel[...]) + layer.out.bias[...]
+    np.testing.assert_allclose(result, layer(x, context, context, mask=jnp.asarray(mask)), atol=2e-5)
+
+
+def heads_of(x, projections):
+    """attend with the projections x W_Q, x W_K, x W_V of every head: matrices (N, D, H)."""
+    query, key, value = (jnp.einsum("TD,NDH->NTH", x, matrices)[None] for matrices in projections)
+    return attend(query, key, value, **self_attention([[1] * len(x)], causal=False))[0]
+
+
+def test_concatenated_heads_times_w_o_equal_the_fused_form(normal, reference_head):
+    # Concat(head₁ … head_h) W^O with head_i = Attention(x W_i^Q, x W_i^K, x W_i^V), section 3.2.2 of the paper.
+    x, output = normal(0, 5, 8), normal(1, 3 * 4, 8)
+    projections = [normal(seed, 3, 8, 4) for seed in (2, 3, 4)]
+    X, everything = np.asarray(x, np.float64), np.ones((5, 5), bool)
+    heads = [reference_head(*(X @ matrices[n] for matrices in projections), everything) for n in range(3)]
+    expected = np.concatenate(heads, axis=1) @ np.asarray(output, np.float64)
+    fused = jnp.einsum("NTH,NHD->TD", heads_of(x, projections), output.reshape(3, 4, 8))
+    np.testing.assert_allclose(fused, expected, atol=2e-5)
+
+
+def test_every_head_reads_the_whole_embedding(normal):
+    x, projections = normal(0, 3, 8), [normal(seed, 2, 8, 4) for seed in (1, 2, 3)]
+    jacobian = np.asarray(jax.jacobian(heads_of)(x, projections))  # N T H of the heads, T D of the embeddings
+    read = np.abs(jacobian).sum(axis=(1, 2, 3))
+    assert read.shape == (2, 8) and (read > 1e-3).all()
+
+
+@pytest.fixture
+def at(differentiate):
+    """``at(places, query, key, value, segments, kernel, causal)``: outputs there, and the gradients of their sum."""
+
+    def at(places, query, key, value, segments, kernel, causal):
+        output_gradient = jnp.zeros(query.shape).at[:, :, places].set(1)
+        inputs = {"query": query, "key": key, "value": value}
+        result = differentiate(inputs, output_gradient, segments, segments, causal=causal, kernel=kernel)
+        return [np.asarray(array)[:, :, places] for array in result.values()]
+
+    return at
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_padding_and_other_sentences_change_nothing_bit_for_bit(kernel, causal, qkv, at):
+    query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
+    segments = np.array([1, 1, 0, 2, 2, 3, 0])
+    for segment in (1, 2, 3):
+        places, others = np.nonzero(segments == segment)[0], np.nonzero(segments != segment)[0]
+        changed = query.at[:, :, others].set(-1e3), key.at[:, :, others].set(1e3), value.at[:, :, others].set(-1e6)
+        before, after = (at(places, *x, jnp.array([segments]), kernel, causal) for x in ((query, key, value), changed))
+        for name, one, other in zip(["output", *"qkv"], before, after, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=f"{name} of segment {segment}")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_future_cannot_change_the_past_bit_for_bit(kernel, qkv, at):
+    query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
+    for now in range(7):
+        later = [array.at[:, :, now + 1 :].set(number) for array, number in ((query, 5), (key, 70), (value, 9e4))]
+        segments, past = jnp.ones((1, 7), int), np.arange(now + 1)
+        before, after = (at(past, *x, segments, kernel, causal=True) for x in ((query, key, value), later))
+        for one, other in zip(before, after, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_permuting_keys_with_their_values_and_segments_changes_nothing(kernel, qkv):
+    query, key, value = qkv(0, 3, 4, 2, 5, 6, 4, 4)
+    order = np.array([3, 1, 5, 0, 2, 4])
+    permuted = {"query_segments": QUERY_SEGMENTS, "key_segments": KEY_SEGMENTS[:, order], "causal": False}
+    np.testing.assert_allclose(
+        compiled(query, key, value, **CROSS, causal=False, kernel=kernel),
+        compiled(query, key[:, :, order], value[:, :, order], **permuted, kernel=kernel),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_packed_sentences_equal_the_same_sentences_alone(kernel, qkv):
+    query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
+    packed = compiled(query, key, value, **self_attention([[1, 1, 1, 2, 2, 2, 2]]), kernel=kernel)
+    for part in (slice(0, 3), slice(3, 7)):
+        alone = [array[:, :, part] for array in (query, key, value)]
+        segments = [[9] * alone[0].shape[2]]  # the number does not matter
+        np.testing.assert_allclose(
+            packed[:, :, part], compiled(*alone, **self_attention(segments), kernel=kernel), atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_queries_that_see_nothing_yield_zeros_and_zero_gradients(kernel, qkv, differentiate):
+    names = ["query", "key", "value"]
+    inputs = dict(zip(names, qkv(0, 3, 4, 2, 5, 6, 4, 4), strict=True))
+    visible = np.array(list(map(partial(visible_keys, causal=True), QUERY_SEGMENTS, KEY_SEGMENTS)))
+    blind, unseen = ~visible.any(axis=2), ~visible.any(axis=1)
+    everywhere = jnp.full((3, 4, 5, 4), 1e6)  # also where the blind are: what is wanted of them must reach nobody
+    result = differentiate(inputs, everywhere, *CROSS.values(), causal=True, kernel=kernel)
+    for name, array in result.items():
+        of_position = np.asarray(array).swapaxes(1, 2)
+        nothing = blind if name in ("output", "query") else unseen
+        np.testing.assert_array_equal(of_position[nothing], 0, err_msg=name)
+        assert np.isfinite(of_position).all() and (of_position[~nothing] != 0).any()
+
+
+def thinned(groups=2, seed=0, rate=0.5):
+    """Which of 64 equal weights dropout leaves, by sentence, head, query and key; every head gets the same inputs."""
+    options = {"query_segments": jnp.ones((2, 3), int), "key_segments": jnp.ones((2, 64), int), "causal": False}
+    value = jnp.broadcast_to(jnp.eye(64), (2, groups, 64, 64))
+    query, key = jnp.ones((2, 4, 3, 1)), jnp.ones((2, groups, 64, 1))
+    return np.asarray(compiled(query, key, value, **options, dropout_rate=rate, dropout_key=jax.random.key(seed)))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_every_sentence_head_and_query_drops_weights_of_its_own(groups):
+    left = thinned(groups)
+    np.testing.assert_allclose(left[left != 0], 2 / 64)
+    patterns = {tuple(row != 0) for row in left.reshape(-1, 64)}
+    assert len(patterns) == 2 * 4 * 3
+    # Two independent patterns differ in 32 ± 4 of 64 places.
+    rows = left.reshape(-1, 64) != 0
+    assert all(12 < np.sum(a != b) < 52 for i, a in enumerate(rows) for b in rows[:i])
+
+
+def test_dropout_is_a_function_of_its_key():
+    np.testing.assert_array_equal(thinned(seed=3), thinned(seed=3))
+    assert (thinned(seed=3) != thinned(seed=4)).mean() > 0.3
+
+
+def test_the_dropout_rate_is_the_share_that_is_dropped():
+    dropped = (thinned(rate=0.25) == 0).sum()  # of 1536: 384 ± 17
+    assert abs(dropped - 384) < 5 * 17
+
+
+@pytest.mark.parametrize(("rate", "key"), [(0.0, jax.random.key(0)), (0.5, None)])
+def test_without_a_rate_or_without_a_key_nothing_is_dropped(rate, key, qkv):
+    arguments = qkv(0, 3, 4, 2, 5, 6, 4, 4)
+    result = attend(*arguments, **CROSS, causal=False, dropout_rate=rate, dropout_key=key)
+    np.testing.assert_array_equal(result, attend(*arguments, **CROSS, causal=False))

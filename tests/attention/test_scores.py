@@ -1,0 +1,102 @@
+"""The score functions: by hand, in float64, and as the dot products that fused kernels take."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attention import (
+    SCALED_DOT_PRODUCT,
+    Score,
+    additive,
+    attend_head,
+    dot_product,
+    general,
+    scaled_dot_product,
+    weigh,
+)
+from attention.scores import as_dot_product
+
+NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
+MULTIPLICATIVE = NAMES[:3]
+
+
+def test_scaled_dot_product_by_hand():
+    # (1·3 + 2·4) / √2 and (1·0 − 2·1) / √2
+    scores = scaled_dot_product(jnp.array([[1.0, 2]]), jnp.array([[3.0, 4], [0, -1]]))
+    np.testing.assert_allclose(scores, [[7.778175, -1.414214]], rtol=1e-6)
+
+
+def test_the_scale_is_the_root_of_the_width_and_not_of_the_number_of_keys():
+    scores = scaled_dot_product(jnp.ones((1, 9)), jnp.ones((16, 9)))
+    np.testing.assert_allclose(scores, np.full((1, 16), 3.0))  # 9 / √9
+
+
+def test_dot_product_by_hand():
+    scores = dot_product(jnp.array([[1.0, 2], [5, 0]]), jnp.array([[3.0, 4]]))
+    np.testing.assert_array_equal(scores, [[11.0], [15.0]])
+
+
+def test_general_by_hand():
+    # qᵀW = (1·1 + 2·0, 1·3 + 2·2) = (1, 7); its products with (5, −1) and (0, 1). W q would be (7, 4).
+    matrix = jnp.array([[1.0, 3], [0, 2]])
+    np.testing.assert_array_equal(general(matrix, jnp.array([[1.0, 2]]), jnp.array([[5.0, -1], [0, 1]])), [[-2.0, 7]])
+
+
+def test_additive_by_hand():
+    # 2·tanh(0.5 + 0.5) − 3·tanh(1 − 1) = 2·0.7615942, and 2·tanh(0.5) − 3·tanh(3) = 0.9242343 − 2.9851644
+    scores = additive(jnp.array([2.0, -3]), jnp.array([[0.5, 1]]), jnp.array([[0.5, -1], [0, 2]]))
+    np.testing.assert_allclose(scores, [[1.5231883, -2.0609301]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("score", "first", "second"),
+    [
+        (Score(dot_product), 2, 0),
+        (SCALED_DOT_PRODUCT, 1, 0),  # 2 / √4
+        (Score(general, -jnp.eye(4)), -2, 0),
+        # q + k is (3, 0, 0, 0) and (1, 1, 0, 0): tanh(3) and tanh(1) − 3·tanh(1)
+        (Score(additive, jnp.array([1.0, -3, 0, 0])), 0.9950548, -1.5231883),
+    ],
+)
+def test_weights_under_each_score_by_hand(score, first, second):
+    query, key = jnp.array([[1.0, 0, 0, 0]]), jnp.array([[2.0, 0, 0, 0], [0, 1, 0, 0]])
+    result = attend_head(query, key, jnp.array([[1.0], [0]]), jnp.ones((1, 2), bool), score=score)
+    np.testing.assert_allclose(result, [[1 / (1 + math.exp(second - first))]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_heads_with_arrays_of_their_own_equal_float64_loops(name, normal, make_score, reference_weights):
+    query, key, score = normal(0, 2, 3, 4, 5), normal(1, 2, 3, 6, 5), make_score(name, 2, 5, heads=(3,))
+    segments = {"query_segments": jnp.ones((2, 4), int), "key_segments": jnp.ones((2, 6), int)}
+    weights = weigh(query, key, **segments, causal=False, score=score)
+    for b, n in np.ndindex(2, 3):
+        of_head = Score(score.func, *(array[n] for array in score.args))
+        expected = reference_weights(query[b, n], key[b, n], np.ones((4, 6), bool), None, of_head)
+        np.testing.assert_allclose(weights[b, n], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_of_bfloat16_inputs_are_float32(name, normal, make_score):
+    low = normal(0, 3, 8, dtype="bfloat16"), normal(1, 5, 8, dtype="bfloat16")
+    score = make_score(name, 2, 8)
+    scores, exact = score(*low), score(*(array.astype("float32") for array in low))
+    assert scores.dtype == jnp.float32
+    # Nothing is rounded after the inputs, but the matrix and the turned query of "general": 2⁻⁹ of eight products each.
+    tolerance = 8 * 2**-8 * float(jnp.abs(exact).max()) if name == "general" else 1e-6
+    np.testing.assert_allclose(scores, exact, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", MULTIPLICATIVE)
+def test_as_a_dot_product_a_score_is_the_same(name, normal, make_score):
+    query, key, score = normal(0, 2, 3, 4, 8), normal(1, 2, 3, 5, 8), make_score(name, 2, 8, heads=(3,))
+    turned, scale = as_dot_product(score, query)
+    heads = jax.vmap(jax.vmap(lambda score, query, key: score(query, key)), in_axes=(None, 0, 0))(score, query, key)
+    np.testing.assert_allclose(scale * np.einsum("BNTH,BNSH->BNTS", turned, key), heads, rtol=1e-5, atol=1e-5)
+
+
+def test_additive_is_no_dot_product(normal):
+    with pytest.raises(ValueError, match="additive is not a dot product"):
+        as_dot_product(Score(additive, normal(0, 2, 3)), normal(1, 1, 2, 4, 3))

@@ -1,0 +1,150 @@
+"""python scripts/benchmark.py attention, as a user calls it, at sizes of a moment."""
+
+import importlib.util
+import itertools
+import json
+import re
+
+import jax
+import pytest
+
+from data.card_text import as_markdown, as_text
+from scripts import benchmark
+from training.attention_speed import measure
+
+PROGRAM = "scripts/benchmark.py"
+SIZES = ["2,2,8,4", "1,2,16,4"]
+CONTESTANTS = [*(["torch"] if importlib.util.find_spec("torch") else []), "jax.nn", "definition", "chunked"]
+FACTOR = {"torch": 3.5, "jax.nn": 3, "definition": 3, "chunked": 3.5}  # of the operations forward, for the gradients
+RUNS_ON_CPU = pytest.mark.skipif(jax.default_backend() != "cpu", reason="has the contestants of a CPU")
+
+
+@pytest.fixture(scope="module")
+def measured(call, tmp_path_factory):
+    """What is printed, and the JSON file, of one run."""
+    file = tmp_path_factory.mktemp("benchmark") / "figures" / "attention.json"
+    options = "--kernels", "definition,chunked,tpu", "--machine-rate", "--rounds", 1
+    done = call(PROGRAM, "attention", "--sizes", ";".join(SIZES), *options, "--json", file)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode(), json.loads(file.read_text(encoding="utf-8"))
+
+
+def test_the_table_has_every_contestant_at_every_size(measured):
+    printed, report = measured
+    *table, empty, missing = printed.splitlines()
+    assert (empty, missing) == ("", "tpu needs a TPU, and this is a cpu")
+    title, note, header, *rows = table
+    assert title == "ATTENTION" and note.startswith("float32 on one thread of ") and "GFLOP/s" in note
+    columns = re.split(r"  +", header.strip())
+    assert columns[:6] == ["B,N,T,H", "contestant", "forward ms", "ratio", "GFLOP/s", "of rate"]
+    assert columns[6:10] == ["with gradients ms", "ratio", "GFLOP/s", "of rate"]
+    shown = [tuple(re.split(r"  +", row.strip())[:2]) for row in rows]
+    assert shown == list(itertools.product(SIZES, [*CONTESTANTS, "auto: definition"]))
+    measured = [(row["case"], row["contestant"]) for row in report["rows"]]
+    assert measured == list(itertools.product(SIZES, CONTESTANTS))
+
+
+def test_ratios_are_quotients_and_rates_are_operations_by_time(measured):
+    _, report = measured
+    milliseconds = {(row["case"], row["contestant"]): row for row in report["rows"]}
+    for (case, name), row in milliseconds.items():
+        assert row["ratio_to"] == CONTESTANTS[0]
+        # Of 2 products of B·N·T·T·H multiplications and additions: 2,2,8,4 and 1,2,16,4 have 1024 and 2048 of them.
+        forward = 2 * 2 * {"2,2,8,4": 1024, "1,2,16,4": 2048}[case]
+        for kind, flops in (("forward", forward), ("gradients", forward * FACTOR[name])):
+            ms = row[f"{kind}_ms"]
+            assert row[f"{kind}_ratio"] == ms / milliseconds[case, CONTESTANTS[0]][f"{kind}_ms"]
+            assert row[f"{kind}_flops_per_second"] == pytest.approx(1e3 * flops / ms)
+
+
+def test_the_json_file_says_what_the_figures_were_made_with(measured):
+    _, report = measured
+    assert report["command"].startswith("python scripts/benchmark.py attention --sizes '2,2,8,4;1,2,16,4' ")
+    assert report["processor"] and report["environment"]["packages"]["jax"] == jax.__version__
+    assert report["environment"]["XLA_FLAGS"] == "--xla_cpu_multi_thread_eigen=false"
+    assert set(report["matrix_flops_per_second"]) == {"jax", *CONTESTANTS} & {"jax", "torch"}
+    for row in report["rows"]:
+        assert (row["temp_bytes"] is None) == (row["contestant"] == "torch")
+        assert row["peak_bytes"] is None or row["case"] == "1,2,16,4"
+
+
+def test_markdown_has_the_same_rows(measured):
+    _, report = measured
+    title, _, note, _, header, rule, *rows = as_markdown(benchmark.table_of(report)).splitlines()
+    assert title == "## Attention" and "best of 1; ratio to" in note
+    assert header.startswith("| B,N,T,H | contestant | forward ms | ratio |")
+    assert header.count("|") == rule.count("|") == 13
+    assert len(rows) == len(SIZES) * (len(CONTESTANTS) + 1)
+
+
+@pytest.fixture
+def mistake(monkeypatch, capsys):
+    """The program in this process; returns its exit code and what it prints to standard error."""
+
+    def mistake(*arguments):
+        monkeypatch.setattr("sys.argv", [PROGRAM, *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            benchmark.main()
+        out, err = capsys.readouterr()
+        assert out == ""
+        return stopped.value.code, err
+
+    return mistake
+
+
+@RUNS_ON_CPU
+def test_mistakes_end_in_one_line_and_code_2(mistake, tmp_path):
+    mistakes: dict[str, list[object]] = {
+        "there is no kernel flash; choose from definition,xla,chunked": ["--kernels", "definition,flash"],
+        "--sizes=1,2,3 is not of the form B,N,T,H": ["--sizes", "1,2,3"],
+        "--sizes=1,2,3,x is not of the form B,N,T,H": ["--sizes", "1,2,3,x"],
+        "every number must be 1 or more": ["--sizes", "1,1,1,1;1,0,3,4"],
+        "--rounds=0 must be 1 or more": ["--rounds", 0],
+        "is a folder; name a file": ["--json", tmp_path],
+        "JAX sees no GPU here but a cpu": ["--gpu"],
+    }
+    for message, arguments in mistakes.items():
+        code, told = mistake("attention", *arguments)
+        assert code == 2, message
+        assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
+    code, told = mistake()
+    assert code == 2 and "COMMAND" in told
+
+
+def test_help_teaches(call):
+    done = call(PROGRAM, "--help")
+    assert done.returncode == 0 and b"attention alone, beside jax.nn and PyTorch" in done.stdout
+    done = call(PROGRAM, "attention", "--help")
+    assert done.returncode == 0 and b"temp MiB" in done.stdout and b"--machine-rate" in done.stdout
+
+
+def test_causality_is_beside_what_has_none():
+    plain, causal = benchmark.cases_of("1,2,3,4", gpu=False, causal=True)
+    assert (plain.causal, causal.causal, str(causal), causal.dtype) == (False, True, "1,2,3,4 causal", "float32")
+
+
+def test_a_gpu_has_as_many_tokens_at_every_length():
+    cases = benchmark.cases_of(None, gpu=True, causal=False)
+    assert {case.B * case.T for case in cases} == {16384}
+    assert {(case.N, case.H, case.dtype) for case in cases} == {(8, 128, "bfloat16")}
+    assert sorted({case.T for case in cases}) == [64, 128, 256, 512, 1024, 2048, 4096, 8192]
+    for length in (64, 8192):
+        variants = {(case.causal, case.sentences) for case in cases if length == case.T}
+        assert variants == {(False, 1), (True, 1), (False, 8), (True, 8)}
+
+
+@RUNS_ON_CPU
+def test_the_measurement_for_a_gpu_runs():
+    """On a CPU, at a size of a moment: all but the speed is the same."""
+    cases = benchmark.cases_of("1,2,16,8", gpu=True, causal=False)
+    rows = [row for case in cases for row in measure(case, ["definition"], 1, {})[0]]
+    report = {"rows": rows, "rounds": 1, "matrix_flops_per_second": {"jax": 6e14}, "processor": ""}
+    _, note, header, *shown = as_text(benchmark.table_of(report)).splitlines()
+    assert "jax 600 TFLOP/s" in note and header.count("TFLOP/s") == 2
+    masks = [re.split(r"  +", line)[0].removeprefix("1,2,16,8") for line in shown]
+    assert masks == [mask for mask in ("", " packed", " causal", " causal packed") for _ in range(3)]
+
+
+def test_numbers_keep_three_digits():
+    numbers = {0.0123456: "0.0123", 1.5: "1.50", 42.04: "42.0", 123.4: "123", 12345.6: "12,346"}
+    assert {number: benchmark.three_digits(number) for number in numbers} == numbers

@@ -1,0 +1,347 @@
+"""docs/attention.md: its numbers are the script's, and plain float64 NumPy, written apart from both, finds the same."""
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from scripts import explain_attention as script
+
+PAGE = script.PAGE.read_text(encoding="utf-8")
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@pytest.fixture(scope="module")
+def printing():
+    """The blocks as the script prints them now, and every number in them before it was rounded."""
+    unrounded: list[tuple[float, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        number = script.number
+
+        def recorded(value, digits=3):
+            unrounded.append((float(value), digits))
+            return number(value, digits)
+
+        patch.setattr(script, "number", recorded)
+        return script.printed(script.BLOCKS), unrounded
+
+
+def block(name: str) -> str:
+    return script.block_of(PAGE, name)
+
+
+def decimals(name: str) -> list[float]:
+    """The numbers with a decimal point that a block has, in the order of reading."""
+    return [float(word) for word in re.findall(r"-?\d+\.\d+|nan", block(name))]
+
+
+def whole(line: str) -> list[int]:
+    return [int(word) for word in re.findall(r"(?<!\S)-?\d+(?!\S)", re.sub(r"head \d", "", line))]
+
+
+def line_by_line(*tables: Array) -> list[float]:
+    """Tables that stand side by side, in the order of reading."""
+    return [number for lines in zip(*tables, strict=True) for line in lines for number in line]
+
+
+def assert_on_page(name: str, expected: list[float], digits: int = 3) -> None:
+    np.testing.assert_allclose(decimals(name), expected, rtol=0, atol=0.5001 * 10**-digits)
+
+
+def softmax(scores: Any) -> Array:
+    exponentials = np.exp(np.asarray(scores, float))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def test_the_page_has_what_the_script_prints(printing):
+    blocks, _ = printing
+    for name, text in blocks.items():
+        assert block(name) == text, f"{name}: python scripts/explain_attention.py writes it anew"
+
+
+def test_every_mark_on_the_page_has_its_function_and_every_function_its_marks():
+    names = re.findall(r"<!-- begin (\S+) -->", PAGE)
+    assert sorted(names) == sorted(script.BLOCKS | script.MEASURED)
+    assert sorted(re.findall(r"\((attention-\S+\.png)\)", PAGE)) == sorted(script.PICTURES)
+
+
+def test_no_number_is_so_near_to_the_next_that_another_machine_could_print_that(printing):
+    _, unrounded = printing
+    assert len(unrounded) > 300
+    for value, digits in unrounded:
+        to_the_next = abs(value * 10**digits % 1 - 0.5) / 10**digits
+        assert np.isnan(value) or to_the_next > 3e-6 * max(1, abs(value)), (value, digits)
+
+
+# Sections 1 to 3.
+
+QUERY, KEY = np.array([[1, 0, 2, 1], [0, 2, 0, 1], [-2, 1, 1, 2]]), np.array([[2, 1, 1, 0], [0, 1, 1, 0]])
+VALUE = np.array([[10, 0], [0, 20]])
+
+
+def test_one_query_by_hand():
+    """q·k is 4 and 2; halved 2 and 1; so the weights are e / (e + 1) and 1 / (e + 1)."""
+    e = np.e
+    weights = [e / (e + 1), 1 / (e + 1)]
+    steps = [4, 2, 2, 1, e**2, e, *weights, 10 * weights[0], 0, 0, 20 * weights[1], 10 * weights[0], 20 * weights[1]]
+    assert_on_page("one-query", steps)
+
+
+def test_several_queries_and_the_wrong_axis():
+    scores = QUERY @ KEY.T / 2
+    weights, wrong = softmax(scores), softmax(scores.T).T
+    assert_on_page("several-queries", [*line_by_line(scores), *line_by_line(weights, weights @ VALUE)])
+    with_sums = [np.column_stack([table, table.sum(axis=1)]) for table in (weights, wrong)]
+    assert_on_page("wrong-axis", line_by_line(*with_sums))
+    assert (np.abs(with_sums[1][:, 2] - 1) > 0.03).all()
+
+
+# Section 4.
+
+
+def jacobian_norms(weights: Array, inner: Array) -> Array:
+    """Frobenius norms of (diag(w) - w wᵀ) A, for each query's weights w and matrix A."""
+    jacobians = (np.eye(weights.shape[1]) - weights[:, None, :]) * weights[:, :, None]
+    return np.linalg.norm(jacobians @ inner, axis=(1, 2))
+
+
+def test_why_the_scale():
+    """The gradients in closed form: ∂w/∂s is diag(w) - w wᵀ, and ∂s/∂q the keys, divided as the scores are."""
+    queries, keys = (np.asarray(rows, np.float64) for rows in script.random_rows(4096, 16, 256))
+    expected: list[Any] = []
+    for scaled in (False, True):
+        for width in (4, 16, 64, 256):
+            divisor = np.sqrt(width) if scaled else 1
+            query, key = queries[:, 0, :width], keys[:, :, :width] / divisor
+            scores = np.einsum("qd,qkd->qk", query, key)
+            weights = softmax(scores)
+            by_scores, by_query = jacobian_norms(weights, np.eye(16)), jacobian_norms(weights, key)
+            gradients = [average(norms) for norms in (by_scores, by_query) for average in (np.mean, np.median)]
+            expected += [scores.var(), weights.max(axis=1).mean(), *gradients]
+            assert scores.var() == pytest.approx(width / divisor**2, rel=0.03)
+    found = np.array(decimals("scale")).reshape(-1, 6)
+    assert found[:, 0] == pytest.approx(np.array(expected).reshape(-1, 6)[:, 0], abs=0.00501)
+    assert found[:, 1:] == pytest.approx(np.array(expected).reshape(-1, 6)[:, 1:], abs=0.000501)
+
+
+def test_dividing_by_the_number_of_keys():
+    """exp(entropy) of many weights exp(s), s normal with deviation σ, is exp(-σ²/2) of their number."""
+    rows = [line.split("|")[1:-1] for line in block("number-of-keys").splitlines()[2:]]
+    table = np.array([[float(cell.strip(" %")) for cell in row] for row in rows])
+    query, key = (np.asarray(rows, np.float64) for rows in script.random_rows(128, 1024, 64))
+    products = np.einsum("qd,qkd->qk", query[:, 0], key)
+    for keys, *cells in table:
+        for divisor, (deviation, in_use) in zip((8, np.sqrt(keys)), (cells[:2], cells[2:]), strict=True):
+            scores = products[:, : int(keys)] / divisor
+            weights = softmax(scores)
+            entropy = -(weights * np.log(weights)).sum(axis=1)
+            assert deviation == pytest.approx(scores.std(), abs=0.00501)
+            assert in_use == pytest.approx(100 * np.exp(entropy).mean() / keys, abs=0.501)
+    assert table[-1, 2] == pytest.approx(100 * np.exp(-1 / 2), abs=1.5)
+    assert table[-1, 4] == pytest.approx(100 * np.exp(-1 / 32), abs=1.5)
+
+
+def test_padding_changes_what_is_divided_by_the_number_of_keys():
+    expected = [weight for keys in (2, 9) for root in (2, np.sqrt(keys)) for weight in softmax([4 / root, 2 / root])]
+    assert_on_page("padded-row", expected)
+
+
+# Section 5.
+
+
+def test_who_sees_whom():
+    lines = block("visible").splitlines()[-5:-1]
+    segments = [1, 1, 1, 0]
+    seen = [[a == b != 0 for b in segments] for a in segments]
+    causal = [[seen[query][key] and key <= query for key in range(4)] for query in range(4)]
+    marks = [re.findall(r"(?<!\S)[1·](?!\S)", line) for line in lines]
+    assert marks == [["1" if see else "·" for see in [*seen[row], *causal[row]]] for row in range(4)]
+
+
+def test_a_finite_mask_is_not_the_same_before_and_after_scaling():
+    products = 64 * np.array([1 / 4, 1 / 8, 1 / 4])
+    expected: list[float] = []
+    for mask in (-10, -100, -1e9, -np.inf):
+        third = np.array([0, 0, mask])
+        before, after = softmax((products + third) / 8), softmax(products / 8 + third)
+        assert np.allclose(before, after, atol=5e-4) == (mask < -10)
+        expected += [*before, *after]
+    assert_on_page("finite-mask", expected)
+
+
+def test_a_query_that_sees_nothing():
+    third = 1 / 3
+    expected = [third, third, third, (1 + 2 + 3) / 3, *[np.nan] * 4, *[0] * 4, 0]
+    assert_on_page("sees-nothing", expected)
+
+
+# Section 6: out of the matrices that stand on the page.
+
+
+def tables_of_words() -> list[Array]:
+    """x, W^Q, W^K, W^V and W^O as the page has them."""
+    x, *projections, output = block("words").removeprefix("```text\n").removesuffix("\n```").split("\n\n")
+    return [np.array([whole(line) for line in part.splitlines()[1:]], float) for part in (x, *projections, output)]
+
+
+def heads_of(x: Array, tables: list[Array]) -> list[dict[str, Array]]:
+    """Every head's steps; a head has the columns of its own, in as many equal parts as there are heads."""
+    halves = zip(*(np.split(table, 2, axis=1) for table in tables), strict=True)
+    steps = []
+    for to_query, to_key, to_value in halves:
+        query, key, value = x @ to_query, x @ to_key, x @ to_value
+        scores = query @ key.T / np.sqrt(key.shape[1])
+        steps.append({"scores": scores, "weights": softmax(scores), "output": softmax(scores) @ value})
+    return steps
+
+
+def test_two_words_through_two_heads_of_their_own_width():
+    x, *projections, output = tables_of_words()
+    assert [table.shape for table in (x, *projections, output)] == [(2, 4), *[(4, 8)] * 3, (8, 4)]
+    heads = heads_of(x, projections)
+    assert_on_page("head-by-head", [number for head in heads for number in line_by_line(*head.values())])
+    side_by_side = np.hstack([head["output"] for head in heads])
+    parts = [head["output"] @ rows for head, rows in zip(heads, np.split(output, 2), strict=True)]
+    assert_on_page("heads-together", [*side_by_side.flat, *(parts[0] + parts[1]).flat, 0])
+
+
+def test_heads_read_the_whole_vector_and_parts_do_not():
+    x, *projections, _ = tables_of_words()
+    whole_vector = lambda x: [head["output"] for head in heads_of(x, projections)]  # noqa: E731
+
+    def its_part(x: Array) -> list[Array]:
+        corners = [[table[:2, :2] for table in projections], [table[2:, 4:6] for table in projections]]
+        outputs = []
+        for part, (to_query, to_key, to_value) in zip(np.split(x, 2, axis=1), corners, strict=True):
+            outputs.append(softmax(part @ to_query @ (part @ to_key).T / np.sqrt(2)) @ part @ to_value)
+        return outputs
+
+    changes = []
+    for step in np.eye(4):
+        changed = x + np.outer([1, 0], step)
+        for heads in (whole_vector, its_part):
+            changes += [np.abs(new - old).max() for new, old in zip(heads(changed), heads(x), strict=True)]
+    assert_on_page("dimensions", changes)
+    table = np.array(changes).reshape(4, 4)
+    assert (table[:, :2] > 0.1).all()
+    np.testing.assert_array_equal(table[:, 2:] > 0, [[1, 0], [1, 0], [0, 1], [0, 1]])
+
+
+# Section 7.
+
+
+def attend(x: Array, context: Array, first: int, hidden: Array) -> tuple[list[Array], Array]:
+    """Both heads' weights and the sublayer's output, added to what it reads; every head by itself."""
+    drawn = [script.drawn(first + index, 6, 6, deviation=6**-0.5) for index in range(4)]
+    to_query, to_key, to_value, to_output = (np.asarray(table, float) for table in drawn)
+    weights, outputs = [], []
+    for columns in (slice(0, 3), slice(3, 6)):
+        scores = x @ to_query[:, columns] @ (context @ to_key[:, columns]).T / np.sqrt(3)
+        weights.append(softmax(np.where(hidden, -np.inf, scores)))
+        outputs.append(weights[-1] @ context @ to_value[:, columns])
+    return weights, x + np.hstack(outputs) @ to_output
+
+
+def test_the_three_uses():
+    source, target = np.asarray(script.drawn(0, 1, 4, 6)[0], float), np.asarray(script.drawn(1, 1, 3, 6)[0], float)
+    encoder, memory = attend(source, source, 10, np.zeros((4, 4), bool))
+    decoder, state = attend(target, target, 20, np.triu(np.ones((3, 3), bool), 1))
+    encoder_decoder, _ = attend(state, memory, 30, np.zeros((3, 4), bool))
+    for name, weights in {"encoder": encoder, "decoder": decoder, "encoder-decoder": encoder_decoder}.items():
+        assert_on_page(name, line_by_line(*weights))
+
+
+def test_the_shapes_of_the_three_uses():
+    lines = block("shapes-of-uses").splitlines()[2:-1]
+    sizes = [{"T": 4, "S": 4}, {"T": 3, "S": 3}, {"T": 3, "S": 4}]
+    assert len(lines) == 9
+    for line in lines:
+        _, axes, *shapes = re.split(r" {2,}", line)
+        for shape, lengths in zip(shapes, sizes, strict=True):
+            width = {"B": 1, "N": 2, "H": 3, "U": 3, "D": 6, "NU": 6, **lengths}
+            assert shape == " × ".join(str(width[axis]) for axis in axes.split()), line
+
+
+# Sections 8 and 9.
+
+
+def test_four_scores():
+    query, tanh = QUERY[0], np.tanh
+    swapped = query[[1, 0, 2, 3]]
+    named = [KEY @ query, KEY @ query / 2, KEY @ swapped, tanh(query + KEY).sum(axis=1)]
+    assert_on_page("scores", [number for scores in named for number in (*scores, *softmax(scores))])
+
+
+def test_the_measurement_says_on_what_and_has_every_row():
+    text = block("cost")
+    machine = r"\d+ cores of .+, JAX on \w+, Python 3\.\d+\.\d+, jax [\d.]+, jaxlib [\d.]+, commit [0-9a-f]{7}"
+    assert re.search(machine, text)
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if re.match(r"\| \d", line)]
+    table = np.array(rows, float)
+    assert table[:, 0].tolist() == [*script.LENGTHS] * 2
+    for dot, additive, ratio in (table[:, 1:4].T, table[:, 4:7].T):
+        assert (table > 0).all() and ratio == pytest.approx(additive / dot, rel=0.25, abs=0.06)
+
+
+def test_kernels_are_the_definition():
+    assert decimals("kernels") == [0] * 6
+
+
+# The pictures, and the program.
+
+
+@pytest.mark.parametrize("name", script.PICTURES)
+def test_pictures_show_what_the_script_draws(name, printing):
+    """Up to what another processor's last digit does to a line's edge."""
+    committed = (script.DOCS / name).read_bytes()
+    assert len(committed) < 150_000
+    drawn = imread(io.BytesIO(script.png(script.PICTURES[name]())))
+    shown = imread(io.BytesIO(committed))
+    assert drawn.shape == shown.shape
+    assert np.abs(drawn - shown).mean() < 1e-3
+
+
+def test_the_same_figure_is_the_same_file():
+    assert script.png(script.draw_visible()) == script.png(script.draw_visible())
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """``run(page, argument …)``: the program in this process, with a page of one block; returns code and page."""
+    monkeypatch.setattr(script, "DOCS", tmp_path)
+    monkeypatch.setattr(script, "PAGE", tmp_path / "attention.md")
+    monkeypatch.setattr(script, "BLOCKS", {"one-query": script.one_query})
+    monkeypatch.setattr(script, "PICTURES", {"visible.png": script.draw_visible})
+
+    def run(page: str, *arguments: str) -> tuple[Any, str]:
+        script.PAGE.write_text(page, encoding="utf-8")
+        monkeypatch.setattr("sys.argv", ["scripts/explain_attention.py", *arguments])
+        try:
+            script.main()
+            code = None
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, script.PAGE.read_text(encoding="utf-8")
+
+    return run
+
+
+def test_the_program_writes_blocks_and_leaves_the_prose(run, tmp_path):
+    page = "# Prose\n\n<!-- begin one-query -->\n\n{}\n\n<!-- end one-query -->\n\nMore \\1 prose.\n"
+    stale, fresh = page.format("old"), page.format(block("one-query"))
+    code, written = run(stale, "--check")
+    assert code == "attention.md is not what scripts/explain_attention.py prints: one-query" and written == stale
+    assert not (tmp_path / "visible.png").exists()
+    assert run(stale) == (None, fresh)
+    assert (tmp_path / "visible.png").exists()
+    assert run(fresh, "--check") == (None, fresh)
+
+
+def test_missing_marks_end_in_one_line(run, capsys):
+    code, page = run("no marks")
+    assert (code, page) == (2, "no marks")
+    told = capsys.readouterr().err
+    assert told.startswith("error: docs/attention.md needs <!-- begin one-query -->") and told.count("\n") == 1
