@@ -37,7 +37,7 @@ def turn(matrix: Float[Array, "H H"], query: Float[Array, "T H"]) -> Float[Array
 
 
 def additive(vector: Float[Array, " H"], query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:
-    """v·tanh(q + k) with a learned v (Bahdanau et al. 2015, appendix A.1.2).
+    """v·tanh(q + k) with a learned v (Bahdanau et al. 2014, appendix A.1.2).
 
     The paper's W_a s and U_a h are the query and the key here: a head's projections have made them. Every pair of a
     query and a key needs H tanh of its own, which is why this score costs more time and memory than the others.

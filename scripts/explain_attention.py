@@ -7,7 +7,6 @@ those in PICTURES. To try another example, change its arrays here and run the sc
 
 import argparse
 import math
-import platform
 import re
 import statistics
 import sys
@@ -44,6 +43,7 @@ from data.errors import UserError, exit_on_user_error
 from data.files import write_atomically
 from evaluation.heatmaps import COLOURS
 from training.environment import environment
+from training.speed import processor
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"
@@ -663,13 +663,6 @@ def this_machine() -> str:
     changes = " with uncommitted changes" if facts["uncommitted_changes"] else ""
     device = f"{facts['processors']} cores of {processor()}, JAX on {jax.default_backend()}"
     return f"{device}, Python {facts['python']}, {packages}, commit {facts['commit'][:7]}{changes}"
-
-
-def processor() -> str:
-    """The CPU's name as Linux tells it, or what Python knows of it."""
-    file = Path("/proc/cpuinfo")
-    names = re.findall(r"^model name\s*: (.*)$", file.read_text(), re.MULTILINE) if file.exists() else []
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def cost_table(measured: dict[int, dict[tuple[str, str], Cost]], of: Callable[[Cost], float]) -> str:

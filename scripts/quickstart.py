@@ -57,7 +57,7 @@ def take_all_steps() -> None:
 def is_done() -> bool:
     """Whether this very experiment has been through all steps."""
     reports = [RUN / "eval/test.json", RUN / "eval/phrasebook.phrases.json"]
-    if not (all(path.is_file() for path in reports) and any(RUN.glob("attention/*.png"))):
+    if not (all(path.is_file() for path in reports) and any(RUN.glob("attention/*.html"))):
         return False
     return not differences(load_run_config(RUN), load_config(CONFIG))
 
@@ -78,8 +78,8 @@ def report() -> None:
         scores = json.loads((RUN / "eval" / f"{name}.json").read_text(encoding="utf-8"))
         print(f"  {title:<26} BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources")
     print("\nAttention, drawn")
-    for picture in sorted(RUN.glob("attention/*.png")):
-        print(f"  {picture}")
+    for file in [*sorted(RUN.glob("attention/*.html")), *sorted(RUN.glob("attention/*.png"))]:
+        print(f"  {file}")
     print(NEXT, end="")
 
 

@@ -10,7 +10,7 @@ from attention.kernels.request import Device, Request, current_device, tracing_f
 __all__ = ["KERNELS", "Device", "KernelError", "Request", "current_device", "kernel_for", "refusal", "tracing_for"]
 
 KERNELS = ("definition", "xla", "chunked", "cudnn", "tpu")
-LONG = 384  # from this many query positions times key positions, to the power of 1/2, chunks are faster on a CPU
+LONG = 256  # positions: from this many queries by as many keys on, chunks are faster on a CPU
 
 
 class KernelError(ValueError):

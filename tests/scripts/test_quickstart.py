@@ -17,7 +17,7 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
         (run / "eval").mkdir(exist_ok=True)
         (run / f"eval/{name}.json").write_text(json.dumps({"bleu": bleu, "chrf": 90.0, "sources": 12}))
     (run / "attention").mkdir()
-    (run / "attention/a.encoder.png").write_bytes(b"")
+    (run / "attention/a.html").write_bytes(b"")
     monkeypatch.setattr(quickstart, "RUN", run)
     monkeypatch.setattr(quickstart, "CONFIG", str(small_experiment))
     return run
@@ -30,10 +30,10 @@ def test_a_finished_run_is_reported_and_nothing_runs_again(finished, monkeypatch
     told = " ".join(capsys.readouterr().out.split())
     assert "generated sentences BLEU 81.2, chrF 90.0 on 12 sources" in told
     assert "hand-written phrases BLEU 14.0, chrF 90.0 on 12 sources" in told
-    assert str(finished / "attention/a.encoder.png") in told
+    assert str(finished / "attention/a.html") in told
 
 
-@pytest.mark.parametrize("missing", ["eval/test.json", "eval/phrasebook.phrases.json", "attention/a.encoder.png"])
+@pytest.mark.parametrize("missing", ["eval/test.json", "eval/phrasebook.phrases.json", "attention/a.html"])
 def test_a_run_that_lacks_a_step_is_not_finished(finished, missing):
     assert quickstart.is_done()
     (finished / missing).unlink()
