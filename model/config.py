@@ -58,7 +58,7 @@ class ModelConfig:
             )
         if self.value_dim < 0 or self.key_value_heads < 0 or self.max_positions < 1:
             raise ValueError("model.value_dim and key_value_heads must be at least 0, max_positions at least 1")
-        if self.num_heads % self.shared_heads:
+        if self.num_heads % self.groups:
             raise ValueError(
                 f"model.key_value_heads must divide model.num_heads, and {self.key_value_heads} does not divide "
                 f"{self.num_heads}"
@@ -93,8 +93,8 @@ class ModelConfig:
             )
 
     @property
-    def shared_heads(self) -> int:
-        """Heads of keys and values."""
+    def groups(self) -> int:
+        """G, the heads of keys and values."""
         return self.key_value_heads or self.num_heads
 
     @property

@@ -92,11 +92,11 @@ class MultiHeadAttention(nnx.Module):
     """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
-        width, value_width, groups = config.head_dim, config.value_width, config.shared_heads
-        self.query = Dense(config.d_model, config.num_heads * width, config.matmul_dtype, rngs=rngs)
-        self.key = Dense(config.d_model, groups * width, config.matmul_dtype, rngs=rngs)
-        self.value = Dense(config.d_model, groups * value_width, config.matmul_dtype, rngs=rngs)
-        self.output = Dense(config.num_heads * value_width, config.d_model, config.matmul_dtype, rngs=rngs)
+        heads, groups, dtype = config.num_heads, config.groups, config.matmul_dtype
+        self.query = Dense(config.d_model, heads * config.head_dim, dtype, rngs=rngs)
+        self.key = Dense(config.d_model, groups * config.head_dim, dtype, rngs=rngs)
+        self.value = Dense(config.d_model, groups * config.value_width, dtype, rngs=rngs)
+        self.output = Dense(heads * config.value_width, config.d_model, dtype, rngs=rngs)
         self.score = LearnedScore(config, rngs=rngs)
         self.config = config
 
@@ -132,8 +132,8 @@ class MultiHeadAttention(nnx.Module):
         self, context: Float[Array, "B S D"], order: Order = NO_ORDER
     ) -> tuple[Float[Array, "B G S H"], Float[Array, "B G S U"]]:
         """What queries meet; decoding keeps it in a cache instead of computing it again at each step."""
-        groups = self.config.shared_heads
-        return _turn(_split_heads(self.key(context), groups), order), _split_heads(self.value(context), groups)
+        key, value = (_split_heads(dense(context), self.config.groups) for dense in (self.key, self.value))
+        return _turn(key, order), value
 
     def attend_to(
         self,
@@ -148,7 +148,10 @@ class MultiHeadAttention(nnx.Module):
         dropout_key: DropoutKey = None,
         kernel: str = "definition",
     ) -> Float[Array, "B T D"]:
-        """Queries from ``x`` over given keys and values; heads side by side, projected back to the model width."""
+        """Queries from ``x`` over given keys and values; heads side by side, projected back to the model width.
+
+        The kernel is the definition unless it is said: over a cache there is one query, and nothing to gain.
+        """
         heads = attend(
             self._queries(x, order),
             key,

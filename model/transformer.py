@@ -174,10 +174,8 @@ class Transformer(nnx.Module):
     ) -> Float[Array, "B S D"]:
         """The encoder's output at every source position."""
         keys = split_key(dropout_key, len(self.encoder) + 1)
-        x, order = (
-            self.embedding(source_tokens, source_positions, keys[-1]),
-            self.order(source_positions, source_positions, causal=False),
-        )
+        x = self.embedding(source_tokens, source_positions, keys[-1])
+        order = self.order(source_positions, source_positions, causal=False)
         for block, key in zip(self.encoder, keys, strict=False):
             x = block(x, source_segments, order, key)
         return self.final_norms[0](x) if self.final_norms else x
@@ -224,7 +222,7 @@ class Transformer(nnx.Module):
     ) -> Cache:
         """An empty past for ``beams`` hypotheses per sentence of up to ``max_length`` tokens, and the source's keys."""
         cross = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
-        shape = encoded.shape[0], beams, self.config.shared_heads, max_length
+        shape = encoded.shape[0], beams, self.config.groups, max_length
         no_keys = jnp.zeros((*shape, self.config.head_dim), encoded.dtype)
         no_values = jnp.zeros((*shape, self.config.value_width), encoded.dtype)
         layers = len(self.decoder)
