@@ -72,11 +72,11 @@ def test_values_and_gradients_equal_the_definition(
     close(results, expected, dtype)
 
 
-@pytest.mark.parametrize(("queries", "keys", "kernel"), [(300, 500, "chunked"), (300, 491, "definition")])
+@pytest.mark.parametrize(("queries", "keys", "kernel"), [(300, 219, "chunked"), (300, 218, "definition")])
 def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kernel, qkv, normal, differentiate, packed):
-    # 300 · 500 is more than 384², and 300 · 491 is less.
+    # 300 · 219 is more than 256², and 300 · 218 is less.
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 1, 1, queries, keys, 4, 4), strict=True))
-    segments = packed([100, 150], length=queries), packed([100, 250], length=keys)
+    segments = packed([100, 150], length=queries), packed([100, 110], length=keys)
     arguments = inputs, normal(1, 1, 1, queries, 4), *segments
     results = [differentiate(*arguments, causal=False, kernel=name) for name in ("auto", kernel)]
     for result, expected in zip(*map(jax.tree.leaves, results), strict=True):
@@ -167,9 +167,9 @@ def test_a_name_that_no_kernel_has_is_refused_with_those_that_there_are():
     ("request_", "kernel"),
     [
         (PLAIN, "definition"),
-        (replace(PLAIN, queries=384, keys=384), "chunked"),
-        (replace(PLAIN, queries=383, keys=384), "definition"),
-        (replace(PLAIN, queries=1, keys=147_456), "chunked"),  # 384²
+        (replace(PLAIN, queries=256, keys=256), "chunked"),
+        (replace(PLAIN, queries=255, keys=256), "definition"),
+        (replace(PLAIN, queries=1, keys=65_536), "chunked"),  # 256²
         (replace(PLAIN, queries=4096, keys=4096, bias=True), "definition"),
         (replace(PLAIN, queries=4096, keys=4096, dropout=True), "definition"),
         (replace(PLAIN, queries=4096, keys=4096, score="additive"), "definition"),
@@ -192,7 +192,7 @@ EVERYTHING = [
     for device in (CPU, GPU, OLD_GPU, TPU)
     for dtype in ("float32", "bfloat16")
     for score in ("scaled_dot_product", "dot_product", "general", "additive")
-    for length in (1, 384)
+    for length in (1, 256)
     for width, value_width in ((64, 64), (60, 60), (64, 128), (256, 256))
     for bias in (False, True)
     for dropout in (False, True)
