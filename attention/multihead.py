@@ -38,8 +38,8 @@ def attend(
     from the target, ``causal=True``. Encoder-decoder attention: queries from the target, keys from the encoder.
 
     N query heads share G key/value heads, N / G in a row each (Shazeer 2019; Ainslie et al. 2023); G is N usually.
-    A score's learned arrays have a first axis N. Every kernel gives the definition's values and gradients up to
-    rounding; KernelError if ``kernel`` cannot serve the device, dtype, score or shapes.
+    A score's learned arrays have a first axis N; a bias is finite. Every kernel gives the definition's values and
+    gradients up to rounding; KernelError if ``kernel`` cannot serve the device, dtype, score or shapes.
     """
     dropout_key = dropout_key if dropout_rate > 0 else None
     sees: dict[str, Any] = {"query_segments": query_segments, "key_segments": key_segments, "causal": causal}

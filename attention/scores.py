@@ -47,11 +47,7 @@ def additive(vector: Float[Array, " H"], query: Float[Array, "T H"], key: Float[
 
 
 SCALED_DOT_PRODUCT = Score(scaled_dot_product)
-
-
-def is_multiplicative(score: Score) -> bool:
-    """Whether ``as_dot_product`` can express it."""
-    return score.func is not additive
+DOT_PRODUCTS = ("scaled_dot_product", "dot_product", "general")  # what ``as_dot_product`` can express
 
 
 def as_dot_product(score: Score, query: Float[Array, "B N T H"]) -> tuple[Float[Array, "B N T H"], float]:

@@ -16,14 +16,14 @@ from jaxtyping import Array, Float, Int, Key
 
 from attention.kernels.request import Request, current_device
 from attention.masks import visible_keys
-from attention.scores import Score, as_dot_product
+from attention.scores import DOT_PRODUCTS, Score, as_dot_product
 
 CHUNK = 128  # queries
 
 
 def refusal(request: Request) -> str | None:
-    if request.score == "additive":
-        return "has dot-product scores only, not additive ones"
+    if request.score not in DOT_PRODUCTS:
+        return f"has dot-product scores only, not {request.score} ones"
     if request.dropout:
         return "has no attention dropout"
     if request.bias:
@@ -84,14 +84,14 @@ def _forward(
     scale: float,
 ) -> tuple[Array, tuple[Array, ...]]:
     rows = query_segments, key_segments, query_places
-    output, log_total = over_heads(partial(attend_head, causal=causal, scale=scale), (query, key, value), rows)
+    output, log_total = over_heads(partial(outputs_of_head, causal=causal, scale=scale), (query, key, value), rows)
     return output, (query, key, value, *rows, output, log_total)
 
 
 def _backward(causal: bool, scale: float, saved: tuple[Array, ...], gradient: Array) -> tuple[Array | None, ...]:
     query, key, value, *rows, output, log_total = saved
     heads = query, key, value, output, log_total, gradient
-    return *over_heads(partial(head_gradients, causal=causal, scale=scale), heads, tuple(rows)), None, None, None
+    return *over_heads(partial(gradients_of_head, causal=causal, scale=scale), heads, tuple(rows)), None, None, None
 
 
 attend_in_chunks.defvjp(_forward, _backward)
@@ -111,7 +111,7 @@ def over_heads(head: Callable[..., Any], heads: tuple[Array, ...], rows: tuple[A
     return lift(sentence, (heads, rows))
 
 
-def attend_head(
+def outputs_of_head(
     query: Float[Array, "T H"],
     key: Float[Array, "S H"],
     value: Float[Array, "S U"],
@@ -122,7 +122,7 @@ def attend_head(
     causal: bool,
     scale: float,
 ) -> tuple[Float[Array, "T U"], Float[Array, " T"]]:
-    """The output of one head of one sentence, and the logarithm of each query's softmax denominator."""
+    """The outputs of one head of one sentence, and the logarithm of each query's softmax denominator."""
     value_T = value.T
 
     def of_chunk(chunk: tuple[Array, Array, Array]) -> tuple[Array, Array]:
@@ -139,7 +139,7 @@ def attend_head(
     return join(output_T.mT, len(query)).astype(value.dtype), join(log_total, len(query))
 
 
-def head_gradients(
+def gradients_of_head(
     query: Float[Array, "T H"],
     key: Float[Array, "S H"],
     value: Float[Array, "S U"],

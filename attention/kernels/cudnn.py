@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, Key
 from attention.kernels.padding import padded
 from attention.kernels.request import Request
 from attention.masks import visible_keys
-from attention.scores import Score, as_dot_product
+from attention.scores import DOT_PRODUCTS, Score, as_dot_product
 
 
 def refusal(request: Request) -> str | None:
@@ -20,8 +20,8 @@ def refusal(request: Request) -> str | None:
         return f"takes packed rows from compute capability 9.0 (Hopper) on, not {request.device.capability}"
     if request.dtype != "bfloat16":
         return f"computes in bfloat16, not {request.dtype} (model.dtype=bfloat16)"
-    if request.score == "additive":
-        return "has dot-product scores only, not additive ones"
+    if request.score not in DOT_PRODUCTS:
+        return f"has dot-product scores only, not {request.score} ones"
     if request.bias:
         return "takes no position bias here: it would have to be written out with the mask in it"
     if request.dropout:
@@ -50,15 +50,19 @@ def cudnn(
     """``attend`` by cuDNN. The segments of a row must be numbered 1, 2, 3 … from its left, padding last.
 
     That is how data/packing.py makes them. There may be one segment for two positions, the fewest that a sentence has;
-    the outputs of any further one are NaN, not wrong. What padding gives, which cuDNN leaves open, becomes zeros.
+    the outputs of any further one are NaN, not wrong. What padding gives, and its gradients, which cuDNN leaves open,
+    become zeros. Causality counts from the start of a segment, which in self-attention is the same as in the row.
 
     cuDNN keeps a number for each segment, head and position that there could be, so its memory grows with T²/2: this
     is for rows of up to about a thousand tokens. Lengths must be even, and are padded.
     """
-    length, most = query.shape[2], (query.shape[2] + 1) // 2
+    length, most = query.shape[2], max(2, (query.shape[2] + 1) // 2)  # of one segment, jax makes no packed row
     query, scale = as_dot_product(score, query)
     visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
-    seen = visible.any(axis=-1)[:, None, :, None]
+    seen, heard = visible.any(axis=2)[:, None, :, None], visible.any(axis=1)[:, None, :, None]
+    query, key, value = jnp.where(seen, query, 0), jnp.where(heard, key, 0), jnp.where(heard, value, 0)
+    if jax.__version_info__ < (0, 11):  # which takes the stride of a query's token for a key's
+        key, value = (jnp.repeat(array, query.shape[1] // array.shape[1], axis=1) for array in (key, value))
     query, key, value = (padded(array, 2, 2).swapaxes(1, 2) for array in (query, key, value))
     where = extents(query_segments, key_segments, most)
     output = packed_attention(query, key, value, where, scale=scale, causal=causal).swapaxes(1, 2)[:, :, :length]

@@ -63,7 +63,8 @@ def current_device() -> Device:
     traced_for = _traced_for.get()
     if traced_for is not None:
         return traced_for
-    return Device(jax.default_backend(), float(getattr(jax.devices()[0], "compute_capability", 0)))
+    capability = str(getattr(jax.devices()[0], "compute_capability", ""))  # of other makers' GPUs it is no number
+    return Device(jax.default_backend(), float(capability) if capability.replace(".", "").isdigit() else 0.0)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, Key
 from attention.kernels.padding import padded
 from attention.kernels.request import Request
 from attention.masks import visible_keys
-from attention.scores import Score, as_dot_product
+from attention.scores import DOT_PRODUCTS, Score, as_dot_product
 
 BLOCK = 128  # positions, of queries and of keys: rows are padded to multiples of it
 
@@ -18,8 +18,8 @@ BLOCK = 128  # positions, of queries and of keys: rows are padded to multiples o
 def refusal(request: Request) -> str | None:
     if request.device.platform != "tpu":
         return f"needs a TPU, and this is a {request.device.platform}"
-    if request.score == "additive":
-        return "has dot-product scores only, not additive ones"
+    if request.score not in DOT_PRODUCTS:
+        return f"has dot-product scores only, not {request.score} ones"
     if request.bias:
         return "takes no position bias"
     if request.dropout:

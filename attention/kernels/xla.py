@@ -8,12 +8,12 @@ from jaxtyping import Array, Float, Int, Key
 
 from attention.kernels.request import Request
 from attention.masks import visible_keys
-from attention.scores import Score, as_dot_product
+from attention.scores import DOT_PRODUCTS, Score, as_dot_product
 
 
 def refusal(request: Request) -> str | None:
-    if request.score == "additive":
-        return "has dot-product scores only, not additive ones"
+    if request.score not in DOT_PRODUCTS:
+        return f"has dot-product scores only, not {request.score} ones"
     if request.dropout:
         return "has no attention dropout"
     if request.value_width != request.width:

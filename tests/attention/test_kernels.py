@@ -187,6 +187,15 @@ def test_auto_chooses_as_its_rule_says(request_, kernel):
     assert kernel_for("auto", request_) == kernel
 
 
+@pytest.mark.parametrize("device", [CPU, GPU, TPU])
+def test_a_score_of_ones_own_is_for_the_definition_alone(device):
+    own = replace(PLAIN, device=device, dtype="bfloat16", score="cosine", queries=4096, keys=4096)
+    assert kernel_for("auto", own) == "definition"
+    for kernel in ("xla", "chunked"):
+        with pytest.raises(KernelError, match=r"not cosine ones; for this attention choose definition$"):
+            kernel_for(kernel, own)
+
+
 EVERYTHING = [
     Request(device, dtype, score, length, length, width, value_width, bias, dropout)
     for device in (CPU, GPU, OLD_GPU, TPU)

@@ -15,7 +15,7 @@ USES = ("encoder self-attention", "decoder self-attention", "encoder-decoder att
 
 def test_a_named_kernel_serves_every_use_and_auto_chooses_for_each():
     assert choose_kernels(ModelConfig(kernel="chunked"), (64, 64)) == dict.fromkeys(USES, "chunked")
-    assert list(choose_kernels(ModelConfig(kernel="auto"), (2048, 64)).values()) == [
+    assert list(choose_kernels(ModelConfig(kernel="auto"), (2048, 16)).values()) == [
         "chunked",
         "definition",
         "definition",

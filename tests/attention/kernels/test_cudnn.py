@@ -89,12 +89,12 @@ def test_cudnn_takes_rows_of_odd_length(queries, keys, gradients, calls):
     assert len(calls(2, 2, 2, queries, keys, 64, 64, gradients=gradients)) == (2 if gradients else 1)
 
 
-heads_taken_for_groups = pytest.mark.xfail(
-    jax.__version_info__ < (0, 11), strict=True, reason="jax 0.10 takes the stride of a query's token for a key's"
-)
+def test_the_shortest_rows_are_packed_rows_too(program):
+    """One segment at most would be no packed row to jax, and a length of -1 would reach cuDNN."""
+    assert re.findall(r'"max_seg_per_batch": (\d+)', program(2, 2, 2, 2, 2, 64, 64).replace("\\22", '"')) == ["2"]
 
 
-@pytest.mark.parametrize("groups", [*(pytest.param(groups, marks=heads_taken_for_groups) for groups in (1, 2)), 4])
+@pytest.mark.parametrize("groups", [1, 2, 4])
 def test_cudnn_is_told_where_every_segment_starts_in_memory(groups, qkv, packed, hopper, monkeypatch):
     """What reaches cuDNN, after jax has turned lengths and offsets in rows into those in memory."""
     from jax._src.cudnn.fused_attention_stablehlo import _fix_seqlen_offsets
@@ -200,7 +200,6 @@ def as_cudnn_does(query, key, value, where, *, scale, causal):
     return attended(query, key, value)
 
 
-@pytest.mark.xfail(strict=True, reason="the gradients of padding, which cuDNN leaves open, go on as they are")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_from_what_cudnn_is_told_follows_the_definition_and_nothing_that_it_leaves_open(
