@@ -21,7 +21,7 @@ def attend_head(
 
     Another score may stand for Q Kᵀ / √H, and a bias is added to it. Scores and softmax are float32 whatever the
     dtype of the inputs; the result has the dtype of ``value``. A query that sees no key yields zeros, with zero
-    gradients. A dropout key drops weights (section 5.4 of the paper drops them too, in its authors' code).
+    gradients. With a dropout key, weights are dropped at the given rate and the others scaled up.
     """
     weights = weigh_head(query, key, visible, bias, score)
     if dropout_key is not None:

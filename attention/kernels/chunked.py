@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from attention.kernels.padding import padded
 from attention.kernels.request import Request, current_device
 from attention.masks import visible_keys
 from attention.scores import DOT_PRODUCTS, Score, as_dot_product
@@ -183,9 +184,7 @@ def product(left: Float[Array, "rows inner"], right: Float[Array, "inner columns
 def split(array: Array) -> Array:
     """Axis T as chunks, the last one padded with zeros; a short row is one chunk of its own length."""
     size = min(CHUNK, len(array))
-    count = -(-len(array) // size)
-    padding = [(0, count * size - len(array)), *[(0, 0)] * (array.ndim - 1)]
-    return jnp.pad(array, padding).reshape(count, size, *array.shape[1:])
+    return padded(array, 0, size).reshape(-1, size, *array.shape[1:])
 
 
 def join(chunks: Array, length: int) -> Array:
