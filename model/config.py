@@ -1,6 +1,9 @@
 """Configuration of the Transformer and of its search."""
 
+import re
 from dataclasses import dataclass, field
+
+AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]*"  # never a step number, a path, or hidden
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,48 @@ class ModelConfig:
 class DecodingConfig:
     """How translations are searched, in validation, eval.py and scripts/translate.py alike."""
 
+    search: str = field(default="beam", metadata={"help": "beam, or sample: tokens are drawn at random"})
     beam_size: int = field(default=5, metadata={"help": "hypotheses kept per sentence; 1 is greedy decoding"})
+    normalization: str = field(
+        default="gnmt",
+        metadata={
+            "help": "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, "
+            "Wu et al. 2016) or length"
+        },
+    )
     length_penalty: float = field(
-        default=1.0, metadata={"help": "GNMT's alpha: score = log-probability / ((5 + length) / 6) ** alpha; 0 is off"}
+        default=1.0, metadata={"help": "exponent of normalization; 0: the likeliest translation, however short"}
+    )
+    coverage_penalty: float = field(
+        default=0.0, metadata={"help": "GNMT's beta, against leaving source tokens unseen, such as 0.2; 0: off"}
+    )
+    temperature: float = field(
+        default=1.0, metadata={"help": "of search=sample: below 1 likely tokens become likelier, above 1 less likely"}
+    )
+    top_k: int = field(default=0, metadata={"help": "of search=sample: draw among the k likeliest tokens; 0: all"})
+    top_p: float = field(
+        default=1.0, metadata={"help": "of search=sample: draw among the likeliest tokens of this probability together"}
+    )
+    seed: int = field(default=1, metadata={"help": "of search=sample: the same seed draws the same translations"})
+    mbr: str = field(
+        default="none",
+        metadata={
+            "help": "bleu or chrf: minimum-Bayes-risk decoding, the candidate most like all the others by this score"
+        },
+    )
+    candidates: int = field(
+        default=0, metadata={"help": "translations that mbr chooses from, beam or samples; 0: as many as beam_size"}
+    )
+    ensemble: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "more runs, RUN or RUN:CHECKPOINT, whose probabilities are averaged with the run's own; for "
+            "eval.py and scripts"
+        },
+    )
+    max_source_tokens: int = field(
+        default=0,
+        metadata={"help": "longer sources are translated in pieces, cut at sentence ends; 0: data.row_length"},
     )
     max_length_factor: float = field(
         default=2.0, metadata={"help": "longest translation: this times the source tokens + max_length_extra"}
@@ -120,14 +162,39 @@ class DecodingConfig:
     batch_sentences: int = field(
         default=64, metadata={"help": "sentences translated together, a fixed shape per length bucket"}
     )
-    checkpoint: str = field(default="best", metadata={"help": "best, latest or a step number"})
+    checkpoint: str = field(
+        default="best",
+        metadata={
+            "help": "best, latest, a step number, or the name of an average made by scripts/average_checkpoints.py"
+        },
+    )
 
     def __post_init__(self) -> None:
         if self.beam_size < 1 or self.batch_sentences < 1:
             raise ValueError("decoding.beam_size and decoding.batch_sentences must be at least 1")
-        if self.length_penalty < 0 or self.max_length_factor < 0 or self.max_length_extra < 1:
+        if min(self.length_penalty, self.coverage_penalty, self.max_length_factor) < 0 or self.max_length_extra < 1:
             raise ValueError(
-                "decoding.length_penalty and max_length_factor must be at least 0, max_length_extra at least 1"
+                "decoding.length_penalty, coverage_penalty and max_length_factor must be at least 0, max_length_extra "
+                "at least 1"
             )
-        if self.checkpoint not in ("best", "latest") and not self.checkpoint.isdigit():
-            raise ValueError(f"decoding.checkpoint must be best, latest or a step number, not {self.checkpoint}")
+        if self.temperature <= 0 or not 0 < self.top_p <= 1 or not 0 <= self.seed < 2**32:
+            raise ValueError(
+                "decoding.temperature must be above 0, top_p above 0 and at most 1, seed from 0 to 2**32-1"
+            )
+        if self.top_k < 0 or self.candidates < 0 or self.max_source_tokens < 0 or self.max_source_tokens == 1:
+            raise ValueError(
+                "decoding.top_k, candidates and max_source_tokens must be at least 0 (and not 1: EOS counts)"
+            )
+        for key, value, known in (
+            ("search", self.search, ("beam", "sample")),
+            ("normalization", self.normalization, ("gnmt", "length")),
+            ("mbr", self.mbr, ("none", "bleu", "chrf")),
+        ):
+            if value not in known:
+                raise ValueError(f"decoding.{key} must be {', '.join(known[:-1])} or {known[-1]}, not {value}")
+        if self.search == "beam" and self.candidates > self.beam_size:
+            raise ValueError("decoding.candidates must be at most beam_size, unless search=sample")
+        if not re.fullmatch(f"[0-9]+|{AVERAGE_NAME}", self.checkpoint):
+            raise ValueError(
+                f"decoding.checkpoint must be best, latest, a step number or an average's name, not {self.checkpoint!r}"
+            )

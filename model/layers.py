@@ -170,15 +170,14 @@ class MultiHeadAttention(nnx.Module):
     def weights(
         self,
         x: Float[Array, "B T D"],
-        context: Float[Array, "B S D"],
+        key: Float[Array, "B G S H"],
         *,
         query_segments: Int[Array, "B T"],
         key_segments: Int[Array, "B S"],
         causal: bool = False,
         order: Order = NO_ORDER,
     ) -> Float[Array, "B N T S"]:
-        """How much each query of a call with the same arguments takes from each key, head by head."""
-        key, _ = self.keys_and_values(context, order)
+        """How much each query of ``attend_to`` with the same arguments takes from each key, head by head."""
         return weigh(
             self._queries(x, order),
             key,

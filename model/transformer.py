@@ -1,11 +1,13 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
 
-from model.cache import Cache, write
+from model.cache import Cache, lineage_bias, own_places, write
 from model.config import ModelConfig
 from model.layers import DropoutKey, Embedding, FeedForward, LayerNorm, MultiHeadAttention, Residual, split_key
 from model.positions import Order, RelativeBias, alibi_bias
@@ -86,46 +88,34 @@ class DecoderBlock(nnx.Module):
 
     def step(
         self, x: Float[Array, "B K D"], position: Int[Array, ""], layer: int, cache: Cache, order: Order
-    ) -> tuple[Float[Array, "B K D"], Cache]:
-        """The block for the tokens at one position of every beam, with the past and the source from the cache."""
-        batch, beams, width = x.shape
-        entered = self.residuals[0].enter(x).reshape(-1, 1, width)
-        new_key, new_value = self.self_attention.keys_and_values(entered, order)
-        cached_keys = write(cache.self_keys[layer], new_key, position)
-        cached_values = write(cache.self_values[layer], new_value, position)
-        cache = cache._replace(
-            self_keys=_replace(cache.self_keys, layer, cached_keys),
-            self_values=_replace(cache.self_values, layer, cached_values),
-        )
-        written = jnp.arange(cached_keys.shape[3]) <= position  # what is not yet written is padding: segment 0
+    ) -> tuple[Float[Array, "B K D"], Float[Array, "B N K S"], Cache]:
+        """The block for the tokens at one position of every beam; between output and cache, how they saw the source.
+
+        The beams of a sentence are queries side by side: over the keys of all of them, of which ``order`` hides what
+        is not a query's own past, and over the same source.
+        """
+        entered = self.residuals[0].enter(x)
+        cache = write(cache, layer, *self.self_attention.keys_and_values(entered, order), position)
+        keys, values = cache.self_keys[layer].swapaxes(2, 3), cache.self_values[layer]
+        source_keys, source_values = cache.cross_keys[layer].swapaxes(2, 3), cache.cross_values[layer]
+        beams = jnp.ones(x.shape[:2], jnp.int32)
+        written = jnp.arange(keys.shape[2]) < (position + 1) * x.shape[1]  # what is not is padding: segment 0
+        past: dict[str, Any] = {
+            "query_segments": beams,
+            "key_segments": jnp.broadcast_to(written.astype(jnp.int32), (len(x), written.size)),
+        }
+        source: dict[str, Any] = {"query_segments": beams, "key_segments": cache.source_segments}
 
         def attend_to_past(x: Array) -> Array:
-            past = self.self_attention.attend_to(
-                x.reshape(-1, 1, width),  # each beam is a sentence of its own, with one query
-                cached_keys.reshape(-1, *cached_keys.shape[2:]),
-                cached_values.reshape(-1, *cached_values.shape[2:]),
-                query_segments=jnp.ones((batch * beams, 1), jnp.int32),
-                key_segments=jnp.broadcast_to(written.astype(jnp.int32), (batch * beams, written.size)),
-                order=order,
-            )
-            return past.reshape(batch, beams, width)
+            return self.self_attention.attend_to(x, keys, values, order=order, **past)
 
         def attend_to_source(x: Array) -> Array:
-            return self.cross_attention.attend_to(
-                x,  # the beams of a sentence are queries over the same source
-                cache.cross_keys[layer],
-                cache.cross_values[layer],
-                query_segments=jnp.ones((batch, beams), jnp.int32),
-                key_segments=cache.source_segments,
-            )
+            return self.cross_attention.attend_to(x, source_keys, source_values, **source)
 
         x = self.residuals[0](x, attend_to_past, None)
+        seen = self.cross_attention.weights(self.residuals[1].enter(x), source_keys, **source)
         x = self.residuals[1](x, attend_to_source, None)
-        return self.residuals[2](x, self.feed_forward, None), cache
-
-
-def _replace(layers: tuple[Array, ...], layer: int, new: Array) -> tuple[Array, ...]:
-    return (*layers[:layer], new, *layers[layer + 1 :])
+        return self.residuals[2](x, self.feed_forward, None), seen, cache
 
 
 class Transformer(nnx.Module):
@@ -221,25 +211,33 @@ class Transformer(nnx.Module):
         self, encoded: Float[Array, "B S D"], source_segments: Int[Array, "B S"], *, beams: int, max_length: int
     ) -> Cache:
         """An empty past for ``beams`` hypotheses per sentence of up to ``max_length`` tokens, and the source's keys."""
+        batch, heads, places = len(encoded), self.config.groups, max_length * beams
         cross = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
-        shape = encoded.shape[0], beams, self.config.groups, max_length
-        no_keys = jnp.zeros((*shape, self.config.head_dim), encoded.dtype)
-        no_values = jnp.zeros((*shape, self.config.value_width), encoded.dtype)
-        layers = len(self.decoder)
-        cross_keys, cross_values = zip(*cross, strict=True)
-        return Cache((no_keys,) * layers, (no_values,) * layers, cross_keys, cross_values, source_segments)
+        return Cache(
+            self_keys=tuple(jnp.zeros((batch, heads, key.shape[3], places), key.dtype) for key, _ in cross),
+            self_values=tuple(jnp.zeros((batch, heads, places, value.shape[3]), value.dtype) for _, value in cross),
+            cross_keys=tuple(key.swapaxes(2, 3) for key, _ in cross),
+            cross_values=tuple(value for _, value in cross),
+            source_segments=source_segments,
+            ancestors=own_places(batch, beams, max_length),
+        )
 
     def decode_step(
         self, tokens: Int[Array, "B K"], position: Int[Array, ""], cache: Cache
-    ) -> tuple[Float[Array, "B K V"], Cache]:
-        """Logits after the tokens at ``position`` (BOS at 0) of every beam, and the cache with these tokens in it."""
-        x = self.embedding(tokens, jnp.broadcast_to(position, tokens.shape), None)
-        room = cache.self_keys[0].shape[3]
-        past = jnp.broadcast_to(jnp.arange(room), (tokens.size, room))
-        order = self.order(jnp.broadcast_to(position, (tokens.size, 1)), past, causal=True)
+    ) -> tuple[Float[Array, "B K V"], Float[Array, "B K S"], Cache]:
+        """Logits after the tokens at ``position`` (BOS at 0) of every beam, and the cache with these tokens in it.
+
+        Between the two, how much of each source token is seen in this step: the last block's weights, the mean over
+        heads. The compiler leaves them out where nobody uses them.
+        """
+        (batch, beams), places = tokens.shape, cache.self_values[0].shape[2]
+        positions = jnp.broadcast_to(position, tokens.shape)
+        x = self.embedding(tokens, positions, None)
+        order = self.order(positions, jnp.broadcast_to(jnp.arange(places) // beams, (batch, places)), causal=True)
+        order = order.with_bias(lineage_bias(cache.ancestors, self.config.num_heads))
         for layer, block in enumerate(self.decoder):
-            x, cache = block.step(x, position, layer, cache, order)
-        return self.logits(self.final_norms[1](x) if self.final_norms else x), cache
+            x, seen, cache = block.step(x, position, layer, cache, order)
+        return self.logits(self.final_norms[1](x) if self.final_norms else x), seen.mean(axis=1), cache
 
 
 def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:

@@ -84,7 +84,8 @@ def encoder_block(
         return block.self_attention(x, x, **segments, order=order)
 
     entered = block.residuals[0].enter(x)
-    weights = block.self_attention.weights(entered, entered, **segments, order=order)
+    key, _ = block.self_attention.keys_and_values(entered, order)
+    weights = block.self_attention.weights(entered, key, **segments, order=order)
     x = block.residuals[0](x, attend_to_source, None)
     return block.residuals[1](x, block.feed_forward, None), weights
 
@@ -108,8 +109,10 @@ def decoder_block(
         return block.cross_attention(x, encoded, **source)
 
     entered = block.residuals[0].enter(x)
-    over_past = block.self_attention.weights(entered, entered, **past, causal=True, order=order)
+    past_key, _ = block.self_attention.keys_and_values(entered, order)
+    over_past = block.self_attention.weights(entered, past_key, **past, causal=True, order=order)
     x = block.residuals[0](x, attend_to_past, None)
-    over_source = block.cross_attention.weights(block.residuals[1].enter(x), encoded, **source)
+    source_key, _ = block.cross_attention.keys_and_values(encoded)
+    over_source = block.cross_attention.weights(block.residuals[1].enter(x), source_key, **source)
     x = block.residuals[1](x, attend_to_source, None)
     return block.residuals[2](x, block.feed_forward, None), over_past, over_source

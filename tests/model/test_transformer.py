@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from model.cache import reorder
+from model import weights
+from model.cache import branch
 from model.config import ModelConfig
 from model.transformer import Transformer, build, init_params
 
@@ -103,25 +104,35 @@ def test_the_future_cannot_change_the_past(changes):
 
 @each_variant
 def test_cached_decoding_equals_teacher_forcing(changes):
+    """Two hypotheses part; then both continue the second one, in different ways, and change places as they go."""
     model = make(**changes)
-    source, targets = row(tokens(0, 5), length=8), np.stack([tokens(1, 6), tokens(2, 6)])
-    forced = np.stack([logits(model, source, row(target, length=6)) for target in targets])
+    source, targets = row(tokens(0, 5), length=8), np.stack([tokens(1, 7), tokens(2, 7)])
+    targets[0, :3] = targets[1, :3]  # what the first becomes when it branches from the second
+    fed = targets.copy()
+    fed[0, :3] = tokens(3, 3)
+    forced = np.stack([logits(model, source, row(target, length=7)) for target in targets])
     cache, step = model.start_cache(model.encode(*source), source[1], beams=2, max_length=9), jax.jit(model.decode_step)
+    for position in range(7):
+        stepped, _, cache = step(jnp.array(fed[None, :, position]), jnp.array(position), cache)
+        if position >= 3:
+            np.testing.assert_allclose(stepped[0], forced[:, position], atol=1e-5)
+        if position == 2:
+            cache = branch(cache, jnp.array([[1, 1]]), jnp.array(position))
+        if position == 4:
+            cache = branch(cache, jnp.array([[1, 0]]), jnp.array(position))
+            fed, forced = fed[::-1], forced[::-1]
+
+
+@each_variant
+def test_what_a_step_sees_of_the_source_is_the_last_blocks_weights(changes):
+    model = make(**changes)
+    source, target = row(tokens(0, 5), length=8), row(tokens(1, 6), length=6)
+    encoded = model.encode(*source)
+    expected = weights.decode(model, target[0], target[1], target[2], encoded, source[1])[2][-1, 0].mean(axis=0)
+    cache, step = model.start_cache(encoded, source[1], beams=1, max_length=6), jax.jit(model.decode_step)
     for position in range(6):
-        stepped, cache = step(jnp.array(targets[None, :, position]), jnp.array(position), cache)
-        np.testing.assert_allclose(stepped[0], forced[:, position], atol=1e-5)
-
-
-def test_reordering_the_cache_moves_the_past():
-    model = make()
-    source, targets = row(tokens(0, 5), length=8), np.stack([tokens(1, 3), tokens(2, 3)])
-    cache = model.start_cache(model.encode(*source), source[1], beams=2, max_length=4)
-    for position in range(2):
-        _, cache = model.decode_step(jnp.array(targets[None, :, position]), jnp.array(position), cache)
-    last = jnp.array(targets[None, :, 2])
-    straight, _ = model.decode_step(last, jnp.array(2), cache)
-    swapped, _ = model.decode_step(last[:, ::-1], jnp.array(2), reorder(cache, jnp.array([[1, 0]])))
-    np.testing.assert_allclose(swapped[:, ::-1], straight, atol=1e-6)
+        _, seen, cache = step(target[0][:, position : position + 1], jnp.array(position), cache)
+        np.testing.assert_allclose(seen[0, 0], expected[position], atol=1e-5)
 
 
 def test_parameters_by_arithmetic():

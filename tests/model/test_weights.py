@@ -55,8 +55,8 @@ def test_weights_times_values_are_the_sublayers_output(causal):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 6, 16)), jnp.float32)
     segments = jnp.array([[1, 1, 1, 2, 2, 0], [1] * 6])
     arguments = {"query_segments": segments, "key_segments": segments, "causal": causal}
-    _, value = attention.keys_and_values(x)
-    heads = jnp.einsum("BNTS,BNSH->BTNH", attention.weights(x, x, **arguments), value)
+    key, value = attention.keys_and_values(x)
+    heads = jnp.einsum("BNTS,BNSH->BTNH", attention.weights(x, key, **arguments), value)
     np.testing.assert_allclose(attention.output(heads.reshape(2, 6, -1)), attention(x, x, **arguments), atol=1e-6)
 
 
