@@ -9,26 +9,15 @@ import signal
 from pathlib import Path
 
 from configs.command_line import command_line
-from configs.load import differences, load_run_config
-from configs.schema import RunConfig
+from configs.load import load_run_config
+from data.config import DataConfig
 from data.corpus import load_held_out
 from data.errors import UserError, exit_on_user_error
 from data.split import overlap_with_training
-from data.tokenizer import load_tokenizer
 from evaluation.report import Evaluation, evaluate, write_report
-from evaluation.translate import Translator
-from training.checkpoint import load_for_inference
+from evaluation.trained import MAY_CHANGE, load_trained
 
-# A trained run is what it is; what may differ is the set, how it is searched and in which numbers.
-MAY_CHANGE = (
-    "decoding.",
-    "data.root:",
-    "data.test:",
-    "data.columns:",
-    "data.malformed:",
-    "model.dtype:",
-    "model.matmul_dtype:",
-)
+SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")  # beside how it is searched
 
 
 def main() -> None:
@@ -40,31 +29,27 @@ def main() -> None:
 
 def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
     """The whole of an evaluation: config, checkpoint, set, translations, report."""
-    config, set_name = load_evaluation_config(run_dir, overrides)
-    tokenizer = load_tokenizer(run_dir)
+    trained = load_trained(run_dir, overrides, "eval.py", (*MAY_CHANGE, *SET))
+    config, saved = trained.config, load_run_config(run_dir)
+    set_name = name_of_set(config.data, saved.data, run_dir)
     pairs, file = load_held_out(config.data, "test", run_dir)
-    params, step = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    translator = Translator(config.model, tokenizer, config.decoding)
 
-    evaluation = evaluate(translator, params, pairs, bootstrap=True, progress=True)
+    evaluation = evaluate(trained.translator, trained.params, pairs, bootstrap=True, progress=True)
     overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)
-    write_report(run_dir, set_name, evaluation, step=step, file=file, decoding=config.decoding, overlap=overlap)
-    print(f"{run_dir} at step {step} on {os.path.relpath(file.file)}")
+    write_report(run_dir, set_name, evaluation, step=trained.step, file=file, decoding=config.decoding, overlap=overlap)
+    print(f"{run_dir} at step {trained.step} on {os.path.relpath(file.file)}")
     print_scores(evaluation)
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
+    print_notes(evaluation)
     print_examples(evaluation)
     print(f"\nwritten   {run_dir / 'eval' / set_name}.json and .translations.txt")
 
 
-def load_evaluation_config(run_dir: Path, overrides: list[str]) -> tuple[RunConfig, str]:
-    """The run's config with the overrides, and the set's name in ``RUN/eval``: test, or another by its own name."""
-    saved, config = load_run_config(run_dir), load_run_config(run_dir, overrides)
-    for difference in differences(saved, config):
-        if not difference.startswith(MAY_CHANGE):
-            raise UserError(f"{run_dir} is trained, so eval.py cannot change {difference}")
-    if config.data.columns != saved.data.columns and not config.data.test:
+def name_of_set(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> str:
+    """The set's name in ``RUN/eval``: test, or another by its own name."""
+    if chosen.columns != saved.columns and not chosen.test:
         raise UserError(f"the test set of {run_dir} has the run's data.columns; name another with data.test=…")
-    return config, "test" if config.data.test == saved.data.test else name_of(config.data.test)
+    return "test" if chosen.test == saved.test else name_of(chosen.test)
 
 
 def name_of(source: str) -> str:
@@ -87,6 +72,16 @@ def print_scores(evaluation: Evaluation) -> None:
         f"speed     {evaluation.seconds:.1f} s, {evaluation.sentences_per_second:.1f} sentences/s, "
         f"{evaluation.target_tokens_per_second:.0f} target tokens/s, compilation included"
     )
+
+
+def print_notes(evaluation: Evaluation) -> None:
+    """What was not translated as it stands, or not to its end."""
+    if evaluation.in_pieces:
+        print(
+            f"in pieces {evaluation.in_pieces} sources, cut at sentence ends: too long for decoding.max_source_tokens"
+        )
+    if evaluation.unended:
+        print(f"unended   {evaluation.unended} translations met their limit, decoding.max_length_*, and stand whole")
 
 
 def print_examples(evaluation: Evaluation, count: int = 5) -> None:

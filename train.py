@@ -149,6 +149,8 @@ def train(config: RunConfig) -> None:
 
 def refuse_other_experiment(config: RunConfig, run_dir: Path) -> None:
     """UserError when the run directory holds checkpoints of a config that trains another model."""
+    if config.decoding.ensemble:
+        raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
     if not (run_dir / "checkpoints").exists():
         return
     changed = differences(load_run_config(run_dir), config)
@@ -214,13 +216,13 @@ def make_validation(
     loss_step = make_loss_step(build(config.model, prepared.tokenizer.vocab_size), config.training.label_smoothing)
     batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, prepared.stream.row_lengths)
     refuse_beyond_table(config.model, prepared.stream.row_lengths, batches)
-    translator = Translator(config.model, prepared.tokenizer, config.decoding)
+    translator = Translator((config.model,), prepared.tokenizer, config.decoding, config.data.row_length)
 
     def validate(state: TrainState, minutes: float, monitor: Monitor) -> float:
         step = int(state.step)
         losses = [loss_step(state.evaluated, batch) for batch in batches]
         tokens = sum(float(loss.tokens) for loss in losses)
-        evaluation = evaluate(translator, state.evaluated, prepared.valid)
+        evaluation = evaluate(translator, (state.evaluated,), prepared.valid)
         monitor.record(
             step,
             "valid",

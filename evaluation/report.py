@@ -3,11 +3,13 @@
 import json
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import jax
+from tqdm import tqdm
 
 from data.files import write_atomically
 from data.pairs import Pairs
@@ -27,6 +29,8 @@ class Evaluation:
     sources: list[str]
     references: list[list[str]]
     translations: list[str]
+    in_pieces: int  # sources that were too long to be translated whole
+    unended: int  # translations that met their length limit
     scores: Scores
     seconds: float  # of translating; a first time compiles, too
     target_tokens: int  # without EOS
@@ -41,16 +45,28 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator, params: Params, pairs: Pairs, *, bootstrap: bool = False, progress: bool = False
+    translator: Translator, params: Sequence[Params], pairs: Pairs, *, bootstrap: bool = False, progress: bool = False
 ) -> Evaluation:
-    """Translate each distinct source once and score it against all its references."""
+    """Translate each distinct source once and score it against all its references.
+
+    ``progress`` shows a bar on standard error, if that is a terminal.
+    """
     sources, references = group_references(pairs.sources, pairs.targets)
     start = time.perf_counter()
-    tokens = translator.search(params, translator.tokenizer.encode(sources), progress=progress)
-    translations = translator.spell(tokens)
+    with tqdm(total=len(sources), unit="sentence", leave=False, disable=None if progress else True) as bar:
+        translations = translator.translate(params, sources, advance=bar.update)
     seconds = time.perf_counter() - start
-    scores = score(translations, references, bootstrap=bootstrap)
-    return Evaluation(sources, references, translations, scores, seconds, sum(map(len, tokens)))
+    texts = [translation.text for translation in translations]
+    return Evaluation(
+        sources,
+        references,
+        texts,
+        in_pieces=sum(len(translation.sources) > 1 for translation in translations),
+        unended=sum(not translation.ended for translation in translations),
+        scores=score(texts, references, bootstrap=bootstrap),
+        seconds=seconds,
+        target_tokens=sum(translation.length for translation in translations),
+    )
 
 
 def write_report(
@@ -77,6 +93,8 @@ def write_report(
         "test_set": file.file,
         "test_set_sha256": file.sha256,
         "malformed": file.malformed,
+        "in_pieces": evaluation.in_pieces,
+        "unended": evaluation.unended,
         "overlap_with_training": overlap and {"sources": overlap[0], "targets": overlap[1]},
         "decoding": asdict(decoding),
         "seconds": evaluation.seconds,

@@ -1,129 +1,293 @@
 """Text → text: sentences are grouped by length into a few compiled shapes, searched, and put back in order."""
 
 import math
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby
+from itertools import chain, groupby, islice
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Int
-from tqdm import tqdm
+from jaxtyping import Array, Int, UInt32
 
 from data.errors import UserError
 from data.pairs import normalise
 from data.tokenizer import EOS, PAD, Tokenizer
+from evaluation.long_lines import cut, join
+from evaluation.mbr import choose, probabilities
 from model.config import DecodingConfig, ModelConfig
-from model.search import Hypotheses, beam_search, greedy
+from model.hypotheses import Hypotheses
+from model.ranking import Ranking
+from model.sampling import Sampling, greedy, sample
+from model.search import beam_search
 from model.transformer import Params, Transformer, build
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
 
+Advance = Callable[[int], object]  # what it returns is not used
+
+
+def do_nothing(count: int) -> None:
+    """For those who do not watch."""
+
+
+class Hypothesis(NamedTuple):
+    """What a search found: tokens without EOS, and whether EOS came before the limit."""
+
+    tokens: list[int]
+    log_prob: float
+    score: float
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a line: its text, and the tokens of each piece that was translated by itself.
+
+    A line has one piece, unless it is too long for the model, and an empty one none. The numbers are sums over pieces.
+    """
+
+    text: str
+    sources: list[list[int]]
+    targets: list[list[int]]
+    log_prob: float
+    score: float
+    ended: bool
+
+    @property
+    def length(self) -> int:
+        """Target tokens, without EOS."""
+        return sum(map(len, self.targets))
+
 
 @dataclass(frozen=True)
 class Translator:
-    """A model's shape, its tokenizer and its search settings.
+    """The shapes of one model, or of several that translate together, their tokenizer and search settings.
 
-    Parameters are an argument, so one Translator serves every evaluation of a run and compiles each bucket once.
-    A sentence's bucket and limit depend on that sentence alone, and a bucket's batch has a fixed shape. Attention is
-    computed by its definition, so that a run translates alike wherever and with whatever kernel it was trained.
+    Parameters are an argument, a tree for each model, so one Translator serves every evaluation of a run and compiles
+    each bucket once. A sentence's bucket and limit depend on that sentence alone, and a bucket's batch has a fixed
+    shape. Attention is computed by its definition, so that a run translates alike wherever and with whatever kernel it
+    was trained.
     """
 
-    model: ModelConfig
+    models: tuple[ModelConfig, ...]
     tokenizer: Tokenizer
     decoding: DecodingConfig
+    row_length: int  # tokens of the longest sentence that training had
 
     @cached_property
-    def graphdef(self) -> nnx.GraphDef[Transformer]:
-        """The model's structure; see ``model.transformer.build``."""
-        return build(replace(self.model, kernel="definition"), self.tokenizer.vocab_size)
+    def graphdefs(self) -> tuple[nnx.GraphDef[Transformer], ...]:
+        """The models' structures; see ``model.transformer.build``."""
+        return tuple(build(replace(model, kernel="definition"), self.tokenizer.vocab_size) for model in self.models)
 
     @property
-    def longest(self) -> float:
-        """Tokens, EOS counted, that a sentence may have: as many as the model has learned positions."""
-        return self.model.max_positions if self.model.positions == "learned" else math.inf
+    def positions(self) -> float:
+        """Tokens, EOS counted, that either side may have: as many as the models have learned positions."""
+        tables = [float(model.max_positions) for model in self.models if model.positions == "learned"]
+        return min(tables, default=math.inf)
 
-    def translate(self, params: Params, sentences: list[str], *, progress: bool = False) -> list[str]:
-        """One normalised translation per sentence; an empty sentence gives an empty one."""
-        sources = self.tokenizer.encode([normalise(sentence) for sentence in sentences])
-        return self.spell(self.search(params, sources, progress=progress))
+    @property
+    def longest(self) -> int:
+        """Tokens, EOS counted, of a source that is translated in one piece."""
+        return int(min(self.decoding.max_source_tokens or self.row_length, self.positions))
+
+    def limit(self, length: int) -> int:
+        """How many tokens the translation of a source of ``length`` tokens may have; EOS counts in both."""
+        return int(min(length * self.decoding.max_length_factor + self.decoding.max_length_extra, self.positions))
+
+    def translate(
+        self, params: Sequence[Params], lines: list[str], *, prefix: str = "", advance: Advance = do_nothing
+    ) -> list[Translation]:
+        """One translation per line, the search's best or by minimum Bayes risk; an empty line gives an empty one.
+
+        See ``candidates`` for the other arguments.
+        """
+        by_risk = self.decoding.mbr != "none"
+        count = (self.decoding.candidates or self.decoding.beam_size) if by_risk else 1
+        found = self.candidates(params, lines, count, prefix=prefix, advance=advance)
+        return [self._least_risk(of_line) if by_risk else of_line[0] for of_line in found]
+
+    def _least_risk(self, found: list[Translation]) -> Translation:
+        """Of candidates, samples stand for themselves; those of a beam count by their probabilities."""
+        sampled, log_probs = self.decoding.search == "sample", [each.log_prob for each in found]
+        weights = [1.0] * len(found) if sampled else probabilities(log_probs)
+        return found[choose([each.text for each in found], weights, self.decoding.mbr)]
+
+    def candidates(
+        self, params: Sequence[Params], lines: list[str], count: int, *, prefix: str = "", advance: Advance = do_nothing
+    ) -> list[list[Translation]]:
+        """Up to ``count`` translations of each line, best first, or as drawn; all of them begin with ``prefix``.
+
+        ``advance`` is called with the number of pieces translated since its last call. UserError for a prefix that
+        leaves a sentence no room.
+        """
+        pieces = [self.pieces(line) for line in lines]
+        sources = [self.tokenizer.encode(of_line) for of_line in pieces]
+        begun = self.tokenizer.encode([normalise(prefix)])[0]
+        prefixes = [begun if number == 0 else [] for of_line in pieces for number in range(len(of_line))]
+        flat = list(chain.from_iterable(sources))
+        found = iter(self.search(params, flat, count, prefixes=prefixes, advance=advance))
+        return [self._join(of_line, list(islice(found, len(of_line))), count) for of_line in sources]
+
+    def pieces(self, line: str) -> list[str]:
+        """A line as it is translated: whole where it fits, cut at sentence ends where not, nothing of an empty one."""
+
+        def count(texts: list[str]) -> list[int]:
+            return [len(tokens) + 1 for tokens in self.tokenizer.encode(texts)]
+
+        text = normalise(line)
+        return cut(text, self.longest, count) if text else []
+
+    def _join(self, sources: list[list[int]], found: list[list[Hypothesis]], count: int) -> list[Translation]:
+        """Whole translations out of those of the pieces: the best combinations, or the draws side by side."""
+        if self.decoding.search == "sample":
+            return [self._whole(sources, list(chosen)) for chosen in zip(*found, strict=True)] or [self._whole([], [])]
+        combinations: list[list[Hypothesis]] = [[]]
+        for of_piece in found:
+            extended = [[*combination, each] for combination in combinations for each in of_piece]
+            combinations = sorted(extended, key=lambda chosen: -math.fsum(each.score for each in chosen))[:count]
+        return [self._whole(sources, combination) for combination in combinations]
+
+    def _whole(self, sources: list[list[int]], chosen: list[Hypothesis]) -> Translation:
+        targets = [each.tokens for each in chosen]
+        return Translation(
+            text=join(self.spell(targets)),
+            sources=sources,
+            targets=targets,
+            log_prob=math.fsum(each.log_prob for each in chosen),
+            score=math.fsum(each.score for each in chosen),
+            ended=all(each.ended for each in chosen),
+        )
 
     def spell(self, translations: list[list[int]]) -> list[str]:
         """The text of tokens, normalised like all text here: a model may spell line feeds out of bytes."""
         return [normalise(text) for text in self.tokenizer.decode(translations)]
 
-    def search(self, params: Params, sources: list[list[int]], *, progress: bool = False) -> list[list[int]]:
-        """The target tokens for each source's tokens, both without BOS and EOS.
-
-        Nothing is too long, unless the model has learned positions: UserError beyond these. ``progress`` shows a bar
-        on standard error, if that is a terminal.
-        """
-        translations: list[list[int]] = [[] for _ in sources]
-        self._refuse_too_long(sources)
-        with tqdm(total=len(sources), unit="sentence", leave=False, disable=None if progress else True) as bar:
-            for bucket, indices in batches([len(source) + 1 for source in sources], self.decoding.batch_sentences):
-                rows = np.full((rows_of(bucket, self.decoding.batch_sentences), bucket), PAD, np.int32)
-                for row, index in zip(rows, indices, strict=False):
-                    row[: len(sources[index]) + 1] = [*sources[index], EOS]
-                found = self._search(params, rows)
-                lengths = np.asarray(found.lengths) - np.asarray(found.ended)
-                for index, tokens, length in zip(indices, np.asarray(found.tokens), lengths, strict=False):
-                    translations[index] = tokens[:length].tolist()
-                bar.update(len(indices))
-        return translations
-
-    def _refuse_too_long(self, sources: list[list[int]]) -> None:
-        for number, source in enumerate(sources, start=1):
-            if len(source) + 1 > self.longest:
-                raise UserError(
-                    f"sentence {number} has {len(source) + 1} tokens, and this model's learned positions end at "
-                    f"{self.longest} (model.max_positions): split it"
-                )
-
-    def limit(self, length: int) -> int:
-        """How many tokens the translation of a source of ``length`` tokens may have; EOS counts in both."""
-        return int(min(length * self.decoding.max_length_factor + self.decoding.max_length_extra, self.longest))
-
-    def _search(self, params: Params, rows: Int[np.ndarray, "B S"]) -> Hypotheses:
-        found: Hypotheses = search_batch(
-            self.graphdef,
-            params,
-            rows,
-            np.array([self.limit(length) for length in (rows != PAD).sum(axis=1).tolist()], np.int32),
-            beam_size=self.decoding.beam_size,
-            length_penalty=self.decoding.length_penalty,
-            max_length=self.limit(rows.shape[1]),
-        )
+    def search(
+        self,
+        params: Sequence[Params],
+        sources: list[list[int]],
+        count: int,
+        *,
+        prefixes: list[list[int]] | None = None,
+        advance: Advance = do_nothing,
+    ) -> list[list[Hypothesis]]:
+        """Up to ``count`` hypotheses for each source's tokens, without BOS and EOS; one for a source that is empty."""
+        found: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0, True)] for _ in sources]
+        prefixes = prefixes or [[] for _ in sources]
+        lengths = [len(source) + 1 for source in sources]
+        for bucket, indices in batches(lengths, self.decoding.batch_sentences):
+            chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
+            for index, hypotheses in zip(indices, self._search(params, bucket, *chosen, count), strict=True):
+                found[index] = hypotheses
+            advance(len(indices))
         return found
 
+    def _search(
+        self,
+        params: Sequence[Params],
+        bucket: int,
+        sources: list[list[int]],
+        prefixes: list[list[int]],
+        count: int,
+    ) -> list[list[Hypothesis]]:
+        """One batch, filled up with empty rows."""
+        size, settings = rows_of(bucket, self.decoding.batch_sentences), self.decoding
+        limits = [self.limit(len(source) + 1) for source in sources]
+        found: Hypotheses = search_batch(
+            self.graphdefs,
+            tuple(params),
+            rows([[*source, EOS] for source in sources], (size, bucket)),
+            np.array(limits + [0] * (size - len(limits)), np.int32),
+            self._prefix_rows(prefixes, limits, (size, self.limit(bucket))),
+            numbers_of(sources, size),
+            np.uint32(settings.seed),
+            beam_size=settings.beam_size,
+            count=count,
+            ranking=Ranking(settings.normalization, settings.length_penalty, settings.coverage_penalty),
+            sampling=sampling_of(settings),
+            max_length=self.limit(bucket),
+        )
+        return list(islice(hypotheses_of(found), len(sources)))
 
-@partial(jax.jit, static_argnames=("graphdef", "beam_size", "length_penalty", "max_length"))
+    def _prefix_rows(
+        self, prefixes: list[list[int]], limits: list[int], shape: tuple[int, int]
+    ) -> Int[np.ndarray, "B T"] | None:
+        if not any(prefixes):
+            return None
+        for prefix, limit in zip(prefixes, limits, strict=True):
+            if len(prefix) >= limit:
+                raise UserError(
+                    f"the prefix has {len(prefix)} tokens, and the translation of this sentence may have {limit} with "
+                    "its end (decoding.max_length_factor, decoding.max_length_extra)"
+                )
+        return rows(prefixes, shape)
+
+
+@partial(jax.jit, static_argnames=("graphdefs", "beam_size", "count", "ranking", "sampling", "max_length"))
 def search_batch(
-    graphdef: nnx.GraphDef[Transformer],
-    params: Params,
+    graphdefs: tuple[nnx.GraphDef[Transformer], ...],
+    params: tuple[Params, ...],
     source_tokens: Int[Array, "B S"],
     limits: Int[Array, " B"],
+    prefixes: Int[Array, "B T"] | None,
+    numbers: UInt32[Array, " B"],
+    seed: UInt32[Array, ""],
     *,
     beam_size: int,
-    length_penalty: float,
+    count: int,
+    ranking: Ranking,
+    sampling: Sampling | None,
     max_length: int,
 ) -> Hypotheses:
-    """Greedy or beam search of one batch, compiled once per shape and settings; PAD marks where a source ends."""
-    model = nnx.merge(graphdef, params)
-    segments = (source_tokens != PAD).astype("int32")
+    """The search of one batch, compiled once per shape and settings; PAD marks where a source ends."""
+    models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
+    sources = source_tokens, (source_tokens != PAD).astype("int32"), limits, prefixes
+    if sampling:
+        return sample(
+            models,
+            *sources,
+            key=jax.random.key(seed),
+            numbers=numbers,
+            count=count,
+            sampling=sampling,
+            ranking=ranking,
+            max_length=max_length,
+        )
     if beam_size == 1:
-        return greedy(model, source_tokens, segments, limits, max_length=max_length)
-    return beam_search(
-        model,
-        source_tokens,
-        segments,
-        limits,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        max_length=max_length,
-    )
+        return greedy(models, *sources, ranking=ranking, max_length=max_length)
+    return beam_search(models, *sources, beam_size=beam_size, nbest=count, ranking=ranking, max_length=max_length)
+
+
+def sampling_of(settings: DecodingConfig) -> Sampling | None:
+    """How tokens are drawn, if they are."""
+    drawn = settings.search == "sample"
+    return Sampling(settings.temperature, settings.top_k, settings.top_p) if drawn else None
+
+
+def numbers_of(sources: list[list[int]], size: int) -> UInt32[np.ndarray, " B"]:
+    """What tells the draws of one sentence from those of another: its tokens alone, not its place in the input."""
+    numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
+    return np.array(numbers + [0] * (size - len(numbers)), np.uint32)
+
+
+def rows(sequences: list[list[int]], shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:
+    """Tokens in rows of equal length, then PAD, and as many rows as are wanted."""
+    filled = np.full(shape, PAD, np.int32)
+    for row, sequence in zip(filled, sequences, strict=False):
+        row[: len(sequence)] = sequence
+    return filled
+
+
+def hypotheses_of(found: Hypotheses) -> Iterator[list[Hypothesis]]:
+    """Row by row, what is there, brought from the device."""
+    for tokens, lengths, log_probs, scores, ended in zip(*(np.asarray(each).tolist() for each in found), strict=True):
+        ends = [length - end for length, end in zip(lengths, ended, strict=True)]
+        row = zip((each[:end] for each, end in zip(tokens, ends, strict=True)), log_probs, scores, ended, strict=True)
+        yield [Hypothesis(*each) for each, length in zip(row, lengths, strict=True) if length]
 
 
 def bucket_of(length: int) -> int:

@@ -10,7 +10,6 @@ attention, encoder self-attention and decoder self-attention. RUN/attention then
 """
 
 import argparse
-import dataclasses
 import hashlib
 import io
 import re
@@ -24,19 +23,17 @@ import numpy as np
 from flax import nnx
 
 from configs.command_line import command_line_with_options
-from configs.load import differences, load_run_config
-from configs.schema import RunConfig
 from data.errors import UserError, exit_on_user_error
 from data.files import write_atomically
 from data.pairs import normalise
-from data.tokenizer import BOS, EOS, Tokenizer, load_tokenizer
+from data.tokenizer import BOS, EOS, Tokenizer
 from evaluation.attention_page import Inside, page
 from evaluation.heatmaps import HeatMaps, png, svg
-from evaluation.translate import Translator
+from evaluation.trained import load_trained
+from evaluation.translate import Hypothesis, Translator
 from evaluation.word_pairs import PairWeights, pair_weights, table, words_of
 from model.transformer import Params
 from model.weights import AttentionWeights, attention_weights
-from training.checkpoint import load_for_inference
 
 MOST_TOKENS = 60  # that are still legible along an axis
 CUT = "…"  # what stands for EOS where the length limit ended a translation
@@ -81,42 +78,44 @@ def plot_attention(
 
     UserError, before anything is printed or written, for a sentence that cannot be drawn and for an unknown word.
     """
-    config, tokenizer = load_config_of(run_dir, overrides), load_tokenizer(run_dir)
+    trained = load_trained(run_dir, [*overrides, "decoding.batch_sentences=1"], "looking at it")
+    if len(trained.params) > 1 or trained.config.decoding.mbr != "none":
+        raise UserError("decoding.ensemble and decoding.mbr: what is drawn is one model and the translation it finds")
+    translator, params, tokenizer = trained.translator, trained.params[0], trained.translator.tokenizer
     source = tokens_of(sentence, tokenizer)
-    params, _ = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    translator = Translator(config.model, tokenizer, dataclasses.replace(config.decoding, batch_sentences=1))
-    target = translator.search(params, [source])[0]
+    if len(source) + 1 > translator.positions:
+        raise UserError(
+            f"the sentence has {len(source) + 1} tokens, and this model's learned positions end at "
+            f"{translator.positions} (model.max_positions)"
+        )
+    found = translator.search([params], [source], 1)[0][0]
+    target = found.tokens
     refuse_too_long("the translation", target)
-    weights, labels = look(translator, params, source, target)
+    weights, labels = look(translator, params, source, found)
     words = words_of(source, tokenizer), words_of(target, tokenizer)
-    found = [each for pair in pairs for each in pair_weights(pair, *words, weights)]
+    between = [each for pair in pairs for each in pair_weights(pair, *words, weights)]
 
     translation = translator.spell([target])[0]
     maps = pictures(weights, labels, f"{normalise(sentence)} → {translation}")
-    inside = Inside(str(run_dir), normalise(sentence), translation, maps, found)
+    inside = Inside(str(run_dir), normalise(sentence), translation, maps, between)
     files = contents(slug(sentence), inside, as_svg) | {f"{slug(sentence)}.npz": archive(weights, labels)}
     for file, content in files.items():
         write_atomically(run_dir / "attention" / file, content)
-    report(translation, found, [run_dir / "attention" / file for file in files])
+    report(translation, between, [run_dir / "attention" / file for file in files])
 
 
 def look(
-    translator: Translator, params: Params, source: list[int], target: list[int]
+    translator: Translator, params: Params, source: list[int], found: Hypothesis
 ) -> tuple[AttentionWeights, Labels]:
     """The weights of the sentence and its translation, and what their rows and columns are called."""
     # Where the limit is that of learned positions, there is none for the row that nothing was chosen from.
-    rows = int(min(len(target) + 1, translator.longest))
-    inputs = [BOS, *target][:rows]
-    model = nnx.merge(translator.graphdef, params)
+    rows = int(min(len(found.tokens) + 1, translator.positions))
+    inputs = [BOS, *found.tokens][:rows]
+    model = nnx.merge(translator.graphdefs[0], params)
     weights = attention_weights(model, jnp.array([*source, EOS]), jnp.array(inputs))
     pieces = translator.tokenizer.pieces
-    last = [CUT] if was_cut(translator, source, target) else pieces([EOS])
-    return weights, Labels(pieces([*source, EOS]), pieces(inputs), [*pieces(target), *last][:rows])
-
-
-def was_cut(translator: Translator, source: list[int], target: list[int]) -> bool:
-    """Whether the translation met its length limit, in which EOS counts, so that it never came to EOS."""
-    return len(target) == translator.limit(len(source) + 1)
+    last = pieces([EOS]) if found.ended else [CUT]
+    return weights, Labels(pieces([*source, EOS]), pieces(inputs), [*pieces(found.tokens), *last][:rows])
 
 
 def report(translation: str, pairs: list[PairWeights], paths: list[Path]) -> None:
@@ -127,15 +126,6 @@ def report(translation: str, pairs: list[PairWeights], paths: list[Path]) -> Non
     print("\n" * bool(pairs), end="")
     for path in paths:
         print(path)
-
-
-def load_config_of(run_dir: Path, overrides: list[str]) -> RunConfig:
-    """The run's config with overrides of how it translates; UserError for any other."""
-    config = load_run_config(run_dir, overrides)
-    for difference in differences(load_run_config(run_dir), config):
-        if not difference.startswith(("decoding.", "model.dtype:", "model.matmul_dtype:")):
-            raise UserError(f"{run_dir} is trained, so looking at it cannot change {difference}")
-    return config
 
 
 def tokens_of(sentence: str, tokenizer: Tokenizer) -> list[int]:

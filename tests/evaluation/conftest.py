@@ -21,9 +21,9 @@ def translator() -> Translator:
     tokenizer = Tokenizer(train(Pairs(SENTENCES, SENTENCES), TokenizerConfig(vocab_size=300)))
     model = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
     decoding = DecodingConfig(beam_size=2, max_length_factor=1.0, max_length_extra=2, batch_sentences=4)
-    return Translator(model, tokenizer, decoding)
+    return Translator((model,), tokenizer, decoding, row_length=64)
 
 
 @pytest.fixture(scope="session")
 def params(translator):
-    return init_params(translator.model, translator.tokenizer.vocab_size, jax.random.key(0))
+    return (init_params(translator.models[0], translator.tokenizer.vocab_size, jax.random.key(0)),)

@@ -1,13 +1,21 @@
-"""Buckets, order, and that a sentence's translation depends on the sentence alone."""
+"""Buckets, order, pieces, and that a sentence's translation depends on the sentence alone."""
 
+import dataclasses
 import itertools
+import math
+from dataclasses import replace
+from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.translate import batches, bucket_of, rows_of, search_batch
+from data.errors import UserError
+from evaluation.mbr import expected_utilities
+from evaluation.translate import Translator, batches, bucket_of, rows_of, search_batch
+from model.config import DecodingConfig
 
 SENTENCES = [
     "Tom eats.",
@@ -20,6 +28,15 @@ SENTENCES = [
     "Ana",
     "Tom runs here.",
 ]
+WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", "aeo", "nor", "ste"]
+
+
+def with_settings(translator: Translator, **changes) -> Translator:
+    return replace(translator, decoding=replace(translator.decoding, **changes))
+
+
+def texts(translator, params, lines):
+    return [translation.text for translation in translator.translate(params, lines)]
 
 
 def test_buckets_by_hand():
@@ -49,19 +66,32 @@ def translations(translator, params):
 
 
 def test_empty_sentences_give_empty_translations_and_nothing_else_does(translations):
-    assert [not text for text in translations] == [not sentence.strip() for sentence in SENTENCES]
+    assert [not each.text for each in translations] == [not sentence.strip() for sentence in SENTENCES]
+    empty = dataclasses.astuple(translations[1])
+    assert empty == ("", [], [], 0.0, 0.0, True)
 
 
 def test_order_is_kept(translator, params, translations):
     assert translator.translate(params, SENTENCES[::-1]) == translations[::-1]
 
 
-def test_company_does_not_matter(translator, params, translations):
-    assert [translator.translate(params, [sentence])[0] for sentence in SENTENCES] == translations
-
-
-def test_white_space_does_not_matter(translator, params, translations):
+def test_white_space_does_not_matter(translations):
     assert translations[6] == translations[8]
+
+
+@pytest.mark.parametrize("settings", [{}, {"search": "sample"}, {"mbr": "chrf", "beam_size": 3}], ids=str)
+def test_company_changes_nothing_whatever_is_translated_together(translator, params, settings):
+    """Sentences of mixed lengths, shuffled, by ones, sevens and all at once: the same bits of text and score."""
+    translator = with_settings(translator, batch_sentences=16, **settings)
+    random, (count, longest) = np.random.default_rng(0), (40, 4) if settings else (500, 12)
+    lines = [" ".join(random.choice(WORDS, random.integers(1, longest))) for _ in range(count)]
+    order = random.permutation(len(lines))
+    shuffled = [lines[place] for place in order]
+    together = translator.translate(params, lines)
+    for size in (1, 7, 64):
+        pieces = [shuffled[start : start + size] for start in range(0, len(lines), size)]
+        apart = [each for piece in pieces for each in translator.translate(params, piece)]
+        assert [apart[place] for place in np.argsort(order)] == together
 
 
 def test_translations_are_single_lines_of_normalised_text(translator):
@@ -73,17 +103,112 @@ def test_translations_are_single_lines_of_normalised_text(translator):
 
 def test_limits_count_the_sources_tokens(translator, params):
     """max_length_factor 1 and max_length_extra 2, EOS counted on both sides."""
-    sources = translator.tokenizer.encode(["Tom eats here.", "Ana", "Tom runs there. " * 30])
-    found = translator.search(params, sources)
-    for source, target in zip(sources, found, strict=True):
-        assert 0 < len(target) <= len(source) + 1 + 2
+    sources = translator.tokenizer.encode(["Tom eats here.", "Ana", "Tom runs there. " * 3])
+    for source, (found,) in zip(sources, translator.search(params, sources, 1), strict=True):
+        assert 0 < len(found.tokens) <= len(source) + 1 + 2
+        assert found.ended or len(found.tokens) == len(source) + 1 + 2
 
 
-def test_new_parameters_compile_nothing_new(translator, params):
+def test_new_parameters_and_sentences_compile_nothing_new(translator, params, translations):
     compiled = search_batch._cache_size()  # type: ignore[attr-defined]
-    translator.translate(jax.tree.map(lambda leaf: leaf * 0.5, params), SENTENCES)
+    halved = jax.tree.map(lambda leaf: leaf * 0.5, params)
+    for lines in (SENTENCES[::-1], SENTENCES[:3], ["Ana eats."]):
+        translator.translate(halved, lines)
     assert search_batch._cache_size() == compiled  # type: ignore[attr-defined]
+
+
+def test_there_is_one_shape_for_each_bucket(translator, params):
+    """However many lines of whatever lengths, at most as many compilations as declared buckets that they fall into."""
+    translator = with_settings(translator, max_length_extra=3)
+    compiled = search_batch._cache_size()  # type: ignore[attr-defined]
+    lines = [" ".join(WORDS[:count] * times) for count in (1, 4) for times in (1, 2, 3)]
+    for first in range(len(lines)):
+        translator.translate(params, lines[first:])
+    buckets = {
+        bucket_of(len(source) + 1)
+        for line in lines
+        for piece in translator.pieces(line)
+        for source in translator.tokenizer.encode([piece])
+    }
+    assert search_batch._cache_size() - compiled == len(buckets)  # type: ignore[attr-defined]
+    assert max(buckets) <= 64
 
 
 def test_no_sentences_give_no_translations(translator, params):
     assert translator.translate(params, []) == []
+
+
+def test_a_long_line_is_translated_in_pieces(translator, params):
+    """Each sentence alone, its translation in its place; numbers are sums."""
+    translator = with_settings(translator, max_source_tokens=18)
+    first, second = "Tom eats here.", "Ana runs there."
+    whole = translator.translate(params, [f"{first} {second}"])[0]
+    apart = translator.translate(params, [first, second])
+    assert translator.pieces(f"{first} {second}") == [first, second]
+    assert whole.text == " ".join(each.text for each in apart)
+    assert whole.targets == [each.targets[0] for each in apart]
+    assert math.isclose(whole.log_prob, sum(each.log_prob for each in apart))
+    assert translator.pieces(first) == [first]
+
+
+def test_the_n_best_of_pieces_are_their_best_combinations(translator, params):
+    translator = with_settings(translator, max_source_tokens=16, beam_size=3)
+    first, second = "Tom eats here.", "Ana runs there."
+    of_first, of_second = translator.candidates(params, [first, second], 3)
+    combined = translator.candidates(params, [f"{first} {second}"], 3)[0]
+    scores = sorted((a.score + b.score for a in of_first for b in of_second), reverse=True)[:3]
+    np.testing.assert_allclose([each.score for each in combined], scores)
+    assert len({str(each.targets) for each in combined}) == 3
+
+
+def test_a_prefix_begins_every_translation(translator, params):
+    found = translator.candidates(params, SENTENCES, 2, prefix="Ana")
+    for sentence, of_line in zip(SENTENCES, found, strict=True):
+        assert all(each.text.startswith("Ana") for each in of_line) == bool(sentence.strip())
+
+
+def test_a_prefix_that_leaves_no_room_is_refused(translator, params):
+    with pytest.raises(UserError, match=r"the prefix has \d+ tokens, and the translation of this sentence may have"):
+        translator.candidates(params, ["Tom"], 1, prefix="Ana runs there and there and there and there.")
+
+
+def test_minimum_risk_chooses_among_what_the_search_finds(translator, params):
+    sampled = with_settings(translator, search="sample", candidates=6, mbr="chrf", temperature=0.5)
+    lines = ["Tom eats here.", "Ana runs."]
+    chosen = sampled.translate(params, lines)
+    for each, candidates in zip(chosen, sampled.candidates(params, lines, 6), strict=True):
+        utilities = expected_utilities([candidate.text for candidate in candidates], [1.0] * 6, "chrf")
+        assert each == candidates[int(np.argmax(utilities))]
+
+
+def test_two_seeds_draw_different_translations(translator, params):
+    draws = [
+        texts(with_settings(translator, search="sample", seed=seed), params, ["Tom eats here."]) for seed in (1, 1, 2)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_an_ensemble_of_one_model_twice_translates_as_the_model(translator, params, translations):
+    twice = replace(translator, models=translator.models * 2)
+    for one, two in zip(translations, twice.translate(params * 2, SENTENCES), strict=True):
+        assert one.targets == two.targets
+        assert math.isclose(one.score, two.score, rel_tol=1e-4, abs_tol=1e-6)
+
+
+def test_sources_end_where_training_ended_or_positions_do(translator):
+    learned = replace(translator.models[0], positions="learned", max_positions=20)
+    assert translator.longest == 64
+    assert with_settings(translator, max_source_tokens=9).longest == 9
+    assert replace(translator, models=(*translator.models, learned)).longest == 20
+
+
+def test_settings_that_cannot_be_are_refused():
+    refused: dict[str, dict[str, Any]] = {
+        "beam or sample, not greedy": {"search": "greedy"},
+        "none, bleu or chrf, not ter": {"mbr": "ter"},
+        "at most beam_size": {"mbr": "chrf", "candidates": 9},
+        "top_p above 0": {"top_p": 0.0},
+    }
+    for message, settings in refused.items():
+        with pytest.raises(ValueError, match=message):
+            DecodingConfig(**settings)

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from configs.load import load_run_config, save_config
+from configs.load import load_run_config
 from data.errors import UserError
-from eval import load_evaluation_config, name_of
+from eval import name_of, name_of_set
 
 
 def test_a_report_of_the_test_set(run_dir, call):
@@ -83,11 +83,21 @@ def test_a_set_has_its_own_name_in_the_run(source, name):
     assert name_of(source) == name
 
 
-def test_the_runs_own_held_out_set_keeps_its_columns(run_dir, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(run_dir, run)
-    saved = load_run_config(run)
-    save_config(dataclasses.replace(saved, data=dataclasses.replace(saved.data, test="")), run / "config.yaml")
+def test_the_runs_own_held_out_set_keeps_its_columns(run_dir):
+    saved = dataclasses.replace(load_run_config(run_dir).data, test="")
+    turned = dataclasses.replace(saved, columns=["es", "en"])
     with pytest.raises(UserError, match=r"name another with data\.test="):
-        load_evaluation_config(run, ["data.columns=[es,en]"])
-    assert load_evaluation_config(run, ["data.columns=[es,en]", "data.test=mine.tsv"])[1] == "mine"
+        name_of_set(turned, saved, run_dir)
+    assert name_of_set(dataclasses.replace(turned, test="mine.tsv"), saved, run_dir) == "mine"
+    assert name_of_set(saved, saved, run_dir) == "test"
+
+
+def test_long_sources_are_translated_in_pieces_and_none_is_dropped(run_dir, call, tmp_path):
+    long = " ".join(["Tom eats here today. Ana runs there."] * 9)
+    (tmp_path / "long.tsv").write_text(f"{long}\t¡{long}!\nTom eats.\t¡Tom!\n", encoding="utf-8")
+    done = call("eval.py", run_dir, f"data.test={tmp_path / 'long.tsv'}")
+    assert done.returncode == 0, done.stderr.decode()
+    assert "in pieces 1 sources" in done.stdout.decode()
+    report = json.loads((run_dir / "eval" / "long.json").read_text(encoding="utf-8"))
+    assert (report["sources"], report["in_pieces"]) == (2, 1)
+    assert all((run_dir / "eval" / "long.translations.txt").read_text(encoding="utf-8").split("\n")[:-1])

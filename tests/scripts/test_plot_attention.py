@@ -14,7 +14,7 @@ from flax import nnx
 
 from configs.load import load_run_config
 from data.tokenizer import BOS, EOS, load_tokenizer
-from evaluation.translate import Translator, search_batch
+from evaluation.translate import Translator
 from model.weights import attention_weights
 from scripts import plot_attention
 from training.checkpoint import load_for_inference
@@ -66,15 +66,15 @@ def parts_of(run_dir, overrides=()):
     """Translator and parameters of the run, as the program has them."""
     config, tokenizer = load_run_config(run_dir, list(overrides)), load_tokenizer(run_dir)
     params, _ = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    return Translator(config.model, tokenizer, config.decoding), params
+    return Translator((config.model,), tokenizer, config.decoding, config.data.row_length), (params,)
 
 
 def test_the_archive_has_the_models_weights_and_the_page_has_them_too(run_dir, look):
     _, files = look("Ana eats there.", "decoding.beam_size=1")
     translator, params = parts_of(run_dir, ["decoding.beam_size=1"])
     source = translator.tokenizer.encode(["Ana eats there."])[0]
-    target = translator.search(params, [source])[0]
-    model = nnx.merge(translator.graphdef, params)
+    target = translator.search(params, [source], 1)[0][0].tokens
+    model = nnx.merge(translator.graphdefs[0], params[0])
     expected = attention_weights(model, jnp.array([*source, EOS]), jnp.array([BOS, *target]))._asdict()
     with np.load(files["npz"], allow_pickle=False) as held:
         assert set(held) == {*expected, "source_tokens", "target_inputs", "target_labels"}
@@ -133,22 +133,13 @@ def test_the_last_row_is_eos_only_if_the_search_chose_it(run_dir, beam_size, lim
     ]
     translator, params = parts_of(run_dir, overrides)
     (source,) = translator.tokenizer.encode(["Tom runs here."])
-    limits = jnp.array([limit], jnp.int32)
-    found = search_batch(
-        translator.graphdef,
-        params,
-        jnp.array([[*source, EOS]]),
-        limits,
-        beam_size=beam_size,
-        length_penalty=1.0,
-        max_length=limit,
-    )
-    ended, (target,) = bool(found.ended[0]), translator.search(params, [source])
-    assert ended == (beam_size > 1) and len(target) == found.lengths[0] - ended
-    weights, labels = plot_attention.look(translator, params, source, target)
-    assert labels.target_labels == [*translator.tokenizer.pieces(target), "</s>" if ended else "…"]
+    found = translator.search(params, [source], 1)[0][0]
+    target = found.tokens
+    assert found.ended == (beam_size > 1)
+    weights, labels = plot_attention.look(translator, params[0], source, found)
+    assert labels.target_labels == [*translator.tokenizer.pieces(target), "</s>" if found.ended else "…"]
     maps = plot_attention.pictures(weights, labels, "a → b")
-    assert ("cut at the length limit" in maps["decoder"].queries_are) == (not ended)
+    assert ("cut at the length limit" in maps["decoder"].queries_are) == (not found.ended)
     assert np.isnan(maps["decoder"].weights).sum() == weights.decoder[:, :, 0].size * len(target) / 2
 
 

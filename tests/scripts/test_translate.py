@@ -1,12 +1,112 @@
 """python scripts/translate.py RUN, as a user calls it."""
 
+import argparse
+import io
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from data.errors import UserError
+from scripts import translate
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "scripts/translate.py"
+
+
+@pytest.fixture
+def run(run_dir, monkeypatch):
+    """The program in this process, without its signal handlers: its lines and what it tells on standard error."""
+
+    def run(text, *options, overrides=()):
+        parser = argparse.ArgumentParser()
+        translate.add_options(parser)
+        arguments = parser.parse_args(options)
+        arguments.RUN, arguments.overrides = str(run_dir), list(overrides)
+        out = io.BytesIO()
+        stdin = SimpleNamespace(buffer=io.BytesIO(text.encode()), isatty=lambda: False)
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=out, isatty=lambda: False))
+        translate.translate_lines(arguments)
+        return out.getvalue().decode().splitlines()
+
+    return run
+
+
+LINES = ["Tom runs here.", "", "Ana eats there today now."]
+TEXT = "\n".join(LINES) + "\n"
+
+
+def test_json_has_a_line_for_a_line_and_agrees_with_the_text(run):
+    plain = run(TEXT)
+    scored = [json.loads(line) for line in run(TEXT, "--scores")]
+    assert [each["line"] for each in scored] == [1, 2, 3]
+    assert [each["source"] for each in scored] == LINES
+    assert [[one["text"] for one in each["translations"]] for each in scored] == [[text] for text in plain]
+    first, empty = scored[0]["translations"][0], scored[1]["translations"][0]
+    assert first["log_prob"] < first["score"] < 0
+    assert empty == {"text": "", "log_prob": 0.0, "score": 0.0, "ended": True}
+
+
+def test_n_best_lists_differ_as_texts_and_begin_with_the_best(run):
+    plain, lists = run(TEXT), [json.loads(line)["translations"] for line in run(TEXT, "--nbest", "2")]
+    for text, translations in zip(plain, lists, strict=True):
+        assert translations[0]["text"] == text
+        assert len({each["text"] for each in translations}) == len(translations) <= 2
+        order = [(each["ended"], each["score"]) for each in translations]
+        assert order == sorted(order, reverse=True)
+
+
+def test_an_alignment_joins_every_target_word_to_a_source_word(run):
+    for line in run(TEXT, "--alignment", "--prefix", "Tom Ana", "--interactive"):
+        facts = json.loads(line)
+        words, alignment = (facts["translations"][0][key] for key in ("words", "alignment"))
+        assert facts["source_words"] == [word.strip(".") for word in facts["source"].split()]
+        assert [target for _, target in alignment] == list(range(len(words)))
+        assert all(0 <= source < len(facts["source_words"]) for source, _ in alignment)
+        assert facts["translations"][0]["text"].startswith("Tom Ana") == bool(facts["source"])
+
+
+def test_a_long_line_is_translated_in_pieces_and_that_is_told(run, capsys):
+    (line,) = run("Tom eats here today. " * 9)
+    assert line and "line 1 is too long and was translated in" in capsys.readouterr().err
+
+
+def test_lines_before_a_bad_one_are_translated(run_dir, call):
+    done = call(PROGRAM, run_dir, text=b"Tom\nAna\nAn\xe9\n")
+    assert (done.returncode, done.stdout.count(b"\n"), done.stderr.count(b"\n")) == (2, 2, 1)
+    assert b"standard input:3: invalid UTF-8 at byte 3" in done.stderr
+
+
+def test_blocks_are_bounded_by_lines_and_by_characters():
+    assert list(translate.blocks(iter("abcde"), 2)) == [["a", "b"], ["c", "d"], ["e"]]
+    long = "x" * translate.CHARACTERS
+    assert list(map(len, translate.blocks(iter(["a", long, "b"]), 9))) == [2, 1]
+    assert list(translate.blocks(iter([]), 2)) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("options", "overrides", "message"),
+    [
+        (["--nbest", "3"], [], "--nbest 3 must be from 1 to decoding.beam_size, 2"),
+        (["--nbest", "0"], [], "--nbest 0 must be"),
+        (["--nbest", "2"], ["decoding.mbr=bleu"], "leave one of them out"),
+        (["--prefix", "Tom " * 40], [], "the prefix has"),
+        ([], ["decoding.ensemble=[nowhere]"], "nowhere is not a run directory"),
+        ([], ["decoding.checkpoint=last-5"], "last-5"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_printed(run, options, overrides, message):
+    with pytest.raises(UserError, match=message):
+        run(TEXT, *options, overrides=overrides)
+
+
+def test_an_ensemble_with_itself_translates_as_the_run(run, run_dir):
+    assert run(TEXT, overrides=[f"decoding.ensemble=[{run_dir}:latest]"]) == run(TEXT)
 
 
 def test_a_line_for_a_line(run_dir, call):
@@ -26,7 +126,6 @@ def test_no_input_gives_no_output(run_dir, call):
 
 def test_mistakes_end_in_one_line_and_code_2(run_dir, call, tmp_path):
     mistakes = {
-        "standard input:2: invalid UTF-8 at byte 3": ([run_dir], b"Tom\nAn\xe9\n"),
         "is not a run directory": ([tmp_path], b""),
         "translating cannot change model.d_ff": ([run_dir, "model.d_ff=8"], b""),
     }

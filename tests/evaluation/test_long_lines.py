@@ -1,0 +1,184 @@
+"""Where long texts are cut, by hand, and that whatever the text nothing is lost and every piece fits."""
+
+from itertools import pairwise, permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.config import TokenizerConfig
+from data.pairs import Pairs, normalise
+from data.tokenizer import Tokenizer, train
+from evaluation.long_lines import cut, join
+
+MILLION = 1_000_000
+
+
+def words(texts: list[str]) -> list[int]:
+    """A token for each word and EOS."""
+    return [len(text.split()) + 1 for text in texts]
+
+
+def characters(texts: list[str]) -> list[int]:
+    return [len(text) + 1 for text in texts]
+
+
+def utf8(texts: list[str]) -> list[int]:
+    """Bytes, a space in front and EOS, as a vocabulary spells what it has never seen."""
+    return [len(text.encode()) + 2 for text in texts]
+
+
+PROSE = ["Tom runs. ", "¿Quién es? ", "Dr. No, ", "well; ", "¡Ay!» ", "uno dos ", "3.14 ", "… ", "— ", "(é) ", "x" * 30]
+prose = st.lists(st.sampled_from(PROSE), max_size=25).map("".join)
+texts = st.one_of(prose, st.text(max_size=60), st.text("ab .,¡", max_size=80)).map(normalise)
+limits = st.integers(min_value=1, max_value=30)
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    """The tokens of a real vocabulary, in which a frequent word is one and an unknown character several."""
+    sentences = [f"Tom runs, {''.join(word)} uno dos." for word in permutations("arnoste", 3)]
+    tokenizer = Tokenizer(train(Pairs(sentences, sentences), TokenizerConfig(vocab_size=300)))
+    return lambda texts: [len(ids) + 1 for ids in tokenizer.encode(texts)]
+
+
+def check(text: str, longest: int, count) -> list[str]:
+    """Everything that must be true of pieces."""
+    pieces = cut(text, longest, count)
+    assert all(pieces) or pieces == [text]
+    assert all(size <= longest or len(piece) == 1 for piece, size in zip(pieces, count(pieces), strict=True))
+    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+    assert [normalise(piece) for piece in pieces] == pieces
+    if all(size <= longest for size in count(text.split() or [""])):
+        assert join(pieces) == text
+    return pieces
+
+
+def test_a_text_that_fits_stays_whole():
+    text = "One. Two. Three."
+    assert cut(text, 4, words) == [text]
+    assert cut("", 1, words) == [""]
+
+
+def test_sentences_stay_together_while_they_fit():
+    text = "It rains. We stay here. Why not? I like it! So do you… The end"
+    assert cut(text, 6, words) == ["It rains. We stay here.", "Why not? I like it!", "So do you… The end"]
+    assert cut(text, 5, words) == ["It rains.", "We stay here.", "Why not?", "I like it!", "So do you…", "The end"]
+
+
+def test_spanish_marks_stay_with_their_sentences():
+    text = "¡Hola! ¿Cómo estás tú? Dijo: «No lo sé.» (¿Y tú?) Nada más."
+    assert cut(text, 5, words) == ["¡Hola! ¿Cómo estás tú?", "Dijo: «No lo sé.»", "(¿Y tú?) Nada más."]
+    assert cut("«¿Qué?» dijo. ¡Sí! «Bien.» Ya.", 3, words) == ["«¿Qué?» dijo.", "¡Sí! «Bien.»", "Ya."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We met Mr. Brown and Mrs. Brown there.",
+        "Vino el Sr. López con la Sra. López ayer.",
+        "¿Dónde está Ud. Señor Ruiz, la Dra. Ruiz y p. ej. Ana?",
+        "Vive en EE. UU. Desde niño está allí.",
+        "Unas frutas (p. ej. Kiwis) son verdes hoy.",
+        "The U.S. Army of J. R. R. Tolkien",
+        "Pi is 3.14 and e.g. Rome is v1.2 here",
+        "He left... and then etc. and so on",
+    ],
+)
+def test_a_full_stop_that_ends_no_sentence(text):
+    """The first piece has room for all words but the last, and yet ends with the sentence before."""
+    assert cut(f"One. {text}", len(text.split()) + 1, words) == ["One.", text]
+
+
+def test_a_sentence_that_is_too_long_is_cut_at_clauses_and_then_at_spaces():
+    text = (
+        "He came. When it rained, as it often did; nobody we knew ever went out: we stayed — all of us — at home. Yes."
+    )
+    assert cut(text, 8, words) == [
+        "He came.",
+        "When it rained, as it often did;",
+        "nobody we knew ever went out:",
+        "we stayed — all of us —",
+        "at home. Yes.",
+    ]
+    assert cut("One. a b c d e f g, h. Two.", 4, words) == ["One.", "a b c", "d e f", "g, h. Two."]
+
+
+def test_a_small_letter_after_a_full_stop_makes_it_a_clause():
+    assert cut("so it is. you see it. yes, I do", 6, words) == ["so it is.", "you see it. yes,", "I do"]
+    assert cut("Go. see the vol. you know of", 5, words) == ["Go. see the vol.", "you know of"]
+
+
+def test_a_word_that_is_too_long_is_cut_anywhere():
+    assert cut("Yes. abcdefgh no", 5, characters) == ["Yes.", "ab", "cde", "fgh", "no"]
+    assert cut("abcdefghij", 6, characters) == ["abc", "def", "ghij"]
+
+
+def test_a_character_that_is_too_long_is_a_piece():
+    assert cut("a🦊b", 3, utf8) == ["a", "🦊", "b"]
+    assert cut("añ", 1, utf8) == ["a", "ñ"]
+
+
+def test_pieces_are_joined_with_spaces():
+    assert join(["a b", "", "c"]) == "a b c"
+    assert join([]) == join([""]) == ""
+
+
+@pytest.mark.parametrize("count", [words, characters, utf8])
+@given(text=texts, longest=limits)
+def test_every_piece_fits_and_nothing_is_lost(count, text, longest):
+    check(text, longest, count)
+
+
+@given(text=texts, longest=limits)
+def test_pieces_of_a_real_vocabulary(pieces, text, longest):
+    check(text, longest, pieces)
+
+
+@pytest.mark.parametrize("count", [words, characters])
+@given(
+    parts=st.lists(st.text("ab", min_size=1, max_size=9), min_size=1), stop=st.sampled_from(["", "!"]), longest=limits
+)
+def test_no_piece_has_room_for_the_first_part_of_the_next(count, parts, stop, longest):
+    """Whether the parts are words or sentences of a word; room even for the longest, so that no word is cut."""
+    parts = [part.upper() + stop for part in parts]
+    longest = max(longest, *count(parts))
+    for before, after in pairwise(check(" ".join(parts), longest, count)):
+        assert count([f"{before} {after.split()[0]}"])[0] > longest
+
+
+def test_a_count_that_is_far_from_a_sum_is_obeyed():
+    """Here a piece has fewer or more tokens than its words have: twice the square root, or the square."""
+    text = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
+    assert [len(piece.split()) for piece in cut(text, 8, lambda texts: [int(2 * len(t) ** 0.5) for t in texts])] == [
+        10
+    ] * 2 + [6]
+    assert [len(piece.split()) for piece in cut(text, 30, lambda texts: [len(t) ** 2 for t in texts])] == [3] * 8 + [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sentences " * (MILLION // 10),
+        "x" * MILLION,
+        "One two, three. " * (MILLION // 160),
+        "." * (MILLION // 4),
+        "'" * (MILLION // 4),
+        "Well, " + "x" * (MILLION // 8) + "-. " + "yes " * (MILLION // 32),
+    ],
+    ids=["words", "one word", "sentences", "full stops", "quotes", "mixed"],
+)
+def test_the_characters_of_a_very_long_text_are_counted_a_few_times_only(text):
+    """Its spaces are tokens that no word has, so that the first guess at a piece is always too long."""
+    counted: list[int] = []
+
+    def count(texts: list[str]) -> list[int]:
+        counted.extend(map(len, texts))
+        return characters(texts)
+
+    text = text.strip()
+    pieces = cut(text, 500, count)
+    assert max(map(len, pieces)) < 500
+    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+    assert len(pieces) < 2.1 * len(text) / 500
+    assert sum(counted) < 20 * len(text)

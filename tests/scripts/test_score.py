@@ -1,0 +1,42 @@
+"""python scripts/score.py RUN: given translations, beside what a search says of its own."""
+
+import json
+import math
+
+PROGRAM = "scripts/score.py"
+
+
+def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call):
+    """And a long pair is scored whole, an empty one as EOS alone, and the totals are told."""
+    lines = ["Tom runs here.", "Ana eats there today now."]
+    found = call("scripts/translate.py", run_dir, "--scores", "decoding.beam_size=1", text="\n".join(lines).encode())
+    given = [json.loads(line)["translations"][0] for line in found.stdout.splitlines()]
+    pairs = [
+        *((line, each["text"]) for line, each in zip(lines, given, strict=True)),
+        ("Tom", ""),
+        ("Tom " * 90, "Ana"),
+    ]
+    done = call(PROGRAM, run_dir, text="".join(f"{source}\t{target}\n" for source, target in pairs).encode())
+    assert done.returncode == 0, done.stderr.decode()
+    facts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["line"] for each in facts] == [1, 2, 3, 4]
+    for each in facts:
+        assert len(each["tokens"]) == len(each["token_log_probs"])
+        assert each["tokens"][-1] == "</s>"
+        assert math.isclose(each["log_prob"], sum(each["token_log_probs"]), rel_tol=1e-6)
+        assert math.isclose(each["perplexity"], math.exp(-each["log_prob"] / len(each["tokens"])), rel_tol=1e-6)
+        assert math.isclose(each["score"], each["log_prob"] / ((5 + len(each["tokens"])) / 6), rel_tol=1e-5)
+    assert len(facts[2]["tokens"]) == 1
+    total, tokens = sum(each["log_prob"] for each in facts), sum(len(each["tokens"]) for each in facts)
+    told = done.stderr.decode()
+    assert f"4 translations, {tokens} tokens" in told and f"{math.exp(-total / tokens):.4f} per token" in told
+
+
+def test_mistakes_end_in_one_line_and_code_2(run_dir, call):
+    for text, message in (
+        (b"Tom\tAna\nTom\n", "standard input:2: 1 columns, not a source, a tab and a translation"),
+        (b"Tom\tAn\xe9\n", "standard input:1: invalid UTF-8 at byte 7"),
+    ):
+        done = call(PROGRAM, run_dir, text=text)
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
+        assert message in done.stderr.decode()
