@@ -3,6 +3,7 @@
 A checkpoint is a directory ``checkpoints/STEP`` with the parameters, their average where there is one, and the rest
 of the training state, each saved by Orbax, and a manifest with the SHA-256 of every file. It is written under another
 name and renamed when all of it is on the disk: a directory with the final name and an intact manifest is good.
+Averages of several checkpoints (training/averaging.py) are such directories too, ``averages/NAME`` beside them.
 """
 
 import hashlib
@@ -35,18 +36,7 @@ def save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     for leftover in root.glob(".*"):
         shutil.rmtree(leftover)
-    final = root / str(int(state.step))
-    temporary = root / f".{final.name}"
-    with ocp.StandardCheckpointer() as checkpointer:
-        for name, tree in _parts(state).items():
-            checkpointer.save(temporary.resolve() / name, tree)
-            checkpointer.wait_until_finished()
-    manifest = {"step": int(state.step), "notes": notes, "sha256": _digests(temporary)}
-    (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1))
-    _flush(temporary)
-    os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
-    _flush_directory(root)
-    return final
+    return _write(root / str(int(state.step)), _parts(state), {"step": int(state.step), "notes": notes})
 
 
 def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
@@ -57,16 +47,33 @@ def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
     return TrainState(rest["step"], parts["params"], rest["opt_state"], parts.get("averaged"), rest["sums"])
 
 
+def save_average(run_dir: Path, name: str, params: Params, step: int, notes: dict[str, Any]) -> Path:
+    """Keep ``params``, an average up to ``step``, as ``averages/NAME``; an average of that name is replaced.
+
+    An interrupted save leaves only directories that start with a dot, which the next save of that name removes: others
+    may be somebody's who is at work.
+    """
+    final = _averages(run_dir) / name
+    final.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in (_temporary(final), _hidden(final)):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+    return _write(final, {"params": params}, {"step": step, "notes": notes})
+
+
 def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_size: int) -> tuple[Params, int]:
     """Parameters to translate with (averaged ones where the run averages) and their step.
 
-    ``which`` is best, latest or a step. Raises UserError where there is no such good checkpoint.
+    ``which`` is best, latest, a step or an average's name; the step of an average is the newest one in it. Raises
+    UserError where there is no such good checkpoint or average.
     """
-    step = _find(run_dir, which)
-    directory = _root(run_dir) / str(step)
-    like = jax.eval_shape(lambda: init_params(config, vocab_size, jax.random.key(0)))
-    averaged = directory / "averaged"
-    return _restore_tree(averaged if averaged.exists() else directory / "params", like), step
+    directory = _find(run_dir, which)
+    return _inference_params(directory, config, vocab_size), json.loads((directory / MANIFEST).read_text())["step"]
+
+
+def inference_params(run_dir: Path, step: int, config: ModelConfig, vocab_size: int) -> Params:
+    """The same parameters of a checkpoint that is known to be good."""
+    return _inference_params(_root(run_dir) / str(step), config, vocab_size)
 
 
 def good_steps(run_dir: Path) -> list[int]:
@@ -94,10 +101,32 @@ def remove_all_but(run_dir: Path, kept: set[int]) -> None:
         shutil.rmtree(hidden)
 
 
-def _find(run_dir: Path, which: str) -> int:
+def _find(run_dir: Path, which: str) -> Path:
+    if which in ("best", "latest") or which.isdigit():
+        return _root(run_dir) / str(_find_step(run_dir, which))
+    return _find_average(run_dir, which)
+
+
+def _find_average(run_dir: Path, name: str) -> Path:
+    directories = {directory.name: directory for directory in _averages(run_dir).glob("[A-Za-z]*")}
+    if name not in directories:
+        steps = good_steps(run_dir) if directories else _some_good_steps(run_dir)
+        there = [*(["best", "latest"] if steps else []), *map(str, steps), *sorted(directories)]
+        raise UserError(f"{run_dir} has no average {name}; there are {', '.join(there)}")
+    if not _is_good(directories[name]):
+        raise UserError(f"{directories[name]} is damaged: make it again with scripts/average_checkpoints.py")
+    return directories[name]
+
+
+def _some_good_steps(run_dir: Path) -> list[int]:
     steps = good_steps(run_dir)
     if not steps:
         raise UserError(f"{run_dir} has no complete checkpoint yet: train it with train.py first")
+    return steps
+
+
+def _find_step(run_dir: Path, which: str) -> int:
+    steps = _some_good_steps(run_dir)
     if which == "latest":
         return steps[-1]
     if which == "best":
@@ -118,6 +147,12 @@ def _parts(state: TrainState) -> dict[str, Any]:
     return parts if state.averaged is None else parts | {"averaged": state.averaged}
 
 
+def _inference_params(directory: Path, config: ModelConfig, vocab_size: int) -> Params:
+    like = jax.eval_shape(lambda: init_params(config, vocab_size, jax.random.key(0)))
+    averaged = directory / "averaged"
+    return _restore_tree(averaged if averaged.exists() else directory / "params", like)
+
+
 def _restore_tree(directory: Path, like: Any) -> Any:
     # Without a sharding of its own, Orbax would look for the devices that wrote the checkpoint.
     here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
@@ -126,8 +161,34 @@ def _restore_tree(directory: Path, like: Any) -> Any:
         return checkpointer.restore(directory.resolve(), target)
 
 
+def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
+    temporary = _temporary(final)
+    with ocp.StandardCheckpointer() as checkpointer:
+        for name, tree in parts.items():
+            checkpointer.save(temporary.resolve() / name, tree)
+            checkpointer.wait_until_finished()
+    manifest = facts | {"sha256": _digests(temporary)}
+    (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1))
+    _flush(temporary)
+    os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
+    _flush_directory(final.parent)
+    return final
+
+
 def _root(run_dir: Path) -> Path:
     return Path(run_dir) / "checkpoints"
+
+
+def _averages(run_dir: Path) -> Path:
+    return Path(run_dir) / "averages"
+
+
+def _temporary(final: Path) -> Path:
+    return final.with_name(f".{final.name}")
+
+
+def _hidden(final: Path) -> Path:
+    return final.with_name(f".{final.name}-old")
 
 
 def _steps(run_dir: Path) -> list[int]:
@@ -166,7 +227,7 @@ def _flush_directory(path: Path) -> None:
 
 
 def _swap(temporary: Path, final: Path) -> None:
-    hidden = final.with_name(f".{final.name}-old")
+    hidden = _hidden(final)
     os.replace(final, hidden)
     os.replace(temporary, final)
     shutil.rmtree(hidden)

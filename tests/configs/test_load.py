@@ -261,7 +261,7 @@ def test_a_file_that_is_not_utf8_is_refused(config_file):
         ("model.positions=none", "model.positions must be sinusoidal, learned, rotary, alibi or relative, not none"),
         ("model.kernel=flash", "model.kernel must be definition, xla, chunked, cudnn, tpu or auto, not flash"),
         ("model.d_model=7", "model.d_model must be even: sinusoidal"),
-        ("decoding.checkpoint=newest", "decoding.checkpoint must be best, latest or a step number"),
+        ("decoding.checkpoint=../best", "decoding.checkpoint must be best, latest, a step number or an average's name"),
     ],
 )
 def test_impossible_combinations_name_the_file(plain, override, complaint):

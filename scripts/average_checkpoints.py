@@ -1,0 +1,84 @@
+"""Average the parameters of a run's checkpoints: python scripts/average_checkpoints.py RUN --last N | --best N.
+
+The mean of a run's last checkpoints often translates better than any of them, and as fast (Vaswani et al. 2017, section
+6.1, averaged 5 or 20). Where the run keeps an exponential average of its parameters, that is what is averaged. The
+result is RUN/averages/NAME, which every program here takes as decoding.checkpoint=NAME. A run keeps as many checkpoints
+as its training.keep says.
+"""
+
+import argparse
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from configs.load import load_run_config
+from data.errors import UserError, exit_on_user_error
+from data.tokenizer import load_tokenizer
+from training.averaging import By, average, choose_steps, validation_bleu
+from training.checkpoint import damaged_steps, good_steps
+
+EXAMPLES = """example:
+  python train.py configs/tatoeba-small.yaml training.keep=5
+  python scripts/average_checkpoints.py runs/tatoeba-small --last 5
+  python eval.py runs/tatoeba-small decoding.checkpoint=last-5
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as the user's other mistakes are."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; --help shows an example")
+
+
+def main() -> None:
+    """Entry point."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the printing; the average is already written
+    with exit_on_user_error():
+        arguments = command_line()
+        by: By = "best" if arguments.last is None else "last"
+        count = arguments.best if arguments.last is None else arguments.last
+        name = f"{by}-{count}" if arguments.name is None else arguments.name
+        average_checkpoints(Path(arguments.RUN), by, count, name)
+
+
+def command_line() -> argparse.Namespace:
+    parser = Parser(
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
+    which.add_argument("--best", type=int, metavar="N", help="the N checkpoints with the best validation BLEU")
+    parser.add_argument("--name", help="what to call the average (default: last-N or best-N); one of that name goes")
+    return parser.parse_args()
+
+
+def average_checkpoints(run_dir: Path, by: By, count: int, name: str) -> None:
+    """Choose the steps, keep their mean, and tell which they were and how to use it."""
+    config, vocab_size = load_run_config(run_dir), load_tokenizer(run_dir).vocab_size
+    good, bleu = good_steps(run_dir), validation_bleu(run_dir)
+    steps = choose_steps(run_dir, good, count, by, bleu)
+    folder = average(run_dir, steps, name, by=by, bleu=bleu, config=config.model, vocab_size=vocab_size)
+    tell_left_out(run_dir, [step for step in good if by == "best" and step not in bleu])
+    for step in steps:
+        print(f"step {step:>6}" + (f"  BLEU {bleu[step]:.2f}" if step in bleu else ""))
+    print(f"written  {folder}")
+    print(f"use it   python eval.py {shlex.quote(str(run_dir))} decoding.checkpoint={name}")
+
+
+def tell_left_out(run_dir: Path, without_bleu: list[int]) -> None:
+    """A note on standard error for each checkpoint that could not take part."""
+    for step in damaged_steps(run_dir):
+        print(f"note: the checkpoint at step {step} is damaged and left out", file=sys.stderr)
+    for step in without_bleu:
+        print(f"note: metrics.jsonl has no validation BLEU of step {step}, which is left out", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""python scripts/average_checkpoints.py RUN, as a user calls it."""
+
+import json
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs.load import load_run_config
+from data.tokenizer import load_tokenizer
+from scripts import average_checkpoints as script
+from training.checkpoint import load_for_inference, restore, save
+from training.state import init_state
+
+PROGRAM = "scripts/average_checkpoints.py"
+BLEU = {0: 1.0, 2: 30.0, 4: 20.0, 6: 25.0}
+
+
+@pytest.fixture(scope="module")
+def original(run_dir, tmp_path_factory):
+    """The run with further checkpoints, step s with s times the parameters; step 8 was never validated."""
+    run = shutil.copytree(run_dir, tmp_path_factory.mktemp("averages") / "a run")
+    config, vocab_size = load_run_config(run), load_tokenizer(run).vocab_size
+    start = restore(run, 0, jax.eval_shape(lambda: init_state(config.model, config.training, vocab_size)))
+    for step in (2, 4, 6, 8):
+        params = jax.tree.map(lambda leaf, step=step: leaf * step, start.params)
+        save(run, start._replace(step=jnp.int32(step), params=params), {"best_step": 2})
+    lines = [{"step": step, "kind": "valid", "bleu": bleu} for step, bleu in [(2, 1.0), *BLEU.items()]]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
+
+
+@pytest.fixture
+def run(original, tmp_path):
+    return shutil.copytree(original, tmp_path / "a run")
+
+
+@pytest.fixture
+def average(monkeypatch, capsys):
+    """The program in this process: its exit code, and the lines of standard output and of standard error."""
+
+    def average(*arguments):
+        monkeypatch.setattr("sys.argv", [PROGRAM, *map(str, arguments)])
+        try:
+            script.main()
+            end = SystemExit(0)
+        except SystemExit as raised:
+            end = raised
+        out, err = capsys.readouterr()
+        return end.code, out.splitlines(), err.splitlines()
+
+    return average
+
+
+def first_numbers(run, which):
+    """The first numbers of the embedding, and the step."""
+    config, vocab_size = load_run_config(run), load_tokenizer(run).vocab_size
+    params, step = load_for_inference(run, which, config.model, vocab_size)
+    return np.asarray(jax.tree.leaves(params)[0]).ravel()[:5], step
+
+
+def test_the_last_checkpoints(run, average):
+    assert average(run, "--last", 3) == (
+        0,
+        [
+            "step      4  BLEU 20.00",
+            "step      6  BLEU 25.00",
+            "step      8",
+            f"written  {run}/averages/last-3",
+            f"use it   python eval.py '{run}' decoding.checkpoint=last-3",
+        ],
+        [],
+    )
+    numbers, step = first_numbers(run, "last-3")
+    assert step == 8
+    np.testing.assert_allclose(numbers, 6 * first_numbers(run, "0")[0], rtol=1e-6)
+
+
+def test_the_best_checkpoints(run, average):
+    code, out, err = average("--best", 2, run, "--name", "mine")
+    assert (code, out[:3]) == (
+        0,
+        ["step      2  BLEU 30.00", "step      6  BLEU 25.00", f"written  {run}/averages/mine"],
+    )
+    assert err == ["note: metrics.jsonl has no validation BLEU of step 8, which is left out"]
+    numbers, step = first_numbers(run, "mine")
+    assert step == 6
+    np.testing.assert_allclose(numbers, 4 * first_numbers(run, "0")[0], rtol=1e-6)
+    manifest = json.loads((run / "averages/mine/manifest.json").read_text())
+    assert manifest["notes"] == {"steps": [2, 6], "by": "best", "bleu": {"2": 30.0, "6": 25.0}}
+
+
+def test_a_damaged_checkpoint_is_told_and_left_out(run, average):
+    (run / "checkpoints/6/manifest.json").unlink()
+    code, out, err = average(run, "--last", 2)
+    assert (code, out[0], out[1]) == (0, "step      4  BLEU 20.00", "step      8")
+    assert err == ["note: the checkpoint at step 6 is damaged and left out"]
+
+
+def test_other_programs_take_the_average_by_its_name(run, average, call):
+    average(run, "--last", 2)
+    done = call("eval.py", run, "decoding.checkpoint=last-2", "decoding.beam_size=1", "decoding.batch_sentences=12")
+    assert done.returncode == 0, done.stderr.decode()
+    assert f"{run} at step 8 on".encode() in done.stdout
+    report = json.loads((run / "eval/test.json").read_text(encoding="utf-8"))
+    assert (report["step"], report["decoding"]["checkpoint"]) == (8, "last-2")
+    done = call("scripts/translate.py", run, "decoding.checkpoint=last-4")
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        f"error: {run} has no average last-4; there are best, latest, 0, 2, 4, 6, 8, last-2\n"
+    )
+
+
+def test_mistakes_end_in_one_line_and_code_2(run, average, tmp_path):
+    no_run = tmp_path / "nothing"
+    mistakes = {
+        "one of the arguments --last --best is required": [run],
+        "argument --best: not allowed with argument --last": [run, "--last", 2, "--best", 2],
+        "argument --last: invalid int value: 'two'": [run, "--last", "two"],
+        "the following arguments are required: RUN": ["--last", 2],
+        "unrecognized arguments: --lasting=2": [run, "--lasting=2", "--last", 2],
+        "--last must be at least 1, not 0": [run, "--last", 0],
+        "--best must be at least 1, not -1": [run, "--best", -1],
+        "has 5 good checkpoints, not 6: training.keep=6 keeps more": [run, "--last", 6],
+        "has 4 good checkpoints whose validation BLEU is known, not 5": [run, "--best", 5],
+        "--name cannot be best": [run, "--best", 1, "--name", "best"],
+        "--name must be a letter, then": [run, "--best", 1, "--name", "../x"],
+        "underscores and hyphens, not ''": [run, "--best", 1, "--name", ""],
+        f"{no_run} is not a run directory": [no_run, "--last", 1],
+    }
+    for message, arguments in mistakes.items():
+        code, out, err = average(*arguments)
+        assert (code, out, len(err)) == (2, [], 1), message
+        assert err[0].startswith("error: ") and message in err[0]
+    assert not (run / "averages").exists()
+
+
+def test_metrics_that_do_not_parse_are_named(run, average):
+    with open(run / "metrics.jsonl", "a") as file:
+        file.write('{"step": 8, "ki')
+    code, out, err = average(run, "--best", 2)
+    assert (code, out) == (2, [])
+    assert err == [f"error: {run}/metrics.jsonl:6 is not a line of metrics: continue the run, or delete that line"]
+
+
+def test_help_teaches(average):
+    code, out, _ = average("--help")
+    assert code == 0
+    assert "  python scripts/average_checkpoints.py runs/tatoeba-small --last 5" in out
+    assert "  python eval.py runs/tatoeba-small decoding.checkpoint=last-5" in out
