@@ -25,7 +25,7 @@ quickstart: install  ## train on the embedded corpus, evaluate, translate, draw 
 	@$(BIN)/python scripts/quickstart.py
 
 test: install  ## run the tests (all but the slow ones)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 test-slow: install  ## run the slow tests: whole runs, kills, exactness
 	$(BIN)/pytest -q -m slow

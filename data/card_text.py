@@ -1,5 +1,6 @@
 """The numbers of a data card as tables, for a terminal and as Markdown."""
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -237,6 +238,11 @@ def both(card: Card, shares: tuple[float, float]) -> str:
 def visible(text: str) -> str:
     """What does not print, such as a control character of a terminal, as ``<U+200B>``."""
     return "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
+
+
+def three_digits(number: float) -> str:
+    """As many decimals as make three digits that count."""
+    return f"{number:,.{max(0, 2 - math.floor(math.log10(number)))}f}"
 
 
 def as_text(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""How fast this project is, beside others: python scripts/benchmark.py attention [options].
+"""How fast this project is, beside others: python scripts/benchmark.py attention|decode [options].
 
 All contestants take turns in one run. Compare their ratios: the milliseconds are those of one machine on one day.
 docs/benchmarks.md has figures, and says what bounds them.
@@ -7,23 +7,43 @@ docs/benchmarks.md has figures, and says what bounds them.
 import argparse
 import itertools
 import json
-import math
 import os
 import shlex
 import sys
-from dataclasses import replace
+from contextlib import ExitStack, closing
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 
 from attention import KERNELS
-from data.card_text import Table, as_markdown, as_text
+from configs.load import load_config, load_run_config
+from data.card_text import Table, as_markdown, as_text, three_digits
+from data.corpus import load_held_out
 from data.errors import UserError, exit_on_user_error
 from data.files import write_atomically
+from evaluation.decoding_peers import versions
+from evaluation.decoding_speed import (
+    CONTESTANTS,
+    able,
+    beams_of,
+    checked,
+    decoding_table,
+    names_of,
+    prepare,
+    rows_of,
+    text_row,
+    text_table,
+)
+from evaluation.decoding_work import Work
+from evaluation.report import evaluate
+from evaluation.trained import load_trained
+from model.config import ModelConfig
 from training.attention_speed import Case, Row, add_peaks, measure
 from training.environment import environment
-from training.speed import matrix_products, matrix_size, processor, torch_if_installed, use_one_thread
+from training.speed import Apart, best_in_turns, matrix_products, matrix_size, processor, torch_if_installed, use_cores
 
 ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this
 project that can serve, jax.nn.dot_product_attention called directly in its own layout, and PyTorch's
@@ -41,8 +61,32 @@ EXAMPLES = """examples:
   python scripts/benchmark.py attention --kernels definition,chunked --sizes "16,8,128,64;2,8,1024,64" --causal
   python scripts/benchmark.py attention --gpu --markdown
 """
+DECODE = """Time decoding, greedy and by beam search: random sentences of one length, exactly so many tokens for each,
+from models of the same dimensions with random weights, source tokens in and target tokens out.
+
+  puente            this project in float32; puente-bfloat16 has bfloat16 operands in matrix products
+  marian            generate of transformers' MarianMT, on PyTorch
+  ctranslate2       CTranslate2 in float32; ctranslate2-2x1 has two workers of one thread, each with half of the batch,
+                    ctranslate2-int8 has weights and products in 8 bits
+
+On two cores of a CPU: 3 + 3 layers, width 256, feed-forward 1024, 4 heads, vocabulary 8000. With --gpu on a GPU: the
+dimensions of configs/tatoeba-base.yaml, everything in bfloat16. Each contestant has a process of its own. The others
+take part where they are installed: pip install -e '.[bench]'.
+
+  ratio    sentences a second by those of ctranslate2, or of puente where there is no CTranslate2
+  of rate  share of the machine's rate in matrix products, on a CPU in float32: other operands may pass 100%
+  ceiling  sentences a second if all matrix products ran at that rate, and nothing else took time
+
+With --run RUN also real text: the run's test set with the run's own settings, translated once to compile, then timed.
+"""
+DECODE_EXAMPLES = """examples:
+  python scripts/benchmark.py decode --machine-rate --json decode.json
+  python scripts/benchmark.py decode --contestants puente,ctranslate2 --beams 5 --rounds 10
+  python scripts/benchmark.py decode --run runs/tatoeba-small --markdown
+"""
 SIZES = "64,4,16,64;16,8,128,64;2,8,1024,64;1,8,4096,64"
 GPU_TOKENS, GPU_LENGTHS = 16384, (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+GPU_CONFIG, GPU_BATCH = Path(__file__).parents[1] / "configs/tatoeba-base.yaml", 512
 
 
 def main() -> None:
@@ -52,6 +96,8 @@ def main() -> None:
         match arguments.command:
             case "attention":
                 benchmark_attention(arguments)
+            case "decode":
+                benchmark_decode(arguments)
 
 
 def command_line() -> argparse.Namespace:
@@ -60,31 +106,55 @@ def command_line() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     summary = "attention alone, beside jax.nn and PyTorch"
     attention = commands.add_parser("attention", help=summary, description=ATTENTION, epilog=EXAMPLES, **style)
-    attention.add_argument("--rounds", type=int, default=5, help="turns of everyone, of which the best counts (5)")
     attention.add_argument("--sizes", metavar="B,N,T,H;…", help=f"batch rows, heads, positions, width ({SIZES})")
     attention.add_argument("--kernels", metavar="A,B,…", help=f"only these of {','.join(KERNELS)}")
     attention.add_argument("--causal", action="store_true", help="each size also with causality")
-    attention.add_argument("--machine-rate", action="store_true", help="time plain matrix products too")
     attention.add_argument("--gpu", action="store_true", help="on a GPU: causality, packing and machine rate included")
-    attention.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
-    attention.add_argument("--json", metavar="FILE", type=Path, help="write every figure, and what it was made with")
+    add_options(attention)
+    summary = "greedy and beam search, beside MarianMT and CTranslate2"
+    decode = commands.add_parser("decode", help=summary, description=DECODE, epilog=DECODE_EXAMPLES, **style)
+    decode.add_argument("--beams", metavar="K,…", default="1,5", help="beam sizes, 1 is greedy (1,5)")
+    decode.add_argument("--batch", type=int, help=f"sentences decoded together ({Work.batch}; on a GPU {GPU_BATCH})")
+    decode.add_argument("--sources", type=int, default=Work.sources, help=f"tokens a sentence ({Work.sources})")
+    decode.add_argument("--length", type=int, default=Work.length, help=f"tokens generated for it ({Work.length})")
+    decode.add_argument("--contestants", metavar="A,B,…", help=f"only these of {','.join(CONTESTANTS)}")
+    decode.add_argument("--run", type=Path, metavar="RUN", help="also translate the test set of this run directory")
+    decode.add_argument("--gpu", action="store_true", help="on a GPU, machine rate included")
+    add_options(decode)
     return parser.parse_args()
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """What every command has."""
+    command.add_argument("--rounds", type=int, default=5, help="turns of everyone, of which the best counts (5)")
+    command.add_argument("--machine-rate", action="store_true", help="time plain matrix products too")
+    command.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
+    command.add_argument("--json", metavar="FILE", type=Path, help="write every figure, and what it was made with")
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    if arguments.rounds < 1:
+        raise UserError(f"--rounds={arguments.rounds} must be 1 or more")
+    if arguments.json and arguments.json.is_dir():
+        raise UserError(f"--json={arguments.json} is a folder; name a file")
+
+
+def tell(report: dict[str, Any], tables: list[Table], arguments: argparse.Namespace) -> None:
+    """Print the tables and what is to be noted, write the report."""
+    texts = [as_markdown(table) if arguments.markdown else as_text(table) for table in tables]
+    print("\n\n".join([*texts, *filter(None, ["\n".join(report["notes"])])]))
+    if arguments.json:
+        write_atomically(arguments.json, json.dumps(report, indent=1) + "\n")
 
 
 def benchmark_attention(arguments: argparse.Namespace) -> None:
     """Measure, print, write."""
     cases = cases_of(arguments.sizes, arguments.gpu, arguments.causal)
     kernels = kernels_of(arguments.kernels)
-    if arguments.rounds < 1:
-        raise UserError(f"--rounds={arguments.rounds} must be 1 or more")
-    if arguments.json and arguments.json.is_dir():
-        raise UserError(f"--json={arguments.json} is a folder; name a file")
-    use_gpu() if arguments.gpu else use_one_thread()
+    check_options(arguments)
+    use_gpu() if arguments.gpu else use_cores(1)
     report = measure_all(cases, kernels, arguments.rounds, arguments.gpu or arguments.machine_rate)
-    table = table_of(report)
-    print("\n".join([as_markdown(table) if arguments.markdown else as_text(table), "", *report["notes"]]).strip())
-    if arguments.json:
-        write_atomically(arguments.json, json.dumps(report, indent=1) + "\n")
+    tell(report, [table_of(report)], arguments)
 
 
 def cases_of(sizes: str | None, gpu: bool, causal: bool) -> list[Case]:
@@ -174,11 +244,6 @@ def cells_of(row: Row, rate: float | None, unit: float) -> list[str]:
     return [*cells, *("" if size is None else f"{size / 2**20:,.1f}" for size in sizes)]
 
 
-def three_digits(number: float) -> str:
-    """As many decimals as make three digits that count."""
-    return f"{number:,.{max(0, 2 - math.floor(math.log10(number)))}f}"
-
-
 def note_of(report: dict[str, Any]) -> str:
     """One line on what was measured, and where."""
     first, on_cpu = report["rows"][0], jax.default_backend() == "cpu"
@@ -188,6 +253,57 @@ def note_of(report: dict[str, Any]) -> str:
     rates = [f"{name} {rate / unit:.0f} {prefix}FLOP/s" for name, rate in report["matrix_flops_per_second"].items()]
     machine = f" Products of {dtype} matrices of {rows} rows: {', '.join(rates)}." if rates else ""
     return f"{first['dtype']} on {where}; best of {report['rounds']}; ratio to {first['ratio_to']}.{machine}"
+
+
+def benchmark_decode(arguments: argparse.Namespace, model: ModelConfig | None = None) -> None:
+    """Measure, print, write. ``model`` is for tests: theirs is small."""
+    work = work_of(arguments, model)
+    beams, names = beams_of(arguments.beams), names_of(arguments.contestants, arguments.gpu)
+    check_options(arguments)
+    if arguments.run:
+        load_run_config(arguments.run)  # whoever mistypes it learns so now
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or on a GPU the first process takes its memory
+    use_gpu() if arguments.gpu else use_cores(work.threads)
+    report = measure_decoding(work, beams, names, arguments.rounds, arguments.gpu or arguments.machine_rate)
+    report["text"] = translate_test_set(arguments.run) if arguments.run else None
+    tell(report, [decoding_table(report), *([text_table(report["text"])] if arguments.run else [])], arguments)
+
+
+def work_of(arguments: argparse.Namespace, model: ModelConfig | None) -> Work:
+    """What is decoded; on a GPU by the model of ``GPU_CONFIG``."""
+    work = Work(sources=arguments.sources, length=arguments.length)
+    if arguments.gpu:
+        config = load_config(GPU_CONFIG)
+        work = replace(work, model=config.model, vocab_size=config.tokenizer.vocab_size, batch=GPU_BATCH)
+    batch = work.batch if arguments.batch is None else arguments.batch
+    return checked(replace(work, batch=batch, model=model or work.model))
+
+
+def measure_decoding(work: Work, beams: list[int], names: list[str], rounds: int, with_rate: bool) -> dict[str, Any]:
+    """The report: what ``--json`` writes and ``decoding_table`` shows."""
+    present, notes = able(names, work)
+    with ExitStack() as stack:
+        print(f"preparing {', '.join(present)}", file=sys.stderr)
+        prepared = {name: partial(prepare, name, work, beams) for name in present}
+        contestants = {name: stack.enter_context(closing(Apart(calls))) for name, calls in prepared.items()}
+        timers = {(beam, name): partial(who.seconds, beam) for beam in beams for name, who in contestants.items()}
+        machine = stack.enter_context(closing(Apart(matrix_products))) if with_rate else None
+        products = {(0, name): partial(machine.seconds, name) for name in machine.names} if machine else {}
+        print("measuring", file=sys.stderr)
+        times = best_in_turns(timers | products, rounds)
+    rates = {name: 2e3 * matrix_size()[0] ** 3 / times[0, name] for _, name in products}
+    figures = {"matrix_flops_per_second": rates, "rows": rows_of(work, {key: times[key] for key in timers})}
+    return facts() | versions() | {"rounds": rounds, "work": asdict(work)} | figures | {"notes": notes}
+
+
+def translate_test_set(run_dir: Path) -> dict[str, Any]:
+    """How fast a run translates its test set by its own settings, once everything is compiled."""
+    print(f"translating the test set of {run_dir}", file=sys.stderr)
+    trained = load_trained(run_dir, [], "benchmarking")
+    pairs, _ = load_held_out(trained.config.data, "test", run_dir)
+    evaluate(trained.translator, trained.params, pairs)
+    evaluation = evaluate(trained.translator, trained.params, pairs)
+    return text_row(str(run_dir), trained.step, trained.config.decoding, evaluation)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test ru
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HOME"] = _cache.name
 os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
+# The same small programs are compiled again and again, by the processes that tests start too: once is enough.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(_cache.name, "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ["MPLCONFIGDIR"] = os.path.join(_cache.name, "matplotlib")
 
 # The folder of the real corpus is for the tests that ask for it; experiments here have corpora of their own.
@@ -71,7 +74,8 @@ def call():
 
     def call(program: str, *arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, str(ROOT / program), *map(str, arguments)]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        environment = os.environ | {"PYTHONPATH": path}
         return subprocess.run(command, input=text, capture_output=True, env=environment, timeout=300, check=False)
 
     return call

@@ -28,36 +28,38 @@ Name = TypeVar("Name", bound=Hashable)
 SHORTEST = 0.02  # seconds of one timing, many calls of a fast contestant: the clock and the first launch weigh nothing
 
 
-def use_one_thread() -> None:
-    """Start this program again as JAX and PyTorch must find it to compute on one core of a CPU, unless it has been."""
+def use_cores(count: int) -> None:
+    """Start this program again as JAX and PyTorch must find it to compute on so many cores, unless it has been."""
     environment = {
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-        "OMP_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": str(count),
         # As in train.py: memory from the kernel in pages of 2 MB. Whoever keeps all scores needs it most.
         "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
     }
+    if count == 1:
+        environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
     if not environment.items() <= os.environ.items():
         os.environ.update(environment)
         os.execv(sys.executable, sys.orig_argv)
 
 
 def milliseconds_in_turns(calls: Mapping[Name, Call], rounds: int) -> dict[Name, float]:
-    """Milliseconds of one call of each, in its best round."""
-    repetitions = {name: repetitions_of(call) for name, call in calls.items()}
-    best = dict.fromkeys(calls, math.inf)
+    """Milliseconds of one call of each, in its best round. The first call of all compiles, and is not timed."""
+    for call in calls.values():
+        jax.block_until_ready(call())
+    return best_in_turns({name: partial(seconds, call) for name, call in calls.items()}, rounds)
+
+
+def best_in_turns(timers: Mapping[Name, Callable[[int], float]], rounds: int) -> dict[Name, float]:
+    """Milliseconds of one call of each, in its best round; a timer makes so many calls and gives seconds for one."""
+    repetitions = {name: math.ceil(SHORTEST / timer(1)) for name, timer in timers.items()}
+    best = dict.fromkeys(timers, math.inf)
     for _ in range(rounds):
-        for name, call in calls.items():
-            best[name] = min(best[name], 1e3 * seconds(call, repetitions[name]))
+        for name, timer in timers.items():
+            best[name] = min(best[name], 1e3 * timer(repetitions[name]))
     return best
-
-
-def repetitions_of(call: Call) -> int:
-    """How many calls one timing needs. The first call of all compiles, and is not timed."""
-    jax.block_until_ready(call())
-    return math.ceil(SHORTEST / seconds(call, 1))
 
 
 def seconds(call: Call, repetitions: int) -> float:
@@ -70,6 +72,40 @@ def seconds(call: Call, repetitions: int) -> float:
             jax.block_until_ready(result)
     jax.block_until_ready(result)
     return (time.perf_counter() - start) / repetitions
+
+
+class Apart:
+    """Calls that a process of their own makes: libraries that have threads slow each other down where they share one.
+
+    libgomp, for one, spins for a moment before its threads sleep, but hardly does so once all of them in the process,
+    idle ones too, are more than the cores: a fast contestant would pay for the presence of the others.
+    """
+
+    def __init__(self, prepare: Callable[[], Mapping[Any, Call]]):
+        """``prepare`` is pickled, and makes the calls in that process; each is made once, and compiled."""
+        self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self.names = self._pool.submit(_prepare_here, prepare).result()
+
+    def seconds(self, name: Hashable, repetitions: int) -> float:
+        """Mean time of one call."""
+        return self._pool.submit(_seconds_here, name, repetitions).result()
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+_calls_here: dict[Any, Call] = {}  # of a process of ``Apart``
+
+
+def _prepare_here(prepare: Callable[[], Mapping[Any, Call]]) -> list[Any]:
+    _calls_here.update(prepare())
+    for call in _calls_here.values():
+        jax.block_until_ready(call())
+    return list(_calls_here)
+
+
+def _seconds_here(name: Hashable, repetitions: int) -> float:
+    return seconds(_calls_here[name], repetitions)
 
 
 def rise_of_peak_memory(prepare: Callable[[], Call]) -> int | None:
@@ -126,11 +162,11 @@ def matrix_products() -> dict[str, Call]:
 
 
 def torch_if_installed() -> Any:
-    """PyTorch on one thread, or None: it is a contestant, never a dependency."""
+    """PyTorch on the threads of ``use_cores``, else one; or None: it is a contestant, never a dependency."""
     if importlib.util.find_spec("torch") is None:
         return None
     torch = importlib.import_module("torch")
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     return torch
 
 

@@ -22,7 +22,10 @@ def evaluation(translator, params):
 def test_distinct_sources_are_translated_once_and_scored_against_all_their_references(translator, params, evaluation):
     assert evaluation.sources == ["Tom eats.", "Ana runs.", "Ana eats here."]
     assert evaluation.references == [["Tom come.", "Come Tom."], ["Ana corre."], ["Ana come."]]
-    assert evaluation.translations == translator.translate(params, evaluation.sources)
+    found = translator.translate(params, evaluation.sources)
+    assert evaluation.translations == [each.text for each in found]
+    assert evaluation.target_tokens == sum(each.length for each in found)
+    assert evaluation.unended == sum(not each.ended for each in found)
     assert evaluation.scores == score(evaluation.translations, evaluation.references)
     assert evaluation.sentences_per_second == 3 / evaluation.seconds
     assert evaluation.target_tokens_per_second == evaluation.target_tokens / evaluation.seconds

@@ -1,14 +1,17 @@
-"""python scripts/benchmark.py attention, as a user calls it, at sizes of a moment."""
+"""python scripts/benchmark.py, as a user calls it, at sizes of a moment."""
 
 import importlib.util
 import itertools
 import json
 import re
+from dataclasses import asdict, replace
 
 import jax
 import pytest
 
-from data.card_text import as_markdown, as_text
+from data.card_text import as_markdown, as_text, three_digits
+from evaluation.decoding_speed import decoding_table, prepare, rows_of
+from model.config import ModelConfig
 from scripts import benchmark
 from training.attention_speed import measure
 
@@ -111,11 +114,38 @@ def test_mistakes_end_in_one_line_and_code_2(mistake, tmp_path):
     assert code == 2 and "COMMAND" in told
 
 
+@RUNS_ON_CPU
+def test_mistakes_in_decoding_end_in_one_line_and_code_2(mistake, tmp_path):
+    mistakes: dict[str, list[object]] = {
+        "--beams=1,two is not of the form K,K": ["--beams", "1,two"],
+        "--beams=0,5: every beam size must be 1 or more": ["--beams", "0,5"],
+        "--batch=0 must be 1 or more": ["--batch", 0],
+        "--sources=0 must be 1 or more": ["--sources", 0],
+        "--length=-1 must be 1 or more": ["--length", -1],
+        "there is no fairseq here; choose from puente,puente-bfloat16,marian": ["--contestants", "puente,fairseq"],
+        "there is no puente-bfloat16 here; choose from puente,marian,ctranslate2": [
+            "--gpu",
+            "--contestants",
+            "puente-bfloat16",
+        ],
+        "--rounds=0 must be 1 or more": ["--rounds", 0],
+        "is a folder; name a file": ["--json", tmp_path],
+        "is not a run directory: it has no config.yaml": ["--run", tmp_path],
+        "JAX sees no GPU here but a cpu": ["--gpu"],
+    }
+    for message, arguments in mistakes.items():
+        code, told = mistake("decode", *arguments)
+        assert code == 2, message
+        assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
+
+
 def test_help_teaches(call):
     done = call(PROGRAM, "--help")
     assert done.returncode == 0 and b"attention alone, beside jax.nn and PyTorch" in done.stdout
     done = call(PROGRAM, "attention", "--help")
     assert done.returncode == 0 and b"temp MiB" in done.stdout and b"--machine-rate" in done.stdout
+    done = call(PROGRAM, "decode", "--help")
+    assert done.returncode == 0 and b"ctranslate2-2x1" in done.stdout and b"--machine-rate" in done.stdout
 
 
 def test_causality_is_beside_what_has_none():
@@ -147,4 +177,62 @@ def test_the_measurement_for_a_gpu_runs():
 
 def test_numbers_keep_three_digits():
     numbers = {0.0123456: "0.0123", 1.5: "1.50", 42.04: "42.0", 123.4: "123", 12345.6: "12,346"}
-    assert {number: benchmark.three_digits(number) for number in numbers} == numbers
+    assert {number: three_digits(number) for number in numbers} == numbers
+
+
+SMALL_MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
+
+
+@pytest.fixture
+def decode(monkeypatch, capsys):
+    """The command in this process, which is not started again, with a small model; returns what it prints."""
+
+    def decode(*arguments, model=SMALL_MODEL):
+        monkeypatch.setattr("sys.argv", [PROGRAM, "decode", *map(str, arguments)])
+        monkeypatch.setattr(benchmark, "use_cores", lambda count: None)
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the program sets it, for good
+        benchmark.benchmark_decode(benchmark.command_line(), model)
+        return capsys.readouterr().out
+
+    return decode
+
+
+def test_decoding_is_told_and_written(decode, run_dir, tmp_path):
+    sizes = "--batch", 3, "--sources", 4, "--length", 5, "--beams", 1
+    options = "--rounds", 1, "--machine-rate", "--run", run_dir, "--json", tmp_path / "decode.json"
+    printed = decode(*sizes, *options, "--contestants", "puente")
+    first, second = printed.split("\n\n")
+    title, note, header, *rows = first.splitlines()
+    assert title == "DECODING" and "3 sentences of 4 tokens to 5; MFLOP a sentence: " in note
+    assert note.endswith("best of 1; ratio to puente.")
+    assert re.split(r"  +", header) == ["beam", "contestant", "sentences/s", "ratio", "GFLOP/s", "of rate"]
+    assert [re.split(r"  +", row.strip())[:2] for row in rows] == [["1", "puente"], ["1", "ceiling"]]
+    assert second.startswith("DECODING REAL TEXT\n") and str(run_dir) in second
+
+    report = json.loads((tmp_path / "decode.json").read_text(encoding="utf-8"))
+    assert (report["work"]["batch"], report["work"]["sources"], report["work"]["length"]) == (3, 4, 5)
+    assert report["notes"] == [] and report["environment"]["packages"]["jax"] == jax.__version__
+    assert {"torch", "transformers", "ctranslate2"} <= set(report)
+    for row in report["rows"]:
+        assert row["sentences_per_second"] == pytest.approx(3000 / row["milliseconds"])
+        assert row["flops_per_second"] == pytest.approx(row["flops_per_sentence"] * row["sentences_per_second"])
+    text = report["text"]
+    assert text["sentences"] == 12 and text["step"] == 0 and text["decoding"]["beam_size"] == 2
+    assert text["sentences_per_second"] == pytest.approx(12 / text["seconds"])
+
+
+def test_the_measurement_of_decoding_for_a_gpu_runs(monkeypatch):
+    """On a CPU, in small: the dimensions of tatoeba-base, then the same code in bfloat16."""
+    monkeypatch.setattr("sys.argv", [PROGRAM, "decode", "--gpu"])
+    work = benchmark.work_of(benchmark.command_line(), None)
+    model = work.model
+    assert (model.encoder_layers, model.decoder_layers, model.d_model, model.d_ff) == (6, 6, 512, 2048)
+    assert (work.batch, work.vocab_size, model.dtype, model.matmul_dtype) == (512, 8000, "bfloat16", "bfloat16")
+    small = replace(SMALL_MODEL, dtype="bfloat16", matmul_dtype="bfloat16")
+    work = replace(work, model=small, vocab_size=50, batch=2, sources=3, length=2)
+    assert list(prepare("puente", work, [3])) == [3]
+    report = benchmark.facts() | {"work": asdict(work), "rows": rows_of(work, {(3, "puente"): 0.5}), "rounds": 1}
+    report["matrix_flops_per_second"] = {"jax": 6e14}
+    _, note, header, *rows = as_text(decoding_table(report)).splitlines()
+    assert "bfloat16 on " in note and "TFLOP/s" in header
+    assert [re.split(r"  +", row.strip())[1] for row in rows] == ["puente", "ceiling"]
