@@ -49,6 +49,7 @@ def start(config_file, run_dir, *overrides):
     return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE)
 
 
+@pytest.mark.slow
 def test_pausing_after_every_step_changes_nothing(small_experiment, tmp_path):
     from train import train
 

@@ -151,6 +151,7 @@ def test_sampling_falls_back_where_it_would_not_fit(phrases, phrase_tokenizer):
     assert len(texts(batches, phrase_tokenizer)) == stream.pairs
 
 
+@pytest.mark.slow
 def test_sampled_rows_are_full_on_both_sides(real_training, real_tokenizer):
     some = Pairs(real_training.sources[:20_000], real_training.targets[:20_000])
     for alpha in (0.1, 0.5):

@@ -146,6 +146,7 @@ def test_parameters_by_arithmetic():
     assert sum(leaf.size for leaf in jax.tree.leaves(init_params(config, VOCAB, jax.random.key(0)))) == expected
 
 
+@pytest.mark.slow
 def test_every_choice_is_another_model_and_every_kernel_the_same():
     source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
     shallow = {"encoder_layers": 1, "decoder_layers": 1}
