@@ -92,7 +92,10 @@ def translate_block(
 
 def distinct(translations: list[Translation]) -> list[Translation]:
     """The best of those that read alike: the same text can be spelled by different tokens."""
-    return list({each.text: each for each in reversed(translations)}.values())[::-1]
+    best: dict[str, Translation] = {}
+    for each in translations:
+        best.setdefault(each.text, each)
+    return list(best.values())
 
 
 def tell_of_pieces(found: list[list[Translation]], first_number: int) -> None:

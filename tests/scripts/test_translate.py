@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from data.errors import UserError
+from evaluation.translate import Translation
 from scripts import translate
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,11 @@ def test_lines_before_a_bad_one_are_translated(run_dir, call):
     done = call(PROGRAM, run_dir, text=b"Tom\nAna\nAn\xe9\n")
     assert (done.returncode, done.stdout.count(b"\n"), done.stderr.count(b"\n")) == (2, 2, 1)
     assert b"standard input:3: invalid UTF-8 at byte 3" in done.stderr
+
+
+def test_of_those_that_read_alike_the_best_is_kept_in_its_place():
+    spelled = [Translation(text, [], [], -float(score), -float(score), True) for score, text in enumerate("abacb")]
+    assert translate.distinct(spelled) == [spelled[0], spelled[1], spelled[3]]
 
 
 def test_blocks_are_bounded_by_lines_and_by_characters():
