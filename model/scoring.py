@@ -23,8 +23,8 @@ def token_log_probs(
     """
     decoded = tuple(_decode(model, source_tokens, target_tokens) for model in models)
 
-    def at_position(position: tuple[tuple[Float[Array, "B D"], ...], Int[Array, " B"]]) -> Float[Array, " B"]:
-        states, tokens = position
+    def at_position(position: tuple[tuple[Float[Array, "B _"], ...], Int[Array, " B"]]) -> Float[Array, " B"]:
+        states, tokens = position  # the models of an ensemble may differ in width
         logits = mixture(tuple(model.logits(state) for model, state in zip(models, states, strict=True)))
         return jnp.take_along_axis(logits, tokens[:, None], axis=-1)[:, 0] - log_normalizers(logits)
 
