@@ -9,7 +9,7 @@ from pathlib import Path
 from configs.load import differences, load_run_config
 from configs.schema import RunConfig
 from data.errors import UserError
-from data.tokenizer import load_tokenizer
+from data.tokenizer import Tokenizer, load_tokenizer
 from evaluation.translate import Translator
 from model.config import ModelConfig
 from model.transformer import Params
@@ -37,7 +37,7 @@ def load_trained(
     refuse_changes(run_dir, config, program, may_change)
     tokenizer = load_tokenizer(run_dir)
     params, step = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    members = [_load_member(name, run_dir, config) for name in config.decoding.ensemble]
+    members = [_load_member(name, config, tokenizer) for name in config.decoding.ensemble]
     models = (config.model, *(model for model, _ in members))
     translator = Translator(models, tokenizer, config.decoding, config.data.row_length)
     return Trained(config, translator, (params, *(each for _, each in members)), step)
@@ -50,12 +50,12 @@ def refuse_changes(run_dir: Path, config: RunConfig, program: str, may_change: t
             raise UserError(f"{run_dir} is trained, so {program} cannot change {difference}")
 
 
-def _load_member(name: str, run_dir: Path, config: RunConfig) -> tuple[ModelConfig, Params]:
+def _load_member(name: str, config: RunConfig, tokenizer: Tokenizer) -> tuple[ModelConfig, Params]:
     """The model and parameters of RUN or RUN:CHECKPOINT, which must have the tokenizer of the run that it joins."""
     folder, _, checkpoint = (name, "", "") if Path(name).is_dir() else name.rpartition(":")
     member_dir = Path(folder or name)
-    member, tokenizer = load_run_config(member_dir), load_tokenizer(member_dir)
-    if tokenizer.model != load_tokenizer(run_dir).model or member.data.source != config.data.source:
-        raise UserError(f"decoding.ensemble: {member_dir} has another vocabulary or direction than {run_dir}")
+    member = load_run_config(member_dir)
+    if load_tokenizer(member_dir).model != tokenizer.model or member.data.source != config.data.source:
+        raise UserError(f"decoding.ensemble: {member_dir} has another vocabulary or direction than {config.run_dir}")
     which = checkpoint or member.decoding.checkpoint
     return member.model, load_for_inference(member_dir, which, member.model, tokenizer.vocab_size)[0]
