@@ -25,6 +25,7 @@ from tqdm import tqdm
 from configs.command_line import command_line
 from data.errors import UserError, exit_on_user_error
 from data.pairs import normalise
+from data.standard_input import decoded
 from data.tokenizer import EOS
 from evaluation.given import Pair, log_probs
 from evaluation.trained import Trained, load_trained
@@ -87,11 +88,8 @@ def score_block(trained: Trained, block: list[tuple[str, str]], first_number: in
 
 def pairs_of(lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
     """Sources and translations; UserError names a line that is not UTF-8 or has not one tab."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            columns = line.decode().rstrip("\n").split("\t")
-        except UnicodeDecodeError as error:
-            raise UserError(f"standard input:{number}: invalid UTF-8 at byte {error.start + 1} of the line") from None
+    for number, line in enumerate(decoded(lines), start=1):
+        columns = line.rstrip("\n").split("\t")
         if len(columns) != 2:
             raise UserError(f"standard input:{number}: {len(columns)} columns, not a source, a tab and a translation")
         yield columns[0], columns[1]

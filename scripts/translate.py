@@ -15,7 +15,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tqdm import tqdm
 from configs.command_line import command_line_with_options
 from data.errors import UserError, exit_on_user_error
 from data.pairs import normalise
+from data.standard_input import decoded
 from evaluation.given import align
 from evaluation.trained import Trained, load_trained
 from evaluation.translate import Translation
@@ -141,15 +142,6 @@ def typed() -> Iterator[bytes]:
             yield input("> " if sys.stdout.isatty() else "").encode(errors="surrogateescape")
         except EOFError:
             return
-
-
-def decoded(lines: Iterable[bytes]) -> Iterator[str]:
-    """Lines of bytes, which end at line feeds only, as text; UserError names a line that is not UTF-8."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode()
-        except UnicodeDecodeError as error:
-            raise UserError(f"standard input:{number}: invalid UTF-8 at byte {error.start + 1} of the line") from None
 
 
 def blocks(lines: Iterator[str], longest: int) -> Iterator[list[str]]:
