@@ -10,7 +10,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from contextlib import closing
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
@@ -21,68 +23,36 @@ if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not i
 
 import jax
 
+from configs.changes import accepted_changes
 from configs.command_line import command_line
-from configs.load import differences, load_config, load_run_config, save_config, to_yaml
+from configs.load import load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.errors import UserError, exit_on_user_error
-from data.files import write_atomically
+from data.files import append_line, remove_leftovers, write_atomically
 from data.prepare import Prepared, prepare
 from data.readers import SourceReport
 from data.stream import prefetch, validation_batches
 from evaluation.report import evaluate, write_report
 from evaluation.translate import Translator
 from model.transformer import build
-from training.checkpoint import damaged_steps, good_steps, notes, remove_all_but, restore, save
+from training.checkpoint import find_newest, keep_only, note, notes, restore, save
 from training.environment import environment
+from training.history import keep_records
+from training.interruption import exit_when_interrupted, noted
+from training.lock import locked, refuse_if_lost
 from training.monitor import Monitor
-from training.optimizer import learning_rate
 from training.preflight import choose_kernels, refuse_beyond_table
-from training.state import Sums, TrainState, init_state, make_loss_step, make_train_step, zero_sums
+from training.progress import Progress, readings, refuse_divergence
+from training.state import TrainState, after_log, init_state, make_loss_step, make_train_step
 from training.summary import summary
-
-# What may change when a run continues: limits, what is told and kept, and how translations are searched.
-MAY_CHANGE = (
-    "training.steps:",
-    "training.epochs:",
-    "training.minutes:",
-    "training.patience:",
-    "training.log_every:",
-    "training.eval_every:",
-    "training.save_every:",
-    "training.keep:",
-    "model.kernel:",
-    "data.prefetch:",
-    "data.root:",
-    "data.test:",
-    "decoding.",
-)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a run remembers beside its state; noted in every checkpoint."""
-
-    best_bleu: float = -1.0
-    best_step: int = 0
-    stale: int = 0  # evaluations since the best
-    seconds: float = 0.0  # in all sessions of the run
-
-    def after_evaluation(self, step: int, bleu: float) -> "Progress":
-        """Progress with one more BLEU in it."""
-        if bleu > self.best_bleu:
-            return replace(self, best_bleu=bleu, best_step=step, stale=0)
-        return replace(self, stale=self.stale + 1)
 
 
 def main() -> None:
     """Entry point."""
     path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
-    with exit_on_user_error():
+    with exit_on_user_error(), exit_when_interrupted("the same command continues from the last checkpoint"):
         config = load_config(path, overrides)
-        try:
-            print_plan(config) if config.dry_run else train(config)
-        except KeyboardInterrupt:
-            sys.exit("\ninterrupted: the same command continues from the last checkpoint")
+        print_plan(config) if config.dry_run else train(config)
 
 
 def print_plan(config: RunConfig) -> None:
@@ -93,72 +63,98 @@ def print_plan(config: RunConfig) -> None:
 
 
 def train(config: RunConfig) -> None:
-    """A whole run: data, model, restored state, then steps with visible ifs."""
-    run_dir, settings = Path(config.run_dir), config.training
-    refuse_other_experiment(config, run_dir)
+    """A whole run, held against other processes: data, restored state, steps."""
+    run_dir = Path(config.run_dir)
     choose_kernels(config.model, (config.data.row_length,) * 2)  # or a UserError, before anything is written
-    prepared = prepare(config.data, config.tokenizer, settings.seed, run_dir)
-    save_config(config, run_dir / "config.yaml")
-    write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
+    with locked(run_dir):
+        newest = find_newest(run_dir)
+        prepared = prepare_run(config, run_dir, newest)
+        state, progress = init_state(config.model, config.training, prepared.tokenizer.vocab_size), Progress()
+        if newest is not None:
+            state, progress = restore(run_dir, newest, state), Progress(**notes(run_dir, newest))
+        take_steps(config, prepared, run_dir, state, progress)
 
-    state, progress = start_or_restore(config, prepared.tokenizer.vocab_size, run_dir)
-    step, last_step, earlier_seconds = int(state.step), find_last_step(config, prepared), progress.seconds
-    monitor = Monitor(run_dir, step, last_step)
+
+def take_steps(config: RunConfig, prepared: Prepared, run_dir: Path, state: TrainState, progress: Progress) -> None:
+    """Steps with visible ifs: log, save, evaluate, stop."""
+    settings, step, last_step = config.training, int(state.step), find_last_step(config, prepared)
     train_step = make_train_step(build(config.model, prepared.tokenizer.vocab_size), settings)
+    check = partial(refuse_divergence, limit=settings.max_skipped, stream=prepared.stream, run_dir=run_dir)
     validate = make_validation(config, prepared, run_dir)
-    batches = prefetch(prepared.stream, step, config.data.prefetch)
-    session_start = window_start = time.monotonic()
-    window_first_step = step
-    monitor.say(f"{run_dir}: step {step} of {last_step} on {jax.devices()[0].device_kind}; {in_words(prepared)}")
+    evaluated, earlier_seconds, session_start = progress.evaluated == step, progress.seconds, time.monotonic()
+    with (
+        closing(prefetch(prepared.stream, step, config.data.prefetch)) as batches,
+        closing(Monitor(run_dir, step, last_step, evaluated=evaluated)) as monitor,
+        noted() as stop,
+    ):
+        device = jax.devices()[0].device_kind
+        monitor.say(f"{run_dir}: step {step} of {last_step} on {device}; {in_words(prepared)}")
+        window_first_step, window_start = step, time.monotonic()
+        previous, stopping, pause_start = None, False, time.monotonic()
+        while True:
+            evaluation_due = step % settings.eval_every == 0 or step == last_step
+            if evaluation_due and progress.evaluated < step:
+                with stop.at_once():  # all is saved: the restart evaluates
+                    bleu = validate(state, progress.seconds / 60, monitor)
+                progress = progress.after_evaluation(step, bleu)
+                note(run_dir, step, asdict(progress))
+                keep_only(run_dir, settings.keep, progress.best_step)
+            if step >= last_step or progress.is_exhausted(settings.patience):
+                best = f"BLEU {progress.best_bleu:.2f} at step {progress.best_step}"
+                monitor.say(f"{run_dir} is complete at step {step}: {best}")
+                break
+            if stopping:
+                reason = signal.Signals(stop.asked).name if stop.asked else f"{settings.minutes:g} minutes"
+                monitor.say(f"paused at step {step} after {reason}; the same command continues")
+                break
+            window_start += time.monotonic() - pause_start  # speed is the speed of training
 
-    previous_loss = None
-    while step < last_step and not is_exhausted(progress, settings.patience):
-        state, loss = train_step(state, next(batches))
-        if previous_loss is not None:
-            previous_loss.block_until_ready()  # one step runs, one waits its turn: the device is never idle
-        step, previous_loss = step + 1, loss
-        monitor.advance()
+            batch = next(batches)
+            state, reading = train_step(state, batch)
+            step, progress = step + 1, progress.after_batch(batch)
+            if previous is not None:
+                check(previous, step - 1)  # waits for it: one step runs, one waits its turn, the device is never idle
+            previous = reading
+            monitor.advance()
 
-        if step % settings.log_every == 0:
-            steps_per_second = (step - window_first_step) / (time.monotonic() - window_start)
-            values = readings(state.sums, steps_per_second, step, config)
-            monitor.record(step, "train", values | {"minutes_left": (last_step - step) / steps_per_second / 60})
-            state = state._replace(sums=zero_sums())
-            window_first_step, window_start = step, time.monotonic()
+            if step % settings.log_every == 0:
+                sums, skipped = jax.device_get((state.sums, state.skipped))
+                steps_per_second = (step - window_first_step) / (time.monotonic() - window_start)
+                monitor.record(step, "train", readings(sums, skipped, step, last_step, steps_per_second, settings))
+                state, window_first_step, window_start = after_log(state), step, time.monotonic()
 
-        pause_start = time.monotonic()
-        session_seconds = pause_start - session_start
-        out_of_time = bool(settings.minutes) and session_seconds > 60 * settings.minutes
-        evaluation_due = step % settings.eval_every == 0 or step == last_step
-        if evaluation_due:
-            bleu = validate(state, (earlier_seconds + session_seconds) / 60, monitor)
-            progress = progress.after_evaluation(step, bleu)
-        if evaluation_due or out_of_time or (settings.save_every and step % settings.save_every == 0):
-            progress = replace(progress, seconds=earlier_seconds + time.monotonic() - session_start)
-            save(run_dir, state, asdict(progress))
-            remove_all_but(run_dir, {progress.best_step, *good_steps(run_dir)[-settings.keep :]})
-        window_start += time.monotonic() - pause_start  # speed is the speed of training
-        if out_of_time:
-            monitor.say(f"paused at step {step} after {settings.minutes:g} minutes; the same command continues")
-            break
-    else:
-        monitor.say(f"{run_dir} is complete at step {step}: BLEU {progress.best_bleu:.2f} at step {progress.best_step}")
-    batches.close()
-    monitor.close()
+            pause_start = time.monotonic()
+            session_seconds = pause_start - session_start
+            stopping = bool(stop.asked) or 0 < 60 * settings.minutes < session_seconds
+            save_due = settings.save_every and step % settings.save_every == 0
+            if stopping or save_due or step % settings.eval_every == 0 or step == last_step:
+                check(reading, step)
+                refuse_if_lost(run_dir)
+                progress = replace(progress, seconds=earlier_seconds + session_seconds)
+                save(run_dir, state, asdict(progress))
+                keep_only(run_dir, settings.keep, progress.best_step)
+    if stop.asked:
+        sys.exit(128 + stop.asked)  # as shells do: what was to follow on a whole training does not
 
 
-def refuse_other_experiment(config: RunConfig, run_dir: Path) -> None:
-    """UserError when the run directory holds checkpoints of a config that trains another model."""
+def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
+    """Check config and corpus against those of the run, then write both down with what else the run ran on."""
     if config.decoding.ensemble:
         raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
-    if not (run_dir / "checkpoints").exists():
-        return
-    changed = differences(load_run_config(run_dir), config)
-    refused = [line for line in changed if not line.startswith(MAY_CHANGE)]
-    if refused:
-        raise UserError(f"{run_dir} was trained with another config ({'; '.join(refused)}); set run_dir=NEW_FOLDER")
+    changed = [] if newest is None else accepted_changes(load_run_config(run_dir), config)
+    prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
+    changed += prepared.changes
+    if newest is not None and any("changes the training" in line for line in changed):
+        keep_records(run_dir, newest)
     for line in changed:
         print(f"continuing {run_dir} with {line}", file=sys.stderr)
+        append_line(run_dir / "log.txt", f"from step {newest} on: {line}")
+    for folder in (run_dir, run_dir / "eval", run_dir / "held_out"):
+        remove_leftovers(folder)
+    prepared.save(run_dir)
+    save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
+    write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
+    return prepared
 
 
 def in_words(prepared: Prepared) -> str:
@@ -171,42 +167,10 @@ def in_words(prepared: Prepared) -> str:
     return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"
 
 
-def start_or_restore(config: RunConfig, vocab_size: int, run_dir: Path) -> tuple[TrainState, Progress]:
-    """The newest good checkpoint's state, or the state before the first step."""
-    state = init_state(config.model, config.training, vocab_size)
-    steps, damaged = good_steps(run_dir), damaged_steps(run_dir)
-    if damaged:
-        told = f"{run_dir / 'checkpoints'} has damaged checkpoints: {', '.join(map(str, damaged))}"
-        if not steps:
-            raise UserError(f"{told}, and no good one; move them away to start the run anew")
-        print(f"warning: {told}; continuing from step {steps[-1]}", file=sys.stderr)
-    if not steps:
-        return state, Progress()
-    return restore(run_dir, steps[-1], state), Progress(**notes(run_dir, steps[-1]))
-
-
 def find_last_step(config: RunConfig, prepared: Prepared) -> int:
     """The step at which the run is complete, by steps or by epochs, whichever comes first."""
     by_epochs = sum(prepared.stream.steps_in(epoch) for epoch in range(config.training.epochs)) or math.inf
     return int(min(config.training.steps or math.inf, by_epochs))
-
-
-def is_exhausted(progress: Progress, patience: int) -> bool:
-    """Early stopping: too many evaluations without a better BLEU."""
-    return bool(patience) and progress.stale >= patience
-
-
-def readings(sums: Sums, steps_per_second: float, step: int, config: RunConfig) -> dict[str, float]:
-    """What a line of training metrics says; the one place where the loop waits for numbers from the device."""
-    total = {name: float(value) for name, value in sums._asdict().items()}
-    return {
-        "loss": total["smoothed"] / total["target_tokens"],
-        "cross_entropy": total["cross_entropy"] / total["target_tokens"],
-        "gradient_norm": total["gradient_norm"] / total["steps"],
-        "learning_rate": float(learning_rate(config.training)(step - 1)),
-        "tokens_per_second": (total["source_tokens"] + total["target_tokens"]) / total["steps"] * steps_per_second,
-        "target_tokens_per_second": total["target_tokens"] / total["steps"] * steps_per_second,
-    }
 
 
 def make_validation(

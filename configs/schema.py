@@ -19,6 +19,10 @@ class RunConfig:
     run_dir: str = field(
         default="", metadata={"help": "where the run lives; runs/NAME for configs/NAME.yaml unless set"}
     )
+    allow_changes: bool = field(
+        default=False,
+        metadata={"help": "continue a run although its config or its corpus changes the training from here on"},
+    )
     dry_run: bool = field(default=False, metadata={"help": "print sizes, memory and the resolved config, then stop"})
 
     def __post_init__(self) -> None:

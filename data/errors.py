@@ -1,8 +1,13 @@
 """The one exception that means "the user can fix this": entry points print it on one line and exit with 2."""
 
 import contextlib
+import errno
 import sys
 from collections.abc import Iterator
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NOT_ALLOWED = (errno.EROFS, errno.EACCES, errno.EPERM)
+GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
 
 
 class UserError(Exception):
@@ -11,9 +16,31 @@ class UserError(Exception):
 
 @contextlib.contextmanager
 def exit_on_user_error() -> Iterator[None]:
-    """Turn a UserError into one line on standard error and exit code 2; let every other exception through."""
+    """Turn a UserError, or a fault of the disk, into one line on standard error and exit code 2.
+
+    Every other exception passes: it is a fault of this program.
+    """
     try:
         yield
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        told = str(error)
+    except OSError as error:
+        if error.errno not in (*NO_ROOM, *NOT_ALLOWED, *GONE):
+            raise
+        told = f"{error.filename or 'a file'}: {in_words(error)}"
+    else:
+        return
+    print(f"error: {told}", file=sys.stderr)
+    sys.exit(2)
+
+
+def in_words(error: OSError) -> str:
+    """What the system says, and what to do about it."""
+    said = error.strerror or str(error)
+    if error.errno in NO_ROOM:
+        return f"{said}; make room, then start the same command again"
+    if error.errno in NOT_ALLOWED:
+        return f"{said}; make it writable, or choose another folder (run_dir=FOLDER)"
+    if error.errno in GONE:
+        return f"{said}; is its disk still there?"
+    return said

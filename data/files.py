@@ -1,19 +1,61 @@
 """Writing files so that a reader, or a restart after a crash, sees the old content or the new, never a half."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from data.errors import UserError, in_words
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write ``content`` (text as UTF-8) beside ``path``, flush it to the disk, and rename it into place."""
+    """Write ``content`` (text as UTF-8) beside ``path``, flush it to the disk, and rename it into place.
+
+    Raises UserError where the disk is full, gone or not to be written to; ``path`` is then as it was.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with told_as_user_error(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file; the same UserError. What a crash leaves of it may be half a line, for readers to drop."""
+    with told_as_user_error(path), open(path, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+@contextlib.contextmanager
+def told_as_user_error(path: Path) -> Iterator[None]:
+    """An OSError of writing ``path`` as a UserError that names it."""
     try:
-        with open(temporary, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {in_words(error)}") from error
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what a killed ``write_atomically`` left in a folder; files of processes that still run stay."""
+    for path in folder.glob(".*.tmp"):
+        process = path.name.split(".")[-2]
+        if process.isdigit() and not is_running(int(process)):
+            path.unlink(missing_ok=True)
+
+
+def is_running(process: int) -> bool:
+    """Whether this machine has a process of that number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # it is another user's
+    return True

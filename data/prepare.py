@@ -13,29 +13,50 @@ from data.files import write_atomically
 from data.pairs import Pairs, as_tsv, concatenate
 from data.split import save_hashes
 from data.stream import BatchStream
-from data.tokenizer import Tokenizer, sha256, train_or_load_tokenizer
+from data.tokenizer import Tokenizer, has_checkpoints, sha256, train_or_load_tokenizer
+
+DATA_FILE = "data.json"
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The training batches, the validation pairs, the tokenizer, and what ``data.json`` says about them."""
+    """The training batches, the validation pairs, the tokenizer, and what ``data.json`` says about them.
+
+    ``changes`` are lines on what differs from the data of the run's checkpoints, all of it harmless or allowed.
+    """
 
     stream: BatchStream
     valid: Pairs
     tokenizer: Tokenizer
     report: dict[str, Any]
+    changes: list[str]
+    held_out: dict[str, bytes]  # files of the sets that were taken out of the training pairs
+    trained_on: Pairs  # with those that are too long for a row
+
+    def save(self, run_dir: Path) -> None:
+        """Write tokenizer, held-out sets, hashes of the sentences and, last, ``data.json``."""
+        for split, content in self.held_out.items():
+            write_atomically(held_out_path(run_dir, split), content)
+        self.tokenizer.save(run_dir)
+        save_hashes(run_dir, self.trained_on)
+        write_atomically(run_dir / DATA_FILE, json.dumps(self.report, indent=2, ensure_ascii=False) + "\n")
 
 
-def prepare(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path) -> Prepared:
-    """Load, filter, audit, tokenize and pack. Every check of the input comes before the first file is written."""
+def prepare(
+    config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path, allow_changes: bool = False
+) -> Prepared:
+    """Load, filter, audit, tokenize and pack; nothing is written but the counts of packed rows.
+
+    A run with checkpoints keeps its tokenizer; UserError if its data are not what they were, unless these change the
+    training from here on and ``allow_changes`` says that they may.
+    """
     corpus = assemble(config, run_dir)
     training, weights = concatenate(corpus.sources), weights_of(config, corpus.sources)
-    tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config)
+    tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config, keep=allow_changes)
     stream = BatchStream(training, tokenizer, config, seed, run_dir / "row_counts.json", weights)
-    refuse_other_batches(run_dir, stream.fingerprint)
-    save_held_out(config, corpus, run_dir)
-    tokenizer.save(run_dir)
-    save_hashes(run_dir, training)
+    held_out = held_out_files(config, corpus)
+    for split, content in held_out.items():
+        corpus.accounts[split][0]["sha256"] = sha256(content)
     report = {
         "direction": f"{config.source}-{config.target}",
         "files": corpus.accounts,
@@ -44,31 +65,75 @@ def prepare(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, ru
         "overlap": corpus.overlap,
         "tokenizer": {"sha256": sha256(tokenizer.model), "vocab_size": tokenizer.vocab_size},
         "row_lengths": dict(zip(("source", "target"), stream.row_lengths, strict=True)),
-        "fill": dict(zip(("source", "target"), stream.fill(), strict=True)),
         "fingerprint": stream.fingerprint,
     }
-    write_atomically(run_dir / "data.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-    return Prepared(stream, corpus.valid, tokenizer, report)
+    changes = changes_of_data(run_dir, report, allow_changes) if has_checkpoints(run_dir) else []
+    report["fill"] = dict(zip(("source", "target"), stream.fill(), strict=True))
+    return Prepared(stream, corpus.valid, tokenizer, report, changes, held_out, training)
 
 
-def save_held_out(config: DataConfig, corpus: Corpus, run_dir: Path) -> None:
-    """Keep the sets that were taken out of the training pairs in the run, and their SHA-256 in their accounts."""
-    for split, pairs, name in (("valid", corpus.valid, config.valid), ("test", corpus.test, config.test)):
-        if not name:
-            turned = config.source != config.columns[0]
-            columns = (pairs.targets, pairs.sources) if turned else (pairs.sources, pairs.targets)
-            content = as_tsv(*columns).encode()
-            write_atomically(held_out_path(run_dir, split), content)
-            corpus.accounts[split][0]["sha256"] = sha256(content)
+def held_out_files(config: DataConfig, corpus: Corpus) -> dict[str, bytes]:
+    """The sets that were taken out of the training pairs, as the run keeps them: with the columns of the corpus."""
+    turned = config.source != config.columns[0]
+    unnamed = {"valid": (config.valid, corpus.valid), "test": (config.test, corpus.test)}
+    return {
+        split: as_tsv(*((pairs.targets, pairs.sources) if turned else (pairs.sources, pairs.targets))).encode()
+        for split, (name, pairs) in unnamed.items()
+        if not name
+    }
 
 
-def refuse_other_batches(run_dir: Path, fingerprint: str) -> None:
-    """UserError if the run has checkpoints but its corpus, tokenizer, seed or packing has changed since."""
-    if not any(path.is_dir() for path in run_dir.glob("checkpoints/*")):
-        return
+def changes_of_data(run_dir: Path, new: dict[str, Any], allow_changes: bool) -> list[str]:
+    """What of a run's data differs, a line each: "what: old → new (kind)". UserError unless the run may go on so."""
+    old = load_report(run_dir)
+    if old is None:
+        lost = f"{run_dir / DATA_FILE} is missing or damaged, so nothing tells whether the training data are the same"
+        if not allow_changes:
+            raise UserError(f"{lost}; bring it back, or continue all the same with allow_changes=true")
+        return [lost]
+    incompatible = [
+        *differing("tokenizer", [old["tokenizer"]], [new["tokenizer"]]),
+        *differing_files(old, new, "valid"),
+    ]
+    if incompatible:
+        told = "; ".join(incompatible)
+        raise UserError(f"the data of {run_dir} changed: {told} (incompatible): undo it, or set run_dir=NEW_FOLDER")
+    harmless = [f"{line} (harmless)" for line in differing_files(old, new, "test")]
+    if old["fingerprint"] == new["fingerprint"]:
+        return harmless
+    changes = [
+        *differing_files(old, new, "train"),
+        f"training batches: fingerprint {old['fingerprint'][:8]} → {new['fingerprint'][:8]}",
+        f"training pairs: {old['training_pairs']} → {new['training_pairs']}",
+    ]
+    if not allow_changes:
+        raise UserError(
+            f"the training data of {run_dir} changed since its checkpoints: {'; '.join(changes)} (changes the "
+            "training). Undo it, set run_dir=NEW_FOLDER, or go on with the new data: allow_changes=true"
+        )
+    return [*harmless, *(f"{line} (changes the training)" for line in changes)]
+
+
+def load_report(run_dir: Path) -> dict[str, Any] | None:
+    """What ``data.json`` says, or None where it is missing or damaged."""
     try:
-        known = json.loads((run_dir / "data.json").read_text())["fingerprint"]
-    except (OSError, ValueError, KeyError):
-        return  # the record is lost; the tokenizer's own check has passed
-    if known != fingerprint:
-        raise UserError(f"the training data of {run_dir} changed since its checkpoints; choose a new run_dir=FOLDER")
+        report = json.loads((run_dir / DATA_FILE).read_text(encoding="utf-8"))
+        digests = [report["fingerprint"], report["tokenizer"]["sha256"]]
+        files = [file["sha256"] for split in ("train", "valid", "test") for file in report["files"][split]]
+        return report if all(isinstance(digest, str) for digest in [*digests, *files]) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def differing_files(old: dict[str, Any], new: dict[str, Any], split: str) -> list[str]:
+    return differing(f"data.{split}", old["files"][split], new["files"][split])
+
+
+def differing(what: str, old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[str]:
+    """A line if the SHA-256s of some files are not those that they were."""
+    before, after = ([file["sha256"] for file in files] for files in (old, new))
+    return [] if before == after else [f"{what}: SHA-256 {shortened(before)} → {shortened(after)}"]
+
+
+def shortened(digests: list[str]) -> str:
+    return ", ".join(digest[:8] for digest in digests)

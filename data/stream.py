@@ -5,6 +5,7 @@ subwords, packs its pairs into rows and permutes the rows; the rows of an epoch'
 into batches.
 """
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -210,7 +211,7 @@ class RowCounts(dict[tuple[int, int], int]):
             saved = json.loads(path.read_text()) if path else {"rows": []}
             if path is None or saved["check"] == self.check(saved["rows"]):
                 self.update({(epoch, window): rows for epoch, window, rows in saved["rows"]})
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass  # no cache, or half of one: the counts are found again
 
     def remember(self, window: tuple[int, int], rows: int) -> None:
@@ -219,7 +220,8 @@ class RowCounts(dict[tuple[int, int], int]):
         self[window] = rows
         if self.path:
             table = [[*key, rows] for key, rows in sorted(self.items())]
-            write_atomically(self.path, json.dumps({"check": self.check(table), "rows": table}) + "\n")
+            with contextlib.suppress(UserError):  # a folder that cannot be written to: the cache is only a cache
+                write_atomically(self.path, json.dumps({"check": self.check(table), "rows": table}) + "\n")
 
     def check(self, rows: Any) -> str:
         return hashlib.sha256(f"{self.key} {json.dumps(rows)}".encode()).hexdigest()

@@ -28,16 +28,20 @@ MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 # white space but the plain space, which leaves U+001F (white space to Python) free to stand for it inside.
 META, META_STAND_IN = "\u2581", "\x1f"
 
+LONGEST = 4192  # bytes of a sentence that SentencePiece trains on, by its own choice; longer ones are left out
 CANDIDATES = 16  # segmentations that subword regularisation draws from
 
 
 class Tokenizer:
-    """A trained vocabulary. ``model`` is the SentencePiece file; ``key`` names what it was trained on."""
+    """A trained vocabulary. ``model`` is the SentencePiece file; ``key`` names what it was trained on.
+
+    ValueError if the file is none, or has other special symbols.
+    """
 
     def __init__(self, model: bytes, key: str = "") -> None:
         self.model = model
         self.key = key
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._processor = processor_of(model)
         self._scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
 
     @property
@@ -83,6 +87,19 @@ class Tokenizer:
         write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
 
 
+def processor_of(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    """SentencePiece with a model file, checked: it takes an empty one for none."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+        special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    except RuntimeError as error:
+        raise ValueError(f"not a SentencePiece model: {error}") from error
+    if special != (PAD, UNK, BOS, EOS):
+        raise ValueError(f"the ids of padding, unknown, BOS and EOS are {special}, not {(PAD, UNK, BOS, EOS)}")
+    return processor
+
+
 def draw(
     log_probs: Float[np.ndarray, " candidates"],
     counts: Int[np.ndarray, " sentences"],
@@ -110,36 +127,49 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
     """The tokenizer saved in a run; UserError if it is missing or damaged."""
     try:
         model = (run_dir / MODEL_FILE).read_bytes()
-        saved = json.loads((run_dir / KEY_FILE).read_text())
+        saved = json.loads((run_dir / KEY_FILE).read_text(encoding="utf-8"))
         if saved["sha256"] == sha256(model):
-            return Tokenizer(model, saved["key"])
+            return Tokenizer(model, str(saved["key"]))
     except FileNotFoundError as error:
         missing = Path(error.filename).name
         raise UserError(f"{run_dir} has no {missing}: is it the directory of a training run?") from error
-    except (ValueError, KeyError, TypeError):
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise UserError(f"{run_dir / MODEL_FILE} and {KEY_FILE} do not belong together: one of them is damaged")
 
 
-def train_or_load_tokenizer(run_dir: Path, training: Pairs, config: TokenizerConfig) -> Tokenizer:
+def train_or_load_tokenizer(
+    run_dir: Path, training: Pairs, config: TokenizerConfig, *, keep: bool = False
+) -> Tokenizer:
     """The run's tokenizer if it was trained on this text with this config, else a new one (not saved yet).
 
-    UserError if it differs and the run has checkpoints, which are of no use with another vocabulary.
+    Checkpoints are of no use with another vocabulary. UserError if the run has some and its tokenizer is damaged, or
+    is of another text; ``keep`` takes that of the other text, for training that goes on with a new corpus.
     """
-    key = tokenizer_key(training, config)
-    if (run_dir / KEY_FILE).exists():
+    key, needed = tokenizer_key(training, config), has_checkpoints(run_dir)
+    if needed or (run_dir / KEY_FILE).exists():
         try:
             saved = load_tokenizer(run_dir)
-            if saved.key == key:
+            if saved.key == key or (needed and keep):
                 return saved
         except UserError:
-            pass  # half of a crash before the first checkpoint: train it again
-    if any(path.is_dir() for path in run_dir.glob("checkpoints/*")):
+            if needed:
+                raise
+            # half of a crash before the first checkpoint: train it again
+    if needed:
         raise UserError(
-            f"{run_dir} has checkpoints of another tokenizer: training text or tokenizer.* changed since; "
-            "choose a new run_dir=FOLDER, or undo the change"
+            f"{run_dir} has checkpoints with a tokenizer of other text: its training pairs changed since (changes the "
+            "training). Undo that, or set run_dir=NEW_FOLDER; allow_changes=true goes on with the new pairs and the "
+            "vocabulary that the run has"
         )
     return Tokenizer(train(training, config), key)
+
+
+def has_checkpoints(run_dir: Path) -> bool:
+    """Whether a run has any checkpoint, good or damaged."""
+    return any(path.name.isdigit() for path in (run_dir / "checkpoints").glob("[0-9]*"))
 
 
 def tokenizer_key(training: Pairs, config: TokenizerConfig) -> str:
@@ -186,4 +216,6 @@ def explain(message: str, vocab_size: int) -> str:
         return f"tokenizer.vocab_size={vocab_size} is too large for this corpus: at most {largest[1]} pieces work"
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return f"tokenizer.vocab_size={vocab_size} is too small for this corpus: at least {smallest[1]} pieces work"
+    if "sentences_.empty()" in message:
+        return f"every training sentence is longer than the {LONGEST} bytes that a vocabulary is trained on; cut them"
     return f"SentencePiece cannot train tokenizer.vocab_size={vocab_size} on this corpus: {message}"

@@ -1,8 +1,9 @@
 """Checkpoints: written whole or not at all, proven by digests, free of the devices that wrote them.
 
 A checkpoint is a directory ``checkpoints/STEP`` with the parameters, their average where there is one, and the rest
-of the training state, each saved by Orbax, and a manifest with the SHA-256 of every file. It is written under another
-name and renamed when all of it is on the disk: a directory with the final name and an intact manifest is good.
+of the training state, each saved by Orbax, and a manifest with the SHA-256 of every file and of itself. It is written
+under another name and renamed when all of it is on the disk: a directory with the final name, an intact manifest and
+every file as it was written is good. A checkpoint that is not good is never restored and never deleted.
 Averages of several checkpoints (training/averaging.py) are such directories too, ``averages/NAME`` beside them.
 """
 
@@ -11,13 +12,15 @@ import json
 import logging
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
 
-from data.errors import UserError
+from data.errors import UserError, in_words
+from data.files import write_atomically
 from model.config import ModelConfig
 from model.transformer import Params, init_params
 from training.state import TrainState
@@ -25,26 +28,36 @@ from training.state import TrainState
 logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax tells every step of a save
 
 MANIFEST = "manifest.json"
+ATTEMPTS = 3  # at reading a checkpoint that a training removes meanwhile, since it has a newer one
 
 
 def save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Path:
     """Write the state at its step with ``notes`` (JSON) in the manifest; return the new directory.
 
-    An interrupted save leaves only a directory that starts with a dot, which the next save removes.
+    An interrupted save leaves only a directory that starts with a dot, which the next save removes. Raises UserError
+    where it cannot be written, with the earlier checkpoints as they were.
     """
     root = _root(run_dir)
-    root.mkdir(parents=True, exist_ok=True)
     for leftover in root.glob(".*"):
-        shutil.rmtree(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)
     return _write(root / str(int(state.step)), _parts(state), {"step": int(state.step), "notes": notes})
 
 
+def note(run_dir: Path, step: int, notes: dict[str, Any]) -> None:
+    """Put other notes into the manifest of a good checkpoint, at once or not at all."""
+    directory = _root(run_dir) / str(step)
+    write_atomically(directory / MANIFEST, _sealed(_read_manifest(directory) | {"notes": notes}))
+
+
 def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
-    """The state saved at ``step``, on this process's device whatever wrote it; ``like`` gives shapes and types."""
+    """The state saved at ``step``, on this process's device whatever wrote it; ``like`` gives shapes and types.
+
+    Raises UserError if the checkpoint holds another model's or optimizer's state.
+    """
     directory = _root(run_dir) / str(step)
     parts = {name: _restore_tree(directory / name, tree) for name, tree in _parts(like).items()}
-    rest = parts["rest"]
-    return TrainState(rest["step"], parts["params"], rest["opt_state"], parts.get("averaged"), rest["sums"])
+    rest, averaged = parts["rest"], parts.get("averaged")
+    return TrainState(rest["step"], parts["params"], rest["opt_state"], averaged, rest["sums"], rest["skipped"])
 
 
 def save_average(run_dir: Path, name: str, params: Params, step: int, notes: dict[str, Any]) -> Path:
@@ -54,7 +67,6 @@ def save_average(run_dir: Path, name: str, params: Params, step: int, notes: dic
     may be somebody's who is at work.
     """
     final = _averages(run_dir) / name
-    final.parent.mkdir(parents=True, exist_ok=True)
     for leftover in (_temporary(final), _hidden(final)):
         if leftover.exists():
             shutil.rmtree(leftover)
@@ -67,8 +79,15 @@ def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_siz
     ``which`` is best, latest, a step or an average's name; the step of an average is the newest one in it. Raises
     UserError where there is no such good checkpoint or average.
     """
-    directory = _find(run_dir, which)
-    return _inference_params(directory, config, vocab_size), json.loads((directory / MANIFEST).read_text())["step"]
+    for attempt in range(ATTEMPTS):
+        directory = _find(run_dir, which)
+        try:
+            step = _read_manifest(directory)["step"]
+            return _inference_params(directory, config, vocab_size), step
+        except Exception:
+            if directory.exists() or attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError  # the last attempt has returned or raised
 
 
 def inference_params(run_dir: Path, step: int, config: ModelConfig, vocab_size: int) -> Params:
@@ -78,27 +97,51 @@ def inference_params(run_dir: Path, step: int, config: ModelConfig, vocab_size: 
 
 def good_steps(run_dir: Path) -> list[int]:
     """Steps with a complete checkpoint, oldest first; one whose files differ from its manifest is left out."""
-    return [step for step in _steps(run_dir) if _is_good(_root(run_dir) / str(step))]
+    return [step for step, is_good in examine(run_dir).items() if is_good]
 
 
 def damaged_steps(run_dir: Path) -> list[int]:
     """Steps whose checkpoint is not what was written."""
-    good = good_steps(run_dir)
-    return [step for step in _steps(run_dir) if step not in good]
+    return [step for step, is_good in examine(run_dir).items() if not is_good]
+
+
+def examine(run_dir: Path) -> dict[int, bool]:
+    """Every step that has a checkpoint, oldest first, and whether all of it is what was written."""
+    return {step: _is_good(_root(run_dir) / str(step)) for step in _steps(run_dir)}
+
+
+def find_newest(run_dir: Path) -> int | None:
+    """The step of the newest good checkpoint, with a warning if others are damaged; None if there is none at all.
+
+    Raises UserError if there are damaged ones only.
+    """
+    checkpoints = examine(run_dir)
+    good = [step for step, is_good in checkpoints.items() if is_good]
+    if damaged := [step for step, is_good in checkpoints.items() if not is_good]:
+        told = f"{_root(run_dir)} has damaged checkpoints: {', '.join(map(str, damaged))}"
+        if not good:
+            raise UserError(f"{told}, and no good one; nothing was deleted. Move them away to start the run anew")
+        print(f"warning: {told}; continuing from step {good[-1]}", file=sys.stderr)
+    return good[-1] if good else None
 
 
 def notes(run_dir: Path, step: int) -> dict[str, Any]:
-    """What was noted when the checkpoint was saved."""
-    return json.loads((_root(run_dir) / str(step) / MANIFEST).read_text())["notes"]
+    """What was noted last at a good checkpoint."""
+    return _read_manifest(_root(run_dir) / str(step))["notes"]
 
 
-def remove_all_but(run_dir: Path, kept: set[int]) -> None:
-    """Delete other checkpoints: renamed first, so that a half-deleted one is never taken for good."""
-    for step in set(_steps(run_dir)) - kept:
+def keep_only(run_dir: Path, newest: int, best: int) -> None:
+    """Delete the good checkpoints but the ``newest`` ones and that of the step ``best``.
+
+    One that cannot be read stays, since the disk may be at fault. Each is renamed first, so that a half-deleted one is
+    never taken for good.
+    """
+    good = good_steps(run_dir)
+    for step in set(good[:-newest]) - {best}:
         directory = _root(run_dir) / str(step)
         hidden = directory.with_name(f".{step}")
         os.replace(directory, hidden)
-        shutil.rmtree(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)  # what is left goes with the next save
 
 
 def _find(run_dir: Path, which: str) -> Path:
@@ -143,7 +186,8 @@ def _find_step(run_dir: Path, which: str) -> int:
 
 
 def _parts(state: TrainState) -> dict[str, Any]:
-    parts = {"params": state.params, "rest": {"step": state.step, "opt_state": state.opt_state, "sums": state.sums}}
+    rest = {name: getattr(state, name) for name in ("step", "opt_state", "sums", "skipped")}
+    parts = {"params": state.params, "rest": rest}
     return parts if state.averaged is None else parts | {"averaged": state.averaged}
 
 
@@ -158,21 +202,64 @@ def _restore_tree(directory: Path, like: Any) -> Any:
     here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), like)
     with ocp.StandardCheckpointer() as checkpointer:
+        _refuse_other_shapes(directory, checkpointer.metadata(directory.resolve()).item_metadata.tree, like)
         return checkpointer.restore(directory.resolve(), target)
+
+
+def _refuse_other_shapes(directory: Path, saved: Any, like: Any) -> None:
+    there, wanted = _shapes(saved), _shapes(like)
+    for name in sorted(there.keys() | wanted.keys()):
+        if there.get(name) != wanted.get(name):
+            raise UserError(
+                f"{directory} is of another model or optimizer than the run's config: {name} is "
+                f"{there.get(name, 'missing')} in the checkpoint, and {wanted.get(name, 'nothing')} by the config"
+            )
+
+
+def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
+    leaves = jax.tree.leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf.shape for path, leaf in leaves}
 
 
 def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
     temporary = _temporary(final)
+    try:
+        temporary.mkdir(parents=True, exist_ok=True)
+        _save_trees(temporary, parts)
+        (temporary / MANIFEST).write_text(_sealed(facts | {"sha256": _digests(temporary)}))
+        _flush(temporary)
+        os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
+        _flush_directory(final.parent)
+    except Exception as error:  # the trees are sound: what fails is the disk, in Orbax as any of several exceptions
+        shutil.rmtree(temporary, ignore_errors=True)
+        said = in_words(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
+        raise UserError(f"cannot write the checkpoint {final}: {said}. Earlier checkpoints are as they were") from error
+    return final
+
+
+def _save_trees(directory: Path, parts: dict[str, Any]) -> None:
     with ocp.StandardCheckpointer() as checkpointer:
         for name, tree in parts.items():
-            checkpointer.save(temporary.resolve() / name, tree)
+            checkpointer.save(directory.resolve() / name, tree)
             checkpointer.wait_until_finished()
-    manifest = facts | {"sha256": _digests(temporary)}
-    (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1))
-    _flush(temporary)
-    os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
-    _flush_directory(final.parent)
-    return final
+
+
+def _sealed(facts: dict[str, Any]) -> str:
+    """A manifest's text, with a digest of its own."""
+    return json.dumps(facts | {"check": _check(facts)}, indent=1)
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    """The facts of a manifest; ValueError if a single bit of it is not as it was written."""
+    text = (directory / MANIFEST).read_text(encoding="utf-8")
+    facts = json.loads(text)
+    if not isinstance(facts, dict) or facts.pop("check", None) != _check(facts) or _sealed(facts) != text:
+        raise ValueError(f"{directory / MANIFEST} is damaged")
+    return facts
+
+
+def _check(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _root(run_dir: Path) -> Path:
@@ -197,7 +284,8 @@ def _steps(run_dir: Path) -> list[int]:
 
 def _is_good(directory: Path) -> bool:
     try:
-        return json.loads((directory / MANIFEST).read_text())["sha256"] == _digests(directory)
+        listed = _read_manifest(directory)["sha256"]
+        return listed == {name: _sha256(directory / name) for name in listed}
     except (OSError, ValueError, KeyError):
         return False
 

@@ -37,6 +37,12 @@ class TrainingConfig:
     ema_decay: float = field(
         default=0.0, metadata={"help": "decay of the averaged parameters that are evaluated, such as 0.999; 0: off"}
     )
+    max_skipped: int = field(
+        default=10,
+        metadata={
+            "help": "stop after this many updates in a row whose loss or gradient is not finite; each is skipped"
+        },
+    )
     log_every: int = field(default=50, metadata={"help": "updates between lines of metrics"})
     eval_every: int = field(default=500, metadata={"help": "updates between evaluations, each followed by a save"})
     save_every: int = field(default=0, metadata={"help": "updates between further saves; 0: only after evaluations"})
@@ -52,8 +58,8 @@ class TrainingConfig:
             raise ValueError(
                 "training.steps, epochs, minutes, warmup_steps, save_every and patience must not be negative"
             )
-        if min(self.log_every, self.eval_every, self.accumulation, self.keep) < 1:
-            raise ValueError("training.log_every, eval_every, accumulation and keep must be at least 1")
+        if min(self.log_every, self.eval_every, self.accumulation, self.keep, self.max_skipped) < 1:
+            raise ValueError("training.log_every, eval_every, accumulation, keep and max_skipped must be at least 1")
         if not 0 <= self.seed < 2**32:  # jax keeps 32 bits of it: 2**32 would silently be the seed 0
             raise ValueError("training.seed must be at least 0 and less than 2**32")
         if self.optimizer not in ("adam", "adamw"):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from data.packing import Batch
 from model.config import ModelConfig
@@ -29,6 +29,14 @@ class Sums(NamedTuple):
     steps: Float[Array, ""]
 
 
+class Skipped(NamedTuple):
+    """Updates that were left out because their loss or gradient was not finite."""
+
+    in_row: Int[Array, ""]  # up to now, without one that was taken in between
+    since_log: Int[Array, ""]  # since the last line of metrics
+    in_all: Int[Array, ""]
+
+
 class TrainState(NamedTuple):
     """``averaged`` is the exponential moving average of the parameters, or None when the config has it off."""
 
@@ -37,6 +45,7 @@ class TrainState(NamedTuple):
     opt_state: optax.OptState
     averaged: Params | None
     sums: Sums
+    skipped: Skipped
 
     @property
     def evaluated(self) -> Params:
@@ -44,16 +53,31 @@ class TrainState(NamedTuple):
         return self.params if self.averaged is None else self.averaged
 
 
+class Reading(NamedTuple):
+    """What a step tells beside its state."""
+
+    loss: Float[Array, ""]  # smoothed, per target token
+    gradient_norm: Float[Array, ""]  # before clipping
+    skipped_in_row: Int[Array, ""]
+
+
 def zero_sums() -> Sums:
     """Sums of nothing, each in a buffer of its own: the training step donates them one by one."""
     return Sums(*(jnp.zeros(()) for _ in Sums._fields))
+
+
+def after_log(state: TrainState) -> TrainState:
+    """The state once its sums have become a line of metrics."""
+    return state._replace(sums=zero_sums(), skipped=state.skipped._replace(since_log=jnp.zeros((), jnp.int32)))
 
 
 def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """State before the first step: parameters from the seed, zero moments, the average equal to the parameters."""
     params = init_params(model, vocab_size, jax.random.key(training.seed))
     averaged = jax.tree.map(jnp.copy, params) if training.ema_decay else None
-    return TrainState(jnp.zeros((), jnp.int32), params, optimizer(training).init(params), averaged, zero_sums())
+    skipped = Skipped(*(jnp.zeros((), jnp.int32) for _ in Skipped._fields))
+    step = jnp.zeros((), jnp.int32)
+    return TrainState(step, params, optimizer(training).init(params), averaged, zero_sums(), skipped)
 
 
 def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
@@ -72,13 +96,40 @@ def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key:
 
 def make_train_step(
     graphdef: nnx.GraphDef[Transformer], config: TrainingConfig
-) -> Callable[[TrainState, Batch], tuple[TrainState, Float[Array, ""]]]:
-    """One compiled update: ``(state, batch) → (state, smoothed loss per target token)``. The old state is donated.
+) -> Callable[[TrainState, Batch], tuple[TrainState, Reading]]:
+    """One compiled update: ``(state, batch) → (state, reading)``. The old state is donated.
+
+    A step whose loss or gradient is not finite counts as a step and changes nothing but the counts of such steps.
+    """
+    transform, gradients_of = optimizer(config), make_gradients(graphdef, config)
+
+    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Reading]:
+        gradients, sums = gradients_of(state.params, batch, state.step)
+        norm = optax.tree.norm(gradients)
+        updates, opt_state = transform.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
+        added = add_sums(state.sums, sums, batch, norm)
+
+        is_finite = jnp.isfinite(sums.smoothed) & jnp.isfinite(norm)
+        new, old = (params, opt_state, averaged, added), (state.params, state.opt_state, state.averaged, state.sums)
+        params, opt_state, averaged, added = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, old)
+        skipped = count_skipped(state.skipped, is_finite)
+        state = TrainState(state.step + 1, params, opt_state, averaged, added, skipped)
+        return state, Reading(sums.smoothed / sums.tokens, norm, skipped.in_row)
+
+    return jax.jit(train_step, donate_argnums=0)
+
+
+def make_gradients(
+    graphdef: nnx.GraphDef[Transformer], config: TrainingConfig
+) -> Callable[[Params, Batch, Int[Array, ""]], tuple[Params, Loss]]:
+    """``(parameters, batch, steps before it) → (gradient per target token, loss sums)``.
 
     The dropout of a step depends on the seed and the step alone. Gradients are summed over the slices of a batch and
     divided once by its real target tokens, so that accumulation changes nothing but memory.
     """
-    transform, root_key = optimizer(config), jax.random.key(config.seed)
+    root_key = jax.random.key(config.seed)
 
     def loss(params: Params, batch: Batch, key: DropoutKey) -> tuple[Float[Array, ""], Loss]:
         sums = summed_loss(nnx.merge(graphdef, params), batch, config.label_smoothing, key)
@@ -88,17 +139,18 @@ def make_train_step(
         gradients, sums = jax.grad(loss, has_aux=True)(params, batch, key)
         return gradients, sums
 
-    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Float[Array, ""]]:
-        key = jax.random.fold_in(root_key, state.step)
-        gradients, sums = over_slices(summed_gradients, config.accumulation)(state.params, batch, key)
-        gradients = jax.tree.map(lambda leaf: leaf / sums.tokens, gradients)
-        updates, opt_state = transform.update(gradients, state.opt_state, state.params)
-        params = optax.apply_updates(state.params, updates)
-        averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
-        added = add_sums(state.sums, sums, batch, optax.tree.norm(gradients))
-        return TrainState(state.step + 1, params, opt_state, averaged, added), sums.smoothed / sums.tokens
+    def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
+        key = jax.random.fold_in(root_key, step)
+        gradients, sums = over_slices(summed_gradients, config.accumulation)(params, batch, key)
+        return jax.tree.map(lambda leaf: leaf / sums.tokens, gradients), sums
 
-    return jax.jit(train_step, donate_argnums=0)
+    return gradients_of
+
+
+def count_skipped(skipped: Skipped, is_finite: Bool[Array, ""]) -> Skipped:
+    """The counts with one more step in them."""
+    new = 1 - is_finite.astype(jnp.int32)
+    return Skipped(jnp.where(is_finite, 0, skipped.in_row + 1), skipped.since_log + new, skipped.in_all + new)
 
 
 def over_slices(

@@ -12,7 +12,7 @@ from data.config import DataConfig, TokenizerConfig
 from data.corpus import load_held_out, load_source
 from data.errors import UserError
 from data.pairs import Pairs, concatenate, fold
-from data.prepare import prepare
+from tests.prepared import prepare_and_save
 
 TOKENIZER = TokenizerConfig(vocab_size=330)
 
@@ -94,7 +94,7 @@ def test_every_row_of_every_source_is_accounted_for(tmp_path):
 
 def test_sets_without_a_name_are_taken_out_kept_and_found_again(two_sources, phrases):
     run, settings = two_sources / "run", config(two_sources, **WITHOUT)
-    prepared = prepare(settings, TOKENIZER, 1, run)
+    prepared = prepare_and_save(settings, TOKENIZER, 1, run)
     report = json.loads((run / "data.json").read_text())
     assert report == prepared.report
     held_out = {}
@@ -116,14 +116,14 @@ def test_sets_without_a_name_are_taken_out_kept_and_found_again(two_sources, phr
 
 
 def test_preparing_again_or_in_the_other_direction_gives_the_same_sets(two_sources):
-    first = prepare(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
+    first = prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
     kept = {path.name: path.read_bytes() for path in (two_sources / "run/held_out").iterdir()}
     assert kept.keys() == {"valid.tsv", "test.tsv"}
-    again = prepare(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
+    again = prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
     assert (again.report, again.valid) == (first.report, first.valid)
     assert np.array_equal(again.stream.batch(3).source_tokens, first.stream.batch(3).source_tokens)
     other = config(two_sources, **WITHOUT, source="es", target="en")
-    reverse = prepare(other, TOKENIZER, 2, two_sources / "other")
+    reverse = prepare_and_save(other, TOKENIZER, 2, two_sources / "other")
     assert reverse.valid == Pairs(first.valid.targets, first.valid.sources)
     for run in ("run", "other"):
         assert {path.name: path.read_bytes() for path in (two_sources / run / "held_out").iterdir()} == kept
@@ -140,7 +140,7 @@ def test_the_order_of_the_sources_does_not_choose(two_sources):
 
 def test_a_moved_run_keeps_its_sets(two_sources, monkeypatch):
     settings = config(two_sources, **WITHOUT)
-    prepared = prepare(settings, TOKENIZER, 1, two_sources / "run")
+    prepared = prepare_and_save(settings, TOKENIZER, 1, two_sources / "run")
     (two_sources / "run").rename(two_sources / "moved")
     monkeypatch.chdir(two_sources)
     for run in (two_sources / "moved", two_sources.joinpath("moved").relative_to(two_sources)):
@@ -153,7 +153,7 @@ def test_a_moved_run_keeps_its_sets(two_sources, monkeypatch):
 def test_one_set_may_have_a_name_and_the_other_none(two_sources, split):
     write(two_sources / "named.tsv", [("A named pair.", "Un par con nombre.")])
     settings = config(two_sources, **WITHOUT | {split: "named.tsv"}, held_out=5)
-    prepared = prepare(settings, TOKENIZER, 1, two_sources / "run")
+    prepared = prepare_and_save(settings, TOKENIZER, 1, two_sources / "run")
     other = {"valid": "test", "test": "valid"}[split]
     assert [path.name for path in (two_sources / "run/held_out").iterdir()] == [f"{other}.tsv"]
     assert rows(load_held_out(settings, split, two_sources / "run")[0]) == [("A named pair.", "Un par con nombre.")]
@@ -219,7 +219,7 @@ def test_a_source_of_which_nothing_is_left_is_named_with_the_reasons(tmp_path, s
     write(tmp_path / "valid.tsv", [("Leak", "fuga")])
     settings = config(tmp_path, train=["a.tsv", "b.tsv"], test="", malformed="skip", drop_overlap=True)
     with pytest.raises(UserError) as caught:
-        prepare(settings, TOKENIZER, 1, tmp_path / "run")
+        prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run")
     assert str(caught.value) == f"no training pair of {tmp_path / 'b.tsv'} is left of {counts}"
     assert not (tmp_path / "run").exists()
 
@@ -247,8 +247,10 @@ def test_weights_are_those_of_each_pair_or_none_where_all_are_one(two_sources):
 
 
 def test_weights_change_the_batches_and_not_the_splits(two_sources):
-    plain = prepare(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "plain")
-    weighted = prepare(config(two_sources, **WITHOUT, weights=[0.5, 3.0]), TOKENIZER, 1, two_sources / "weighted")
+    plain = prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "plain")
+    weighted = prepare_and_save(
+        config(two_sources, **WITHOUT, weights=[0.5, 3.0]), TOKENIZER, 1, two_sources / "weighted"
+    )
     assert weighted.valid == plain.valid
     assert weighted.stream.training == plain.stream.training
     assert weighted.report["fingerprint"] != plain.report["fingerprint"]
@@ -259,13 +261,13 @@ def test_weights_change_the_batches_and_not_the_splits(two_sources):
 
 
 def test_a_run_with_checkpoints_refuses_another_choice_of_sets(two_sources):
-    prepare(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
+    prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
     (two_sources / "run/checkpoints/3").mkdir(parents=True)
     kept = (two_sources / "run/held_out/test.tsv").read_bytes()
     with pytest.raises(UserError, match="checkpoints"):
-        prepare(config(two_sources, **WITHOUT, held_out=5), TOKENIZER, 1, two_sources / "run")
+        prepare_and_save(config(two_sources, **WITHOUT, held_out=5), TOKENIZER, 1, two_sources / "run")
     assert (two_sources / "run/held_out/test.tsv").read_bytes() == kept
-    prepare(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
+    prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
 
 
 def test_a_held_out_set_reads_back_whatever_its_text(tmp_path, phrases):
@@ -274,7 +276,7 @@ def test_a_held_out_set_reads_back_whatever_its_text(tmp_path, phrases):
     made = [(f"{text} {i}", f"{i} {text}") for i in range(60) for text in odd]
     write(tmp_path / "a.jsonl", [json.dumps({"en": s, "es": t}) for s, t in [*made, *rows(phrases)]])
     settings = config(tmp_path, train=["a.jsonl"], valid="", test="")
-    prepared = prepare(settings, TOKENIZER, 1, tmp_path / "run")
+    prepared = prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run")
     test, _ = load_held_out(settings, "test", tmp_path / "run")
     assert load_held_out(settings, "valid", tmp_path / "run")[0] == prepared.valid
     everything = collections.Counter(rows(load_source(settings, "a.jsonl", "train")[0]))

@@ -6,7 +6,7 @@ import pytest
 from data.config import DataConfig, TokenizerConfig
 from data.errors import UserError
 from data.pairs import Pairs
-from data.prepare import prepare
+from tests.prepared import prepare_and_save
 
 TOKENIZER = TokenizerConfig(vocab_size=330)
 
@@ -29,7 +29,7 @@ def config(folder, **changes):
 
 def test_a_run_directory_tells_where_its_data_came_from(folder):
     run = folder / "runs/a"
-    prepared = prepare(config(folder), TOKENIZER, 1, run)
+    prepared = prepare_and_save(config(folder), TOKENIZER, 1, run)
     report = json.loads((run / "data.json").read_text())
     assert report == prepared.report
     rows = {split: [file["rows"] for file in files] for split, files in report["files"].items()}
@@ -44,8 +44,8 @@ def test_a_run_directory_tells_where_its_data_came_from(folder):
 
 
 def test_preparing_again_gives_the_same_batches(folder):
-    first = prepare(config(folder), TOKENIZER, 1, folder / "run")
-    again = prepare(config(folder), TOKENIZER, 1, folder / "run")
+    first = prepare_and_save(config(folder), TOKENIZER, 1, folder / "run")
+    again = prepare_and_save(config(folder), TOKENIZER, 1, folder / "run")
     assert again.report == first.report
     assert np.array_equal(first.stream.batch(5).target_labels, again.stream.batch(5).target_labels)
 
@@ -64,11 +64,11 @@ def test_nothing_is_written_before_every_check_has_passed(folder, phrases, fault
     else:
         (folder / "test.tsv").unlink()
     with pytest.raises(UserError):
-        prepare(config(folder), tokenizer, 1, folder / "run")
+        prepare_and_save(config(folder), tokenizer, 1, folder / "run")
     assert not (folder / "run").exists()
 
 
 def test_overlap_can_be_accepted_by_name(folder, phrases):
     write(folder / "test.tsv", Pairs([phrases.sources[0].upper()], ["nuevo"]))
-    report = prepare(config(folder, allow_overlap=["train/test"]), TOKENIZER, 1, folder / "run").report
+    report = prepare_and_save(config(folder, allow_overlap=["train/test"]), TOKENIZER, 1, folder / "run").report
     assert report["overlap"]["train/test"]["source"]["shared"] == 1

@@ -158,7 +158,7 @@ def test_checkpoints_forbid_another_tokenizer(tmp_path, phrases):
     train_or_load_tokenizer(tmp_path, phrases, CONFIG).save(tmp_path)
     (tmp_path / "checkpoints/100").mkdir(parents=True)
     assert train_or_load_tokenizer(tmp_path, phrases, CONFIG).vocab_size == 330
-    with pytest.raises(UserError, match="has checkpoints of another tokenizer"):
+    with pytest.raises(UserError, match="has checkpoints with a tokenizer of other text"):
         train_or_load_tokenizer(tmp_path, phrases, replace(CONFIG, vocab_size=331))
 
 

@@ -12,7 +12,7 @@ import pytest
 from data.errors import UserError
 from model.config import ModelConfig
 from training.averaging import average, choose_steps, mean_params, refuse_name, validation_bleu
-from training.checkpoint import load_for_inference, remove_all_but, restore, save
+from training.checkpoint import keep_only, load_for_inference, restore, save
 from training.config import TrainingConfig
 from training.state import init_state
 
@@ -164,7 +164,7 @@ def test_retention_leaves_averages_alone(saved, run):
     expected = mean_params(run, STEPS, MODEL, VOCAB)
     state = restore(run, 6, saved[0.0][1])
     save(run, state._replace(step=jnp.int32(8)), {"best_step": 8})
-    remove_all_but(run, {8})
+    keep_only(run, newest=1, best=8)
     params, step = load_for_inference(run, "last-3", MODEL, VOCAB)
     assert step == 6
     assert_same_bits(params, expected)

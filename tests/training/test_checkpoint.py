@@ -9,7 +9,7 @@ import pytest
 
 from data.errors import UserError
 from model.config import ModelConfig
-from training.checkpoint import damaged_steps, good_steps, load_for_inference, notes, remove_all_but, restore, save
+from training.checkpoint import damaged_steps, good_steps, keep_only, load_for_inference, notes, restore, save
 from training.config import TrainingConfig
 from training.state import init_state
 
@@ -103,5 +103,5 @@ def test_a_damaged_checkpoint_is_replaced_when_its_step_comes_again(tmp_path):
 def test_retention(tmp_path):
     for step in (1, 2, 3):
         save(tmp_path, make_state(step), {})
-    remove_all_but(tmp_path, {1, 3})
+    keep_only(tmp_path, newest=1, best=1)
     assert good_steps(tmp_path) == [1, 3]

@@ -28,8 +28,8 @@ def run(batches, model=MODEL, **changes):
     config = TrainingConfig(**({"steps": 10, "warmup_steps": 1} | changes))
     step, state, losses = make_train_step(build(model, VOCAB), config), init_state(model, config, VOCAB), []
     for batch in batches:
-        state, loss = step(state, batch)
-        losses.append(float(loss))
+        state, reading = step(state, batch)
+        losses.append(float(reading.loss))
     return state, losses
 
 
