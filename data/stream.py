@@ -34,9 +34,11 @@ from data.packing import (
     token_table,
 )
 from data.pairs import Pairs
+from data.telling import in_brief
 from data.tokenizer import Tokenizer
 
 ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS = range(5)  # what random bits are drawn for
+MOST_ROWS = 16  # that a sentence may fill: what is longer is no sentence
 ALGORITHM = 1  # raise it when the same inputs come to give other batches
 
 
@@ -82,9 +84,10 @@ class BatchStream:
     ) -> None:
         self.tokenizer, self.config, self.seed = tokenizer, config, seed
         sources, targets = encode(tokenizer, training.sources), encode(tokenizer, training.targets)
-        self.row_lengths = row_lengths(sources.length, targets.length, config.row_length)
+        usual = usual_pairs(sources, targets, config.row_length)
+        self.row_lengths = row_lengths(sources.length[usual], targets.length[usual], config.row_length)
         if config.subword_sampling > 0:
-            self.row_lengths = sampled_row_lengths(training, tokenizer, config)
+            self.row_lengths = sampled_row_lengths(training.take(usual.tolist()), tokenizer, config)
         kept = np.flatnonzero(fits(sources, targets, self.row_lengths))
         if len(kept) == 0:
             raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
@@ -218,7 +221,7 @@ class RowCounts(dict[tuple[int, int], int]):
         if self.get(window) == rows:
             return
         self[window] = rows
-        if self.path:
+        if self.path and self.path.parent.exists():  # a run whose disk is gone does not begin another in its place
             table = [[*key, rows] for key, rows in sorted(self.items())]
             with contextlib.suppress(UserError):  # a folder that cannot be written to: the cache is only a cache
                 write_atomically(self.path, json.dumps({"check": self.check(table), "rows": table}) + "\n")
@@ -232,6 +235,11 @@ def encode(tokenizer: Tokenizer, sentences: list[str]) -> TokenTable:
     blocks = [token_table(tokenizer.encode(sentences[i : i + 65536])) for i in range(0, len(sentences), 65536)]
     length = np.concatenate([block.length for block in blocks])
     return TokenTable(np.concatenate([block.flat for block in blocks]), np.cumsum(length) - length, length)
+
+
+def usual_pairs(sources: TokenTable, targets: TokenTable, row_length: int) -> Int[np.ndarray, " P"]:
+    """The pairs that are sentences: a line of a million letters, which is dropped, must not shape the others' rows."""
+    return np.flatnonzero(np.maximum(sources.length, targets.length) <= MOST_ROWS * row_length)
 
 
 def sampled_row_lengths(training: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[int, int]:
@@ -271,14 +279,27 @@ def fingerprint(
 def validation_batches(
     pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, row_lengths: tuple[int, int]
 ) -> list[Batch]:
-    """Every held-out pair, packed once. If one is too long for (S, T), all rows grow to the next multiple that fits."""
+    """Every held-out pair, packed once. If one is too long for (S, T), all rows grow to the next multiple that fits.
+
+    UserError if one is so long that the model's memory would not grow with them.
+    """
     sources, targets = encode(tokenizer, pairs.sources), encode(tokenizer, pairs.targets)
+    refuse_no_sentence(pairs, np.maximum(sources.length, targets.length), MOST_ROWS * config.row_length)
     longest = int(sources.length.max()), int(targets.length.max())
     capacity = tuple(row * -(-long // row) for row, long in zip(row_lengths, longest, strict=True))
     placement = place(sources.length, targets.length, (capacity[0], capacity[1]))
     rows = fill(sources, targets, placement, (capacity[0], capacity[1]))
     starts = range(0, placement.rows, config.batch_rows)
     return [join_rows([slice_rows(rows, slice(i, i + config.batch_rows))], config.batch_rows) for i in starts]
+
+
+def refuse_no_sentence(pairs: Pairs, lengths: Int[np.ndarray, " P"], most: int) -> None:
+    if lengths.max() > most:
+        pair = int(lengths.argmax())
+        raise UserError(
+            f"data.valid has a pair of {lengths[pair]} tokens, above {MOST_ROWS} times data.row_length: cut it into "
+            f'sentences, or take it out of the set; it begins "{in_brief(pairs.sources[pair], 40)}"'
+        )
 
 
 def prefetch(stream: BatchStream, first_step: int, depth: int) -> Generator[Batch, None, None]:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +14,17 @@ import jax
 import numpy as np
 import pytest
 
+import train as train_module
 from configs.load import load_config
+from data.errors import UserError
+from train import train
 from training.checkpoint import good_steps, notes, restore
+from training.interruption import Interrupted
+from training.lock import locked
+from training.outcome import metrics_of, outcome
 from training.state import init_state
 
 ROOT = Path(__file__).parents[1]
-MEASURED = {"tokens_per_second", "target_tokens_per_second", "minutes", "minutes_left"}
 EVERYTHING_ON = [
     "model.dropout=0.2",
     "data.subword_sampling=0.3",
@@ -29,19 +36,9 @@ EVERYTHING_ON = [
 ]
 
 
-def outcome(run_dir, config):
+def outcome_of(run_dir, config):
     """Everything of a finished run that must not depend on interruptions."""
-    step = good_steps(run_dir)[-1]
-    state = restore(run_dir, step, init_state(config.model, config.training, 300))
-    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    metrics = [{key: value for key, value in line.items() if key not in MEASURED} for line in lines]
-    noted = {key: value for key, value in notes(run_dir, step).items() if key != "seconds"}
-    return state, metrics, noted, (run_dir / "eval" / "valid.translations.txt").read_text()
-
-
-def assert_same_outcome(some, others):
-    jax.tree.map(np.testing.assert_array_equal, some[0], others[0])
-    assert some[1:] == others[1:]
+    return outcome(run_dir, config.model, config.training, 300)
 
 
 def start(config_file, run_dir, *overrides):
@@ -51,8 +48,6 @@ def start(config_file, run_dir, *overrides):
 
 @pytest.mark.slow
 def test_pausing_after_every_step_changes_nothing(small_experiment, tmp_path):
-    from train import train
-
     changes = [*EVERYTHING_ON, "training.steps=4", "training.eval_every=3", "data.batch_rows=4"]
     straight = load_config(small_experiment, [*changes, f"run_dir={tmp_path / 'straight'}"])
     paused = load_config(small_experiment, [*changes, f"run_dir={tmp_path / 'paused'}", "training.minutes=1e-9"])
@@ -60,7 +55,7 @@ def test_pausing_after_every_step_changes_nothing(small_experiment, tmp_path):
     for step in range(1, 5):
         train(paused)
         assert good_steps(tmp_path / "paused")[-1] == step
-    assert_same_outcome(outcome(tmp_path / "straight", straight), outcome(tmp_path / "paused", straight))
+    assert outcome_of(tmp_path / "paused", straight) == outcome_of(tmp_path / "straight", straight)
 
 
 def test_a_finished_run_says_so_and_changes_nothing(small_experiment, tmp_path, call):
@@ -112,29 +107,184 @@ def test_dry_run_counts_parameters_and_writes_nothing(small_experiment, tmp_path
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
-def test_three_sigkills_change_nothing(small_experiment, tmp_path):
-    """Killed in a step, while a checkpoint is being written, and right after the restart."""
-    changes = [*EVERYTHING_ON, "training.steps=24", "training.eval_every=6", "training.save_every=4"]
-    straight, killed = tmp_path / "straight", tmp_path / "killed"
-    assert start(small_experiment, straight, *changes).wait() == 0
+def train_here(config_file, run_dir, *overrides):
+    """train.py in this process."""
+    train(load_config(config_file, [*overrides, f"run_dir={run_dir}"]))
 
-    def kill_when(condition):
-        process = start(small_experiment, killed, *changes)
-        while not condition():
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.0005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
 
-    checkpoints = killed / "checkpoints"
-    kill_when(lambda: len((killed / "metrics.jsonl").read_bytes().splitlines()) >= 5 if checkpoints.exists() else False)
-    restored = set(checkpoints.glob("[0-9]*"))
-    kill_when(lambda: any(list(path.iterdir()) for path in checkpoints.glob(".[0-9]*")))
-    assert list(checkpoints.glob(".[0-9]*"))  # a half-written checkpoint is there, and not believed
-    assert {path.name for path in restored} <= {str(step) for step in good_steps(killed)}
-    started = time.time()
-    kill_when(lambda: (killed / "config.yaml").stat().st_mtime > started)
-    assert start(small_experiment, killed, *changes).wait() == 0
+def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills(small_experiment, tmp_path):
+    """The run goes on where it was; what it leaves is what it leaves without a stop."""
+    changes = [*EVERYTHING_ON, "training.steps=60", "training.eval_every=40", "training.log_every=1"]
+    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
+    process = start(small_experiment, stopped, *changes)
+    wait_until(lambda: steps_told(stopped) >= 3, process)
+    process.send_signal(signal.SIGTERM)
+    told = process.communicate()[1].decode()
+    assert process.returncode == 128 + signal.SIGTERM, told
+    step = good_steps(stopped)[-1]
+    assert step == steps_told(stopped) < 40
+    assert "SIGTERM: finishing the step and saving" in told
+    assert f"paused at step {step} after SIGTERM; the same command continues" in told
+
+    process = start(small_experiment, stopped, *changes)
+    wait_until(lambda: steps_told(stopped) > step, process)
+    process.send_signal(signal.SIGINT)
+    while b"again: quit at once" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == -signal.SIGINT
+
+    train_here(small_experiment, stopped, *changes)
+    train_here(small_experiment, straight, *changes)
     config = load_config(small_experiment, changes)
-    assert_same_outcome(outcome(straight, config), outcome(killed, config))
+    assert outcome_of(stopped, config) == outcome_of(straight, config)
+
+
+SHORT = ["training.steps=6", "training.eval_every=3", "training.log_every=1", "training.keep=3"]
+
+
+@pytest.fixture(scope="module")
+def straight(small_experiment, tmp_path_factory):
+    """What a run of six steps leaves that nothing interrupts."""
+    run_dir = tmp_path_factory.mktemp("straight") / "run"
+    train_here(small_experiment, run_dir, *SHORT)
+    return outcome_of(run_dir, load_config(small_experiment, SHORT))
+
+
+def test_a_signal_in_an_evaluation_loses_nothing(small_experiment, straight, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("not reached")
+
+    for moment in ("evaluate", "write_report"):  # the second comes when the line of metrics is written, and not noted
+        with monkeypatch.context() as patch:
+            patch.setattr(train_module, moment, interrupted)
+            with pytest.raises(Interrupted):
+                train_here(small_experiment, tmp_path, *SHORT)
+        assert good_steps(tmp_path)[-1] == 3 and notes(tmp_path, 3)["evaluated"] == 0
+    train_here(small_experiment, tmp_path, *SHORT)
+    assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
+
+
+def test_a_second_process_on_a_run_is_refused(small_experiment, tmp_path, call):
+    with locked(tmp_path / "run"):
+        refused = call("train.py", small_experiment, f"run_dir={tmp_path / 'run'}")
+        assert refused.returncode == 2
+        assert f"is in use by process {os.getpid()} on".encode() in refused.stderr
+        assert {path.name for path in (tmp_path / "run").iterdir()} == {".lock", "process.json"}
+
+
+def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small_experiment, tmp_path):
+    changes = ["training.learning_rate=1e38", "training.warmup_steps=1", "training.max_skipped=3"]
+    changes += ["training.log_every=1", "training.save_every=1", "training.eval_every=100", "training.keep=9"]
+    with pytest.raises(
+        UserError, match=r"not finite in 3 updates in a row, up to step 4 \(batch 3 of epoch 0, from 0\)"
+    ):
+        train_here(small_experiment, tmp_path, *changes)
+    lines = metrics_of(tmp_path)
+    assert [line["skipped"] for line in lines] == [0, 1, 1, 1][: len(lines)]
+    assert lines[0]["loss"] > 0 and lines[1]["loss"] == "nan"
+    first, last = good_steps(tmp_path)[0], good_steps(tmp_path)[-1]
+    assert (first, last) == (1, 3)
+    config = load_config(small_experiment, changes)
+    states = [restore(tmp_path, step, init_state(config.model, config.training, 300)) for step in (1, 3)]
+    jax.tree.map(np.testing.assert_array_equal, states[0].params, states[1].params)
+    with pytest.raises(UserError, match="up to step 4"):  # and so it does again
+        train_here(small_experiment, tmp_path, *changes)
+
+
+def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
+    small_experiment, tmp_path, capsys, monkeypatch
+):
+    folder = tmp_path / "corpus"
+    shutil.copytree(small_experiment.parent, folder)
+    experiment, run_dir = folder / "small.yaml", tmp_path / "run"
+    base = [f"data.root={folder}", "training.steps=2"]
+    train_here(experiment, run_dir, *base)
+    before = (run_dir / "config.yaml").read_bytes(), (run_dir / "data.json").read_bytes()
+
+    longer = [f"data.root={folder}", "training.steps=4"]
+    with pytest.raises(
+        UserError, match=r"steps: 2 → 4 \(harmless\); training\.learning_rate: 0\.001 → 0\.5 \(changes the training\)"
+    ):
+        train_here(experiment, run_dir, *longer, "training.learning_rate=0.5")
+    with pytest.raises(UserError, match=r"model\.d_ff: 32 → 64 \(incompatible\)"):
+        train_here(experiment, run_dir, *longer, "model.d_ff=64", "allow_changes=true")
+    (folder / "train.tsv").write_text((folder / "train.tsv").read_text().replace("Tom", "Tim"))
+    with pytest.raises(UserError, match=r"a tokenizer of other text: its training pairs changed"):
+        train_here(experiment, run_dir, *longer)
+    assert ((run_dir / "config.yaml").read_bytes(), (run_dir / "data.json").read_bytes()) == before
+    assert good_steps(run_dir) == [2]
+
+    capsys.readouterr()
+    train_here(experiment, run_dir, *longer, "training.learning_rate=0.5", "allow_changes=true")
+    told = capsys.readouterr().err
+    assert "with training.steps: 2 → 4 (harmless)" in told
+    assert "with training.learning_rate: 0.001 → 0.5 (changes the training)" in told
+    assert re.search(r"with data\.train: SHA-256 \w{8} → \w{8} \(changes the training\)", told)
+    assert (run_dir / "config.until-2.yaml").read_bytes() == before[0]
+    assert (run_dir / "data.until-2.json").read_bytes() == before[1]
+    assert "allow_changes: false" in (run_dir / "config.yaml").read_text()
+    assert "from step 2 on: training.learning_rate: 0.001 → 0.5" in (run_dir / "log.txt").read_text()
+
+    (folder / "valid.tsv").write_text("another set\tde validación\n")
+    with pytest.raises(UserError, match=r"data\.valid: SHA-256 \w{8} → \w{8} \(incompatible\)"):
+        train_here(experiment, run_dir, *longer, "training.learning_rate=0.5", "allow_changes=true")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("config.yaml", None, "no config.yaml"),
+        ("config.yaml", b"model: [", "config.yaml"),
+        ("tokenizer.model", b"x", "tokenizer.model and tokenizer.json do not belong together"),
+        ("tokenizer.json", None, "has no tokenizer.json"),
+        ("data.json", None, "data.json is missing or damaged, so nothing tells whether the training data are the same"),
+        ("data.json", b'{"fingerprint": []}', "data.json is missing or damaged"),
+    ],
+)
+def test_a_run_directory_with_a_file_lost_or_edited_is_refused_with_its_name(
+    finished, small_experiment, tmp_path, name, content, problem
+):
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / name).unlink()
+    if content is not None:
+        (tmp_path / "run" / name).write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(problem)):
+        train_here(small_experiment, tmp_path / "run", "training.steps=3")
+    assert good_steps(tmp_path / "run") == [2]
+
+
+@pytest.fixture(scope="module")
+def finished(small_experiment, tmp_path_factory):
+    """A run of two steps."""
+    run_dir = tmp_path_factory.mktemp("finished") / "run"
+    train_here(small_experiment, run_dir, "training.steps=2")
+    return run_dir
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over_and_the_run_ends_as_without_damage(
+    small_experiment, straight, tmp_path, capsys
+):
+    for _ in range(2):
+        train_here(small_experiment, tmp_path, *SHORT, "training.minutes=1e-9")
+    victim = max((tmp_path / "checkpoints" / "2" / "params").rglob("*"), key=lambda path: path.stat().st_size)
+    victim.write_bytes(victim.read_bytes()[:-1])
+    capsys.readouterr()
+    train_here(small_experiment, tmp_path, *SHORT)
+    assert "has damaged checkpoints: 2; continuing from step 1" in capsys.readouterr().err
+    assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
+
+
+def wait_until(condition, process):
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.0005)
+
+
+def steps_told(run_dir):
+    """The last step of the metrics."""
+    path = run_dir / "metrics.jsonl"
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return json.loads(lines[-1])["step"] if lines and lines[-1].endswith(b"}") else 0

@@ -7,10 +7,12 @@ every file as it was written is good. A checkpoint that is not good is never res
 Averages of several checkpoints (training/averaging.py) are such directories too, ``averages/NAME`` beside them.
 """
 
+import errno
 import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -25,9 +27,11 @@ from model.config import ModelConfig
 from model.transformer import Params, init_params
 from training.state import TrainState
 
-logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax tells every step of a save
+for name in ("absl", "asyncio"):  # by which Orbax tells every step of a save, and each fault many times
+    logging.getLogger(name).setLevel(logging.CRITICAL)
 
 MANIFEST = "manifest.json"
+SLACK = 2**20  # bytes that are free beside a checkpoint's, for its metadata and for what else a run writes
 ATTEMPTS = 3  # at reading a checkpoint that a training removes meanwhile, since it has a newer one
 
 
@@ -225,16 +229,32 @@ def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
     temporary = _temporary(final)
     try:
         temporary.mkdir(parents=True, exist_ok=True)
+        _refuse_full_disk(final, parts)
         _save_trees(temporary, parts)
         (temporary / MANIFEST).write_text(_sealed(facts | {"sha256": _digests(temporary)}))
         _flush(temporary)
         os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
         _flush_directory(final.parent)
-    except Exception as error:  # the trees are sound: what fails is the disk, in Orbax as any of several exceptions
+    except Exception as error:  # the trees are sound: what fails is the disk, in Orbax as one of many exceptions
         shutil.rmtree(temporary, ignore_errors=True)
-        said = in_words(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
-        raise UserError(f"cannot write the checkpoint {final}: {said}. Earlier checkpoints are as they were") from error
+        told = f"cannot write the checkpoint {final} (earlier ones are as they were): {_in_words(error)}"
+        raise UserError(told) from error
     return final
+
+
+def _refuse_full_disk(final: Path, parts: dict[str, Any]) -> None:
+    # Asked before, because a disk that is full in the middle makes Orbax's threads print many tracebacks.
+    needed = sum(leaf.nbytes for leaf in jax.tree.leaves(parts)) * 11 // 10 + SLACK
+    if shutil.disk_usage(final.parent).free < needed:
+        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}, it needs {needed / 1e6:.1f} MB")
+
+
+def _in_words(error: Exception) -> str:
+    """What the system said, which Orbax wraps in lines of its own."""
+    code = re.search(r"os_error_code='(\d+)'", str(error))
+    if code:
+        error = OSError(int(code[1]), os.strerror(int(code[1])))
+    return in_words(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
 
 
 def _save_trees(directory: Path, parts: dict[str, Any]) -> None:

@@ -35,11 +35,22 @@ def locked(run_dir: Path) -> Iterator[None]:
             raise UserError(f"{run_dir} is in use by {_holder(run_dir)}; wait, or choose run_dir=FOLDER") from None
     try:
         write_atomically(run_dir / HOLDER, json.dumps(_this_process()) + "\n")
-        yield
+        with _loss_explained(run_dir):
+            yield
     finally:
         if is_new:
             _remove_if_unused(run_dir)
         lock.release()
+
+
+@contextlib.contextmanager
+def _loss_explained(run_dir: Path) -> Iterator[None]:
+    """What fails because the folder is gone is told as that."""
+    try:
+        yield
+    except UserError:
+        refuse_if_lost(run_dir)
+        raise
 
 
 def refuse_if_lost(run_dir: Path) -> None:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from data.files import append_line, told_as_user_error, write_atomically
 
 REJECTED = "metrics.rejected.txt"
+MEASURED = ("tokens_per_second", "target_tokens_per_second", "minutes", "minutes_left")  # another time, another value
 
 
 class Monitor:

@@ -29,6 +29,7 @@ def config(folder, **changes):
 
 def test_a_run_directory_tells_where_its_data_came_from(folder):
     run = folder / "runs/a"
+    run.mkdir(parents=True)
     prepared = prepare_and_save(config(folder), TOKENIZER, 1, run)
     report = json.loads((run / "data.json").read_text())
     assert report == prepared.report

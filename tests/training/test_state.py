@@ -1,15 +1,33 @@
 """The training step: accumulation, averaging, sums and dropout against the same thing done another way."""
 
+from functools import partial
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from data.config import DataConfig, TokenizerConfig
+from data.errors import UserError
 from data.packing import Batch
+from data.pairs import Pairs
+from data.stream import BatchStream
+from data.tokenizer import Tokenizer, train
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
-from training.state import init_state, make_loss_step, make_train_step
+from training.optimizer import learning_rate
+from training.progress import readings, refuse_divergence
+from training.state import (
+    Reading,
+    Skipped,
+    after_log,
+    init_state,
+    make_loss_step,
+    make_train_step,
+    zero_sums,
+)
 
 VOCAB = 30
 MODEL = ModelConfig(d_model=8, num_heads=2, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=16, dropout=0.0)
@@ -107,3 +125,71 @@ def test_optimizer_sees_the_mean_over_real_tokens():
     once, twice = (run([b], clip_norm=0.0)[0].sums.gradient_norm for b in (batch, doubled))
     assert float(once) == pytest.approx(float(twice), rel=1e-5)
     assert jnp.isfinite(once)
+
+
+def poisoned(state):
+    """The state with one parameter that is not a number."""
+    table = state.params["embedding"]["table"].at[5, 0].set(jnp.nan)
+    return state._replace(params={**state.params, "embedding": {"table": table}})
+
+
+def test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else():
+    config = TrainingConfig(steps=10, warmup_steps=1, ema_decay=0.9)
+    step = make_train_step(build(MODEL, VOCAB), config)
+    fresh = partial(init_state, MODEL, config, VOCAB)
+    good, _ = step(fresh(), make_batch(0))
+    before = jax.tree.map(np.asarray, poisoned(good))  # copies: the step takes its state away
+
+    state, reading = step(poisoned(good), make_batch(1))
+    assert np.isnan(float(reading.loss)) and int(reading.skipped_in_row) == 1
+    assert int(state.step) == 2
+    assert tuple(map(int, state.skipped)) == (1, 1, 1)
+    for name in ("params", "opt_state", "averaged", "sums"):
+        jax.tree.map(np.testing.assert_array_equal, getattr(state, name), getattr(before, name))
+
+    state, reading = step(state, make_batch(2))
+    assert tuple(map(int, state.skipped)) == (2, 2, 2) and int(reading.skipped_in_row) == 2
+    healed = state._replace(params=fresh().params)
+    state, reading = step(healed, make_batch(3))
+    assert tuple(map(int, state.skipped)) == (0, 2, 2) and int(reading.skipped_in_row) == 0
+    assert tuple(map(int, after_log(state).skipped)) == (0, 0, 2)
+    assert float(state.sums.steps) == 2  # the first and the last
+
+
+def test_a_gradient_too_large_for_its_norm_is_not_taken_either():
+    # The loss is finite; a parameter of 1e30 in the last norm's scale is beyond what a squared gradient can hold.
+    config = TrainingConfig(steps=10, warmup_steps=1)
+    state = init_state(MODEL, config, VOCAB)
+    params = jax.tree.map(lambda leaf: leaf, state.params)
+    params["final_norms"][1]["scale"] = params["final_norms"][1]["scale"] * 1e25
+    state, reading = make_train_step(build(MODEL, VOCAB), config)(state._replace(params=params), make_batch(0))
+    assert np.isfinite(float(reading.loss)) and not np.isfinite(float(reading.gradient_norm))
+    assert int(state.skipped.in_all) == 1
+
+
+def test_metrics_of_a_window_in_which_all_was_skipped_are_not_numbers():
+    config = TrainingConfig(steps=10, warmup_steps=4)
+    sums, skipped = zero_sums(), Skipped(*(jnp.int32(number) for number in (2, 2, 3)))
+    told = readings(sums, skipped, 5, 10, 1.0, config)
+    assert np.isnan(told["loss"]) and np.isnan(told["gradient_norm"]) and told["skipped"] == 2
+    assert told["learning_rate"] == float(learning_rate(config)(1))  # of the second update that was taken
+    assert told["minutes_left"] == 5 / 60
+
+
+@pytest.fixture
+def phrases_stream():
+    """Batches of 40 different pairs, some to an epoch."""
+    numbers = [f"{tens} {ones}" for tens in ("uno", "dos", "tres", "seis") for ones in "abcdefghij"]
+    pairs = Pairs(numbers, [number[::-1] for number in numbers])
+    tokenizer = Tokenizer(train(pairs, TokenizerConfig(vocab_size=300, type="bpe")))
+    return BatchStream(pairs, tokenizer, DataConfig(row_length=16, batch_rows=4), 1)
+
+
+def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):
+    reading = Reading(jnp.float32(np.nan), jnp.float32(np.nan), jnp.int32(3))
+    steps = phrases_stream.steps_in(0)
+    refuse_divergence(reading, steps + 2, 4, phrases_stream, Path("runs/mine"))
+    with pytest.raises(UserError) as stopped:
+        refuse_divergence(reading, steps + 2, 3, phrases_stream, Path("runs/mine"))
+    assert f"3 updates in a row, up to step {steps + 2} (batch 1 of epoch 1, from 0)" in str(stopped.value)
+    assert f"replay.py runs/mine --step {steps} shows where it began" in str(stopped.value)
