@@ -226,13 +226,16 @@ def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
-    temporary = _temporary(final)
+    temporary, run_dir = _temporary(final), final.parent.parent
     try:
+        folder = _identity(run_dir)
         temporary.mkdir(parents=True, exist_ok=True)
         _refuse_full_disk(final, parts)
         _save_trees(temporary, parts)
         (temporary / MANIFEST).write_text(_sealed(facts | {"sha256": _digests(temporary)}))
         _flush(temporary)
+        if _identity(run_dir) != folder:
+            raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
         os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
         _flush_directory(final.parent)
     except Exception as error:  # the trees are sound: what fails is the disk, in Orbax as one of many exceptions
@@ -240,6 +243,12 @@ def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
         told = f"cannot write the checkpoint {final} (earlier ones are as they were): {_in_words(error)}"
         raise UserError(told) from error
     return final
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    # Orbax makes the folders that it lacks: where a disk was unmounted, it would write below the mount point.
+    found = folder.stat()
+    return found.st_dev, found.st_ino
 
 
 def _refuse_full_disk(final: Path, parts: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Checkpoints: exact, whole or not at all, and damage is seen."""
 
+import hashlib
 import json
 import math
 import shutil
@@ -11,6 +12,7 @@ import pytest
 
 import training.checkpoint
 from data.errors import UserError
+from data.packing import Batch
 from model.config import ModelConfig
 from training.checkpoint import (
     damaged_steps,
@@ -235,9 +237,32 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkey
     assert not list((tmp_path / "checkpoints").glob(".*"))
 
 
+def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    flush = training.checkpoint._flush
+
+    def move_after(directory):
+        flush(directory)
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        shutil.copytree(tmp_path / "elsewhere", tmp_path / "run")
+
+    monkeypatch.setattr(training.checkpoint, "_flush", move_after)
+    with pytest.raises(UserError, match="run was moved or unmounted; is its disk still there"):
+        save(tmp_path / "run", make_state(2), {})
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+
+
 def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {})
     monkeypatch.setattr(training.checkpoint, "_flush", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
     with pytest.raises(UserError, match="I/O error; is its disk still there"):
         save(tmp_path, make_state(4), {})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
+
+
+def test_the_sequence_of_batches_is_a_chain_of_sha256_over_their_bytes():
+    batches = [Batch(*(np.full((2, 3), number + field, np.int32) for field in range(7))) for number in (10, 20)]
+    first = hashlib.sha256(b"".join(array.tobytes() for array in batches[0])).hexdigest()
+    both = hashlib.sha256(first.encode() + b"".join(array.tobytes() for array in batches[1])).hexdigest()
+    assert Progress().after_batch(batches[0]).batches == first
+    assert Progress().after_batch(batches[0]).after_batch(batches[1]).batches == both
