@@ -66,9 +66,19 @@ def run(program: str, *arguments: str) -> None:
     """Show a command as one would type it, and run it; its failure is the end."""
     quoted = " ".join(f'"{argument}"' if " " in argument else argument for argument in arguments)
     print(f"\n$ python {program} {quoted}", flush=True)
-    done = subprocess.run([sys.executable, program, *arguments], check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
+    status = wait_for(subprocess.Popen([sys.executable, program, *arguments]))
+    if status:
+        sys.exit(status)
+
+
+def wait_for(process: subprocess.Popen[bytes]) -> int:
+    """The exit code that a shell would tell. Ctrl-C asks the program, too, and it is given the time to save."""
+    while True:
+        try:
+            status = process.wait()
+            return status if status >= 0 else 128 - status
+        except KeyboardInterrupt:
+            continue
 
 
 def report() -> None:

@@ -141,7 +141,7 @@ def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_k
     assert outcome_of(stopped, config) == outcome_of(straight, config)
 
 
-SHORT = ["training.steps=6", "training.eval_every=3", "training.log_every=1", "training.keep=3"]
+SHORT = ["training.steps=6", "training.eval_every=3", "training.log_every=4", "training.keep=3"]
 
 
 @pytest.fixture(scope="module")
