@@ -26,6 +26,7 @@ from data.card import (
     unseen_in,
 )
 from data.pairs import Pairs
+from data.telling import in_brief, visible
 from data.tokenizer import EOS, Tokenizer, sha256
 
 NUMBER = re.compile(r"[\d.,]+%?|–|")
@@ -96,7 +97,7 @@ def overlap_table(card: Card) -> Table:
     for splits, shared in card.corpus.overlap.items():
         examples = [*shared["source"]["examples"], *shared["target"]["examples"], ""]
         counts = [f"{shared[side]['shared']:,}" for side in ("source", "target")]
-        rows.append([splits, *counts, visible(examples[0])])
+        rows.append([splits, *counts, in_brief(examples[0])])
     return Table("Leak audit", "Distinct sentences that two splits share, case and punctuation ignored.", header, rows)
 
 
@@ -181,7 +182,7 @@ def unseen_words(card: Card, split: str, language: str, text: Text) -> list[str]
         return ["–", ""]
     training = card.texts["train"][languages(card).index(language)]
     unseen = unseen_in(training.vocabulary, text.vocabulary)
-    return [f"{unseen.share:.2%}", ", ".join(map(visible, unseen.words[:4]))]
+    return [f"{unseen.share:.2%}", ", ".join(map(in_brief, unseen.words[:4]))]
 
 
 def packing_table(card: Card) -> Table:
@@ -210,9 +211,9 @@ def samples_table(card: Card, trained: list[Pairs]) -> Table:
     rows = []
     for number, (name, pair) in enumerate(chosen):
         for first, language, sentence in zip((name, ""), languages(card), pair, strict=True):
-            rows.append([first, language, visible(sentence)])
+            rows.append([first, language, sentence])
             if number in (len(chosen) // 3, 2 * len(chosen) // 3):
-                rows.append(["", "pieces", visible(spell(card.tokenizer, sentence))])
+                rows.append(["", "pieces", spell(card.tokenizer, sentence)])
     return Table("Sample pairs", "From short to long.", ["from", "side", "sentence"], rows)
 
 
@@ -235,11 +236,6 @@ def both(card: Card, shares: tuple[float, float]) -> str:
     return ", ".join(f"{share:.1%} {language}" for language, share in zip(languages(card), shares, strict=True))
 
 
-def visible(text: str) -> str:
-    """What does not print, such as a control character of a terminal, as ``<U+200B>``."""
-    return "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
-
-
 def three_digits(number: float) -> str:
     """As many decimals as make three digits that count."""
     return f"{number:,.{max(0, 2 - math.floor(math.log10(number)))}f}"
@@ -247,9 +243,9 @@ def three_digits(number: float) -> str:
 
 def as_text(table: Table) -> str:
     """Aligned columns, numbers to the right."""
-    columns = [aligned(list(column)) for column in zip(table.header, *table.rows, strict=True)]
+    columns = [aligned(list(map(visible, column))) for column in zip(table.header, *table.rows, strict=True)]
     lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return "\n".join(line for line in [table.title.upper(), table.note, *lines] if line)
+    return "\n".join(line for line in [table.title.upper(), visible(table.note), *lines] if line)
 
 
 def aligned(column: list[str]) -> list[str]:
@@ -267,5 +263,5 @@ def as_markdown(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it stands."""
-    return MARKDOWN.sub(r"\\\1", text)
+    """Text that Markdown shows as it stands, on one line: a line break would end the row of a table."""
+    return MARKDOWN.sub(r"\\\1", visible(text))

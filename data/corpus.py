@@ -1,5 +1,6 @@
 """Sources of sentence pairs → normalised, filtered pairs in the direction that the config translates."""
 
+import os
 import re
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def read_source(config: DataConfig, name: str, split: str) -> tuple[Columns, Sou
         case ".csv" | ".json" | ".tmx" | ".xml" | ".zip" | ".tar" | ".tgz":
             raise UserError(f"data.{split}: cannot read {name}; known are .tsv, .txt, .jsonl, .parquet and NAME.LANG")
     folder = Path(config.root) / first_name
-    place = str(folder if folder.is_dir() else first_name)
+    place = str(folder if os.path.isdir(folder) else first_name)
     return read_dataset(place, name, HUB_SPLITS[split], config.columns, config.malformed)
 
 
@@ -71,9 +72,9 @@ def in_language(name: str, language: str) -> str:
 def find_file(config: DataConfig, split: str, name: str) -> Path:
     """Where a file lies: an absolute path, or relative to ``data.root``, or else to the working directory."""
     path = (Path(config.root) / name).absolute()
-    if not path.exists() and Path(name).exists():
+    if not os.path.exists(path) and os.path.exists(name):  # os.path: no name is too long for it, or has a NUL
         path = Path(name).absolute()
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UserError(
             f"no {split} file at {path}; set data.root=FOLDER (relative to here), PUENTE_CORPUS=FOLDER or "
             f"data.{split}=FILE (python train.py --help lists the forms of a corpus)"

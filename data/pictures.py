@@ -27,6 +27,7 @@ PADDING = "#ececec"
 SEGMENT_COLOURS = ["#8fbbdb", "#f7b97f", "#9fd3a5", "#c9b3dc", "#f2a3a3", "#e3d27e", "#98d4d0"]
 SPELLED = 64  # places of a row whose pieces are legible beside each other
 LONGEST_PIECE = 13  # letters that fit into the box of a token
+WIDEST = 2000  # tokens along an axis; the legend tells of longer ones
 BATCH_IN_WORDS = (
     "A strip is a row, a colour one sentence pair: the same segment of the same row on both sides; grey is padding. "
     "Tokens see those of their own segment only, and positions restart with it."
@@ -44,7 +45,7 @@ def png(figure: Figure) -> bytes:
 
 def draw_lengths(title: str, languages: tuple[str, str], splits: dict[str, Lengths]) -> Figure:
     """The tokens of a sentence in every split, and source against target in training."""
-    figure = empty_figure(15, 5, title)
+    figure = empty_figure(15.0, 5.0, title)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.1])
     draw_distributions(left, f"source ({languages[0]})", {split: source for split, (source, _) in splits.items()})
     draw_distributions(middle, f"target ({languages[1]})", {split: target for split, (_, target) in splits.items()})
@@ -61,7 +62,7 @@ def empty_figure(width: float, height: float, title: str) -> Figure:
 
 def draw_distributions(axes: Axes, side: str, splits: dict[str, Int[np.ndarray, " P"]]) -> None:
     """An outline for every split, the first one filled; the longest thousandth of the sentences lies outside."""
-    widest = max(int(np.quantile(lengths, 0.999)) for lengths in splits.values()) + 1
+    widest = min(WIDEST, max(int(np.quantile(lengths, 0.999)) for lengths in splits.values()) + 1)
     edges, highest = np.arange(widest + 2) - 0.5, 0.0
     for number, (split, lengths) in enumerate(splits.items()):
         shares = 100 * np.bincount(lengths, minlength=widest + 1)[: widest + 1] / len(lengths)
@@ -106,7 +107,7 @@ def tidy(axes: Axes) -> None:
 def draw_batch(title: str, languages: tuple[str, str], batch: Batch, spell: Spell) -> Figure:
     """All rows of a batch, a colour for each pair, and one row again with its pieces."""
     height = min(max(0.11 * len(batch.source_tokens), 1.0), 7.0)
-    figure = empty_figure(18, height + 6.2, title)
+    figure = empty_figure(18.0, height + 6.2, title)
     grid = figure.add_gridspec(3, 2, height_ratios=[height, 1.9, 1.9])
     row = first_padded_row(batch)
     sides = (

@@ -15,6 +15,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 
 from data.errors import UserError
+from data.telling import in_brief
 
 Columns = tuple[list[str], list[str]]
 Parser = Callable[[str], tuple[str, str]]  # raises Malformed
@@ -58,7 +59,7 @@ def read_jsonl(path: Path, columns: list[str], malformed: str) -> tuple[Columns,
 
     def parse(line: str) -> tuple[str, str]:
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=without_doubled_keys)
         except (ValueError, RecursionError):
             raise Malformed("not a JSON object") from None
         row = row.get("translation", row) if isinstance(row, dict) else row
@@ -68,6 +69,15 @@ def read_jsonl(path: Path, columns: list[str], malformed: str) -> tuple[Columns,
         return str(values[0]), str(values[1])
 
     return read_lines(path, parse, malformed)
+
+
+def without_doubled_keys(items: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; Malformed if a key stands in it twice, of which Python would keep the last without a word."""
+    row = dict(items)
+    if len(row) < len(items):
+        doubled = next(key for number, (key, _) in enumerate(items) if key in dict(items[:number]))
+        raise Malformed(f"the key {in_brief(doubled)} stands twice in an object")
+    return row
 
 
 def read_parallel(first: Path, second: Path, name: str, malformed: str) -> tuple[Columns, SourceReport]:

@@ -14,6 +14,7 @@ from data.corpus import SPLITS
 from data.errors import UserError
 from data.files import write_atomically
 from data.pairs import Pairs, fold
+from data.telling import in_brief
 
 HASHES_FILE = "training_sentences.npz"
 Audit = dict[str, dict[str, Any]]
@@ -60,7 +61,7 @@ def refuse_overlap(report: Audit, allowed: list[str]) -> None:
 def describe(pair: str, sides: dict[str, Any]) -> str:
     source, target = sides["source"], sides["target"]
     example = (source["examples"] + target["examples"])[0]
-    return f'{pair} {source["shared"]} source and {target["shared"]} target sentences, such as "{example}"'
+    return f'{pair} {source["shared"]} source and {target["shared"]} target sentences, such as "{in_brief(example)}"'
 
 
 def save_hashes(run_dir: Path, training: Pairs) -> None:
@@ -72,12 +73,28 @@ def save_hashes(run_dir: Path, training: Pairs) -> None:
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
     """How many distinct folded sources, and targets, are among the run's training sentences of that side."""
-    try:
-        with np.load(run_dir / HASHES_FILE, allow_pickle=False) as training:
-            known_sources, known_targets = training["source"], training["target"]
-    except FileNotFoundError as error:
-        raise UserError(f"{run_dir} has no {HASHES_FILE}: is it the directory of a training run?") from error
+    known_sources, known_targets = load_hashes(run_dir)
     return (
         int(np.isin(sentence_hashes(sources), known_sources, assume_unique=True).sum()),
         int(np.isin(sentence_hashes(targets), known_targets, assume_unique=True).sum()),
     )
+
+
+def load_hashes(run_dir: Path) -> tuple[UInt64[np.ndarray, " H"], UInt64[np.ndarray, " H"]]:
+    """What ``save_hashes`` kept; UserError if it is missing or anything else. Nothing is unpickled."""
+    path = run_dir / HASHES_FILE
+    try:
+        with np.load(path, allow_pickle=False) as training:
+            sources, targets = training["source"], training["target"]
+    except FileNotFoundError as error:
+        raise UserError(f"{run_dir} has no {HASHES_FILE}: is it the directory of a training run?") from error
+    except Exception as error:  # of zipfile, zlib and NumPy: they have no common ancestor
+        raise UserError(damaged(path)) from error
+    arrays = [array for array in (sources, targets) if isinstance(array, np.ndarray)]
+    if [(array.dtype, array.ndim) for array in arrays] != [(np.uint64, 1)] * 2:
+        raise UserError(damaged(path))
+    return sources, targets
+
+
+def damaged(path: Path) -> str:
+    return f"{path} is damaged: continue the run with train.py, which writes it again, or bring the file back"

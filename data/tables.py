@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_dataset(
     Nothing of a dataset is executed: the library has no dataset scripts any more. The SHA-256 is that of the text.
     """
     _, config, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
-    if Path(place).is_dir():
+    if os.path.isdir(place):
         place = str(Path(place).absolute())
     table = load_dataset(place, config or None, split or default_split)
     file = ":".join([place, config, split or default_split])
@@ -47,7 +48,7 @@ def read_dataset(
 
 def load_dataset(place: str, config: str | None, split: str) -> Any:
     """The rows of a split as a table of pyarrow; UserError tells what to do when they cannot be had."""
-    local = Path(place).is_dir()
+    local = os.path.isdir(place)
     if not local and not HUB_NAME.fullmatch(place):  # datasets reads every file around for a name such as text
         raise UserError(
             f"cannot read {place}: it is no .tsv, .txt, .jsonl or .parquet, no folder, and no OWNER/NAME of the hub"

@@ -137,7 +137,9 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise UserError(f"{run_dir / MODEL_FILE} and {KEY_FILE} do not belong together: one of them is damaged")
+    raise UserError(
+        f"{run_dir / MODEL_FILE} and {KEY_FILE} do not belong together: one of them is damaged; bring both back"
+    )
 
 
 def train_or_load_tokenizer(

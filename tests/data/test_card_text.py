@@ -1,6 +1,11 @@
 """Tables on a terminal and in Markdown."""
 
-from data.card_text import Table, as_markdown, as_text, in_words, visible
+import re
+
+import pytest
+
+from data.card_text import Table, as_markdown, as_text, in_words
+from data.telling import in_brief, visible
 
 TABLE = Table("Fruit", "Ripe | raw.", ["name", "count", "share"], [["fig", "1,200", "99.0%"], ["kiwi_*<b>", "8", ""]])
 
@@ -35,3 +40,39 @@ def test_reasons_without_a_pair_are_not_told():
 
 def test_a_corpus_cannot_steer_the_terminal():
     assert visible("¡Olé!\x1b[2J a\u200bb") == "¡Olé!<U+001B>[2J a<U+200B>b"
+
+
+def test_what_is_long_is_told_in_brief():
+    assert in_brief("a" * 100) == "a" * 100
+    assert in_brief("\x1b" + "a" * 100) == "<U+001B>" + "a" * 99 + "…"
+    assert in_brief("abc", 2) == "ab…"
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a | b | c",
+    "a\n| --- |\n\n# Title\n\n<img src=x onerror=alert(1)>",
+    "`code` ``more`` ```fence",
+    "a\\| b",
+    "[click](javascript:alert(1)) ![x](y) [^1]",
+    "&lt;script&gt; &#60;b&#62;",
+    "$x$ ~~gone~~ **bold** __bold__",
+    "\u2028| a |\u2029\x0b\x0c\x85\r| b |",
+    "\x1b[2J\x1b]0;title\x07\u202e\ud800",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_of_a_corpus_breaks_a_table_or_becomes_anything_but_text(text):
+    table = Table("Title", text, ["sentence", text], [[text, "3"], ["a", text]])
+    title, note, body = as_markdown(table).split("\n\n")
+    assert title == "## Title" and "\n" not in note
+    rows = body.split("\n")
+    assert len(rows) == 4 and rows[1] == "| --- | --- |"
+    for row in rows:
+        bare = re.sub(r"\\.", "", row)  # without what a backslash makes plain
+        assert bare.count("|") == 3
+        assert not set(bare) & set("<>`*_[]&$~\\") and bare.isprintable()
+    assert note == re.sub(r"([\\`*_\[\]<>|~&$])", r"\\\1", visible(text))
+    told = as_text(table).split("\n")
+    assert len(told) == 5 and all(line.isprintable() for line in told)

@@ -1,0 +1,210 @@
+"""Config files and command lines that nobody would write by hand: each is refused at once, in one short line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from configs.load import load_config, load_run_config, save_config
+from configs.schema import RunConfig
+from data.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+
+
+def nine_times(level: int) -> str:
+    return ", ".join([f"*a{level - 1}" if level else "lol"] * 9)
+
+
+BOMB = "\n".join(f"a{level}: &a{level} [{nine_times(level)}]" for level in range(9))
+MERGED = "a0: &a0 {k: 1}\n" + "\n".join(f"a{level}: &a{level}\n  <<: [{nine_times(level)}]" for level in range(1, 9))
+LINES = BOMB.replace("\n", ", ")
+TOO_DEEP = "nested above 20 levels; a config has sections, keys and lists"
+TOO_MANY = "above 10,000 values, or aliases that stand for so many; write fewer"
+THOUSANDS = "1" + ":59" * 3000  # to YAML, a number in base 60
+
+FILES = {  # what a config file holds, and what is said of it
+    "an alias of nothing": ("training: {steps: *nope}", ":1: found undefined alias"),
+    "a list in itself": ("data: {train: &a [*a]}", ":1: YAML recursive aliases are not supported."),
+    "a mapping in itself": ("&a {training: *a}", ":1: YAML recursive aliases are not supported."),
+    "a billion laughs": (BOMB, f":1: {TOO_MANY}"),
+    "a billion laughs where a list is expected": (f"{BOMB}\ndata: {{train: *a8}}", f":1: {TOO_MANY}"),
+    "a billion merges": (MERGED, f":1: {TOO_MANY}"),
+    "brackets": ("data: {train: " + "[" * 10_000 + "]" * 10_000 + "}", f": {TOO_DEEP}"),
+    "a hundred brackets": ("data: {train: " + "[" * 100 + "]" * 100 + "}", f": {TOO_DEEP}"),
+    "brackets without an end": ("data: {train: " + "[" * 400_000, f": {TOO_DEEP}"),  # the parser alone overflows
+    "braces": ("{a: " * 10_000 + "1" + "}" * 10_000, f": {TOO_DEEP}"),
+    "dashes": ("- " * 10_000 + "a", f": {TOO_DEEP}"),
+    "interpolations in each other": (f"data: {{root: '{'${' * 5000}'}}", "configs do not interpolate"),
+    "a number of 5,001 digits": (f"training: {{steps: 1{'0' * 5000}}}", "Exceeds the limit (4300 digits)"),
+    "a number in base 16": (
+        f"training: {{steps: 0x{'f' * 50_000}}}",
+        ": training.steps is too large: it must be below 2,147,483,648",
+    ),
+    "a number in base 60": (f"training: {{steps: {THOUSANDS}}}", ": training.steps is too large: "),
+    "a number among strings": (f"data: {{train: [{THOUSANDS}]}}", "not a number of thousands of digits"),
+    "a number above 32 bits": ("data: {row_length: 2147483648}", ": data.row_length is too large: "),
+    "two documents": ("training: {steps: 1}\n---\ntraining: {steps: 2}", ":2: but found another document"),
+    "a NUL": ("training: {steps: 1}\0", "unacceptable character #x0000: control characters are not allowed"),
+    "a NUL in a string": ('run_dir: "a\\0b"', ": run_dir must be text without control characters"),
+    "a line break in a string": ('data: {root: "a\\nb"}', "not a<U+000A>b"),
+    "a line break in a key": ('"a\\nb": 1', ": unknown key a<U+000A>b; the nearest valid name is "),
+    "a line break in a dotted key": ('"a.\\nb": 1', ": write a.<U+000A>b as a key inside its section"),
+    "a terminal's code in a list": ('data: {train: ["\\e[2J.tsv"]}', "not <U+001B>[2J.tsv"),
+    "a long value": (f"training: {{steps: {'x' * 100_000}}}", ": training.steps must be a whole number, not 'xxx"),
+    "a long key": (f"training: {{? {'x' * 100_000}\n: 1}}", ": unknown key training.xxx"),
+    "a long base": (f"extends: {'x' * 5000}", ": extends must be another config file, relative to this one, not 'xxx"),
+    "a base with a NUL": ('extends: "a\\0b"', ": extends must be another config file"),
+    "a list as a key": ("{[a, b]: 1}", ":1: found unhashable key"),
+    "no number where a tag says so": ("training: {steps: !!int abc}", ": invalid literal for int()"),
+    "a set": ("training: {steps: !!set {a, b}}", "Value 'set' is not a supported primitive type"),
+    "more than a million bytes": ("training: {steps: 1}\n" + "#" * 2**20, ": no config is above 1,048,576 bytes"),
+}
+
+
+def one_short_line(told: str) -> str:
+    assert told.isprintable() and len(told) < 500
+    return told
+
+
+def refused(path: Path | str, *overrides: str) -> str:
+    with pytest.raises(UserError) as caught:
+        load_config(path, list(overrides))
+    return one_short_line(str(caught.value))
+
+
+def test_every_monster_is_refused_in_one_short_line(tmp_path):
+    """In another process, with a limit of time and memory: some of them once hung it or ended it by a signal."""
+    for number, (text, _) in enumerate(FILES.values()):
+        (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
+    with open(tmp_path / "fifty.yaml", "wb") as file:
+        file.truncate(50_000_000)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    paths = [*(tmp_path / f"{number}.yaml" for number in range(len(FILES))), tmp_path / "fifty.yaml"]
+    paths += [tmp_path / "pipe.yaml", Path("/dev/zero"), tmp_path, Path("x" * 5000)]
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
+        "from configs.load import load_config; from data.errors import UserError\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: print('loaded', load_config(path))\n"
+        "    except UserError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, *map(str, paths)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    *told, large, pipe, device, folder, long = done.stdout.removesuffix("\n").split("\n")
+    for name, path, line, (_, expected) in zip(FILES, paths, told, FILES.values(), strict=False):
+        assert expected in one_short_line(line) and line.startswith(str(path)), name
+    assert len(told) == len(FILES)
+    assert large.startswith(f"{tmp_path / 'fifty.yaml'}: no config is above 1,048,576 bytes")
+    for line, path in ((pipe, tmp_path / "pipe.yaml"), (device, "/dev/zero"), (folder, tmp_path), (long, "x" * 5000)):
+        assert line.startswith(f"there is no config file {path}; ")
+
+
+VALUES = {  # what stands behind the equals sign, and what is said of it
+    "training.steps=*nope": "command line: training.steps=*nope: found undefined alias",
+    "data.train=&a [*a]": "command line: data.train=&a [*a]: YAML recursive aliases are not supported.",
+    f"data.train={{{LINES}}}": TOO_MANY,
+    f"data.train={'[' * 50_000}": TOO_DEEP,
+    f"data.train={'[' * 100}{']' * 100}": TOO_DEEP,
+    "training.steps=1\n---\n2": "command line: training.steps=1<U+000A>---<U+000A>2: but found another document",
+    "training.steps=1\0": "command line: training.steps=1<U+0000>: unacceptable character #x0000",
+    "training.steps=\udcff": "command line: training.steps=<U+DCFF>: 'utf-8' codec can't encode",
+    "run_dir=a\udcff": "command line: run_dir must be text without control characters or bytes that are not UTF-8, "
+    "not a<U+DCFF>",
+    "data.root=a\0b": "command line: data.root must be text without control characters",
+    "run_dir=a\nb": "not a<U+000A>b",
+    "\x1b[2J=1": "command line: unknown key <U+001B>[2J; ",
+    f"{'x' * 100_000}=1": "command line: unknown key xxx",
+    "x" * 100_000: "is not of the form key=value",
+    f"training.steps={'x' * 100_000}": "command line: training.steps must be a whole number, not 'xxx",
+    f"training.steps={'9' * 5000}": "Exceeds the limit (4300 digits)",
+    f"training.steps={THOUSANDS}": "command line: training.steps is too large: it must be below 2,147,483,648",
+    f"training.steps=1{'0' * 400}": "command line: training.steps is too large: ",
+    f"training.learning_rate=1{'0' * 400}": "command line: training.learning_rate is too large: ",
+    f"data.weights=[1{'0' * 400}]": "command line: data.weights is too large: ",
+    f"data.train=[{THOUSANDS}]": "not a number of thousands of digits",
+    "training.learning_rate=1e999": "command line: training.learning_rate must be finite, not inf",
+}
+
+
+@pytest.mark.parametrize("override", VALUES, ids=range(len(VALUES)))
+def test_a_monster_on_the_command_line_is_refused_in_one_short_line(tmp_path, override):
+    (tmp_path / "plain.yaml").write_text("training: {steps: 10}\n")
+    assert VALUES[override] in refused(tmp_path / "plain.yaml", override)
+
+
+def test_a_rule_between_keys_tells_a_long_command_line_in_brief(tmp_path):
+    (tmp_path / "plain.yaml").write_text("training: {steps: 10}\n")
+    assert "data.malformed must be stop or skip" in refused(
+        tmp_path / "plain.yaml", f"data.root={'x' * 5000}", "data.malformed=never"
+    )
+
+
+@pytest.mark.parametrize("name", ["a\nb.yaml", "\udcff.yaml", "a\0.yaml"])
+def test_a_config_file_may_not_have_a_name_that_no_run_directory_could_have(tmp_path, name):
+    assert refused(tmp_path / name).startswith("the config file's name: run_dir must be text without control ")
+
+
+def test_the_largest_numbers_that_pass(tmp_path):
+    (tmp_path / "plain.yaml").write_text("training: {steps: 2147483647, seed: 4294967295, learning_rate: 9999999999}")
+    training = load_config(tmp_path / "plain.yaml").training
+    assert (training.steps, training.seed, training.learning_rate) == (2**31 - 1, 2**32 - 1, 9999999999.0)
+
+
+def test_aliases_that_stand_for_little_are_welcome(tmp_path):
+    (tmp_path / "plain.yaml").write_text(
+        "data: {train: [a.tsv, b.tsv], allow_overlap: []}\ntraining: {steps: &n 7, seed: *n}"
+    )
+    config = load_config(tmp_path / "plain.yaml")
+    assert (config.data.train, config.training.seed) == (["a.tsv", "b.tsv"], 7)
+
+
+@pytest.mark.parametrize(
+    "start", ["\ufeff", "# ${oc.env:HOME} and [[[[[[[[[[[[[[[[[[[[[[[[\n", "\n\r\n", "%YAML 1.1\n---\n"]
+)
+def test_what_is_no_monster_passes(tmp_path, start):
+    for end in ("\n", "\r\n", "\r", "\u2028", "\x85"):
+        (tmp_path / "plain.yaml").write_bytes(f"{start}training:\n  steps: 3\n".replace("\n", end).encode())
+        assert load_config(tmp_path / "plain.yaml").training.steps == 3
+
+
+def saved(run_dir: Path) -> str:
+    save_config(RunConfig(run_dir=str(run_dir)), run_dir / "config.yaml")
+    return (run_dir / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_a_saved_config_that_was_cut_short_is_never_taken_for_a_whole_one(tmp_path):
+    """A key that is missing would have its default: another model than the one that was trained."""
+    whole = saved(tmp_path)
+    assert load_run_config(tmp_path) == RunConfig(run_dir=str(tmp_path))
+    lines = whole.splitlines(keepends=True)
+    cuts = ["".join(lines[:number]) for number in range(len(lines))] + [whole[:-size] for size in range(2, 40)]
+    for cut in cuts:
+        (tmp_path / "config.yaml").write_text(cut, encoding="utf-8")
+        with pytest.raises(UserError) as caught:
+            load_run_config(tmp_path)
+        assert str(caught.value).startswith(f"{tmp_path / 'config.yaml'}") and one_short_line(str(caught.value))
+    (tmp_path / "config.yaml").write_text("".join(lines[:-1]), encoding="utf-8")
+    with pytest.raises(UserError, match=r"is cut short: dry_run, its last key, is missing\. Bring the whole file back"):
+        load_run_config(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"null", b"[]", b"\0" * 100, b"[" * 100_000])
+def test_a_damaged_saved_config_is_named(tmp_path, content):
+    (tmp_path / "config.yaml").write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        load_run_config(tmp_path)
+    assert one_short_line(str(caught.value)).startswith(f"{tmp_path / 'config.yaml'}: ")
+
+
+@pytest.mark.parametrize("name", ["a folder", "a pipe", "nothing", "a long name", "a NUL"])
+def test_what_has_no_saved_config_is_no_run(tmp_path, name):
+    run_dir = tmp_path / {"a long name": "x" * 5000, "a NUL": "\0"}.get(name, "run")
+    if name in ("a folder", "a pipe"):
+        run_dir.mkdir()
+        (os.mkdir if name == "a folder" else os.mkfifo)(run_dir / "config.yaml")
+    with pytest.raises(UserError, match=r"is not a run directory: it has no config\.yaml"):
+        load_run_config(run_dir)

@@ -1,0 +1,115 @@
+"""Every pair comes once an epoch, whatever the sentences, the seed and the shapes: read back out of the packed rows."""
+
+import collections
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from data.config import DataConfig
+from data.errors import UserError
+from data.packing import Batch
+from data.pairs import Pairs, normalise
+from data.stream import BatchStream
+from data.tokenizer import BOS, EOS, PAD
+
+EPOCHS = 3
+WORDS = st.sampled_from(["Tom", "sees", "a", "house", "casa", "ñandú", "漢", "😀", "▁", "<s>", "\u0301x", "\x07"])
+SENTENCE = st.lists(WORDS, max_size=25).map(" ".join).map(normalise)
+PAIR = st.tuples(SENTENCE, SENTENCE)
+# Some pairs several times: duplicates are pairs of their own.
+PAIRS = st.lists(PAIR, min_size=1, max_size=12).flatmap(
+    lambda few: st.lists(st.sampled_from(few), max_size=30).map(lambda again: [*few, *again])
+)
+WEIGHTS = st.one_of(st.none(), st.lists(st.sampled_from([0.1, 0.5, 1.0, 1.7, 3.0]), min_size=42, max_size=42))
+
+
+def segments(tokens: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> Iterator[list[int]]:
+    """The sentences of a row, in the order of their numbers; what has no number is padding and empty."""
+    assert not tokens[numbers == 0].any() and not positions[numbers == 0].any()
+    for number in range(1, int(numbers.max()) + 1):
+        inside = numbers == number
+        assert positions[inside].tolist() == list(range(inside.sum()))
+        yield tokens[inside].tolist()
+
+
+def sentences(batch: Batch, tokenizer) -> Iterator[tuple[str, str]]:
+    """The pairs of a batch. What the decoder reads is what it predicts, one place later and behind BOS."""
+    for row in range(len(batch.source_tokens)):
+        source_tokens, source_segments, source_positions, inputs, labels, target_segments, target_positions = (
+            array[row] for array in batch
+        )
+        sources = segments(source_tokens, source_segments, source_positions)
+        targets = segments(labels, target_segments, target_positions)
+        reads = segments(inputs, target_segments, target_positions)
+        for source, target, read in zip(sources, targets, reads, strict=True):
+            assert source[-1] == target[-1] == EOS and [*read, EOS] == [BOS, *target]
+            assert PAD not in source + target and source.count(EOS) == target.count(EOS) == 1
+            yield tokenizer.decode([source])[0], tokenizer.decode([target])[0]
+
+
+def epochs(stream: BatchStream, tokenizer) -> list[list[tuple[str, str]]]:
+    step, found = 0, []
+    for epoch in range(EPOCHS):
+        batches = [stream.batch(step + i) for i in range(stream.steps_in(epoch))]
+        assert all(array.shape[0] == stream.config.batch_rows for batch in batches for array in batch)
+        found.append([pair for batch in batches for pair in sentences(batch, tokenizer)])
+        step += len(batches)
+    return found
+
+
+@settings(max_examples=60)
+@given(
+    rows=PAIRS,
+    seed=st.integers(0, 2**63),
+    row_length=st.integers(8, 90),
+    batch_rows=st.integers(1, 5),
+    window=st.one_of(st.integers(1, 6), st.integers(1, 50)),
+    weights=WEIGHTS,
+    alpha=st.sampled_from([0.0, 0.0, 0.2]),
+)
+@example([("a", "a")] * 3, 0, 8, 2, 2, None, 0.0)
+@example([("a", "casa"), ("a", "casa"), ("Tom sees", "x")], 1, 30, 1, 2, [0.5] * 42, 0.2)
+def test_every_kept_pair_comes_once_an_epoch(
+    phrase_tokenizer, rows, seed, row_length, batch_rows, window, weights, alpha
+):
+    config = DataConfig(row_length=row_length, batch_rows=batch_rows, window=window, subword_sampling=alpha)
+    pairs = Pairs([source for source, _ in rows], [target for _, target in rows])
+    chosen = None if weights is None else np.array(weights[: len(rows)])
+    try:
+        stream = BatchStream(pairs, phrase_tokenizer, config, seed, weights=chosen)
+    except UserError:  # nothing fits a row, or the weights leave nothing
+        assume(False)
+    lengths = [[len(ids) + 1 for ids in phrase_tokenizer.encode(side)] for side in (pairs.sources, pairs.targets)]
+    fits = [
+        all(length <= most for length, most in zip(both, stream.row_lengths, strict=True))
+        for both in zip(*lengths, strict=True)
+    ]
+    assert (stream.pairs, stream.report) == (sum(fits), {"over_long": fits.count(False)})
+    kept = [row for row, fit in zip(rows, fits, strict=True) if fit]
+    found = epochs(stream, phrase_tokenizer)
+    assert list(map(len, found)) == [stream.visits(epoch) for epoch in range(EPOCHS)]
+    if chosen is None:
+        assert all(collections.Counter(epoch) == collections.Counter(kept) for epoch in found)
+        return
+    visits = collections.Counter(pair for epoch in found for pair in epoch)
+    assert visits.keys() <= set(kept)
+    for pair in set(kept):  # each copy comes weight · epochs times, less than one off
+        weight = sum(w for w, row, fit in zip(chosen, rows, fits, strict=True) if fit and row == pair)
+        assert abs(visits[pair] - weight * EPOCHS) < kept.count(pair)
+
+
+def test_equal_pairs_are_pairs_of_their_own(phrase_tokenizer):
+    stream = BatchStream(Pairs(["a"] * 5, ["b"] * 5), phrase_tokenizer, DataConfig(batch_rows=1, window=2), seed=1)
+    assert stream.pairs == 5
+    assert [len(epoch) for epoch in epochs(stream, phrase_tokenizer)] == [5] * EPOCHS
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+def test_the_longest_sentence_that_fits_is_whole(phrase_tokenizer, alpha):
+    (ids,) = phrase_tokenizer.encode(["漢字" * 3])
+    config = DataConfig(row_length=len(ids) + 1, batch_rows=1, subword_sampling=alpha)
+    stream = BatchStream(Pairs(["漢字" * 3] * 2, ["漢字" * 3] * 2), phrase_tokenizer, config, seed=1)
+    assert epochs(stream, phrase_tokenizer)[0] == [("漢字" * 3, "漢字" * 3)] * 2

@@ -1,0 +1,492 @@
+"""Files that are no corpus, lines that are no sentences, and run directories that someone has edited."""
+
+import collections
+import gzip
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.assemble import assemble
+from data.config import DataConfig, TokenizerConfig
+from data.corpus import load_held_out, load_source
+from data.errors import UserError
+from data.pairs import Pairs, concatenate, normalise, with_marks_in_order
+from data.pictures import draw_lengths
+from data.split import HASHES_FILE, overlap_with_training, refuse_overlap, save_hashes
+from data.standard_input import decoded
+from data.stream import BatchStream, validation_batches
+from data.tokenizer import Tokenizer, load_tokenizer, train
+
+ROOT = Path(__file__).parents[2]
+LONG = 1_000_000
+
+
+def refused(folder: Path, name: str, **changes) -> str:
+    """The one line with which a source is refused, without the folder."""
+    with pytest.raises(UserError) as caught:
+        load_source(DataConfig(root=str(folder), **changes), name, "train")
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+# Corpora: what is no regular file
+
+
+def test_what_is_no_file_is_refused_without_being_read(tmp_path):
+    """In another process, with a limit of time: whoever opens a pipe waits for ever."""
+    pipes = ("a.tsv", "a.tsv.gz", "a.txt", "a.jsonl", "a.parquet", "p.en", "p.en.gz")
+    for name in pipes:
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "zero.tsv").symlink_to("/dev/zero")
+    (tmp_path / "folder.jsonl").mkdir()
+    names = [*pipes[:5], "p.LANG", "p.LANG.gz", "zero.tsv", "folder.jsonl", f"{'x' * 5000}.tsv", "a\N{SNOWMAN}.tsv"]
+    code = (
+        "import sys; from data.config import *; from data.corpus import *; from data.errors import *\n"
+        "for name in sys.argv[2:]:\n"
+        "    try: load_source(DataConfig(root=sys.argv[1]), name, 'train')\n"
+        "    except UserError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), *names]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for line, name in zip(done.stdout.splitlines(), names, strict=True):
+        assert line.startswith(f"no train file at {tmp_path / name.replace('LANG', 'en')}; set data.root=FOLDER ")
+
+
+@pytest.mark.parametrize("name", ["a\0.tsv", "a\0.LANG", "x" * 5000, f"{'x' * 5000}:en-es", "/dev/zero", "a\0b"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path, name):
+    assert refused(tmp_path, name).startswith(("no train file at ", "cannot read "))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.txt", "a.jsonl", "a.LANG", "a.parquet"])
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name):
+    (tmp_path / name.replace("LANG", "en")).symlink_to("/proc/self/mem")  # a file whose reading fails, for root too
+    (tmp_path / "a.es").write_text("x\n")
+    told = refused(tmp_path, name)
+    assert told.startswith(f"cannot read {name.replace('LANG', 'en')}")
+    assert "Input/output error" in told or name == "a.parquet"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read_is_named_with_the_reason(tmp_path):
+    (tmp_path / "a.tsv").touch(mode=0)
+    assert refused(tmp_path, "a.tsv") == "cannot read a.tsv: Permission denied"
+
+
+@pytest.mark.parametrize("text", [b"x\ty\n", b"", b"\x1f\x8b"])
+def test_text_named_gz_is_no_gzip_file(tmp_path, text):
+    (tmp_path / "a.tsv.gz").write_bytes(text)
+    assert refused(tmp_path, "a.tsv.gz").startswith(
+        ("cannot read a.tsv.gz: not a whole gzip file (", "a.tsv.gz is empty")
+    )
+
+
+# Corpora: lines
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"en": "a", "en": "b", "es": "c"}', "the key en stands twice in an object"),
+        (b'{"en": "a", "es": "c", "es": "c"}', "the key es stands twice in an object"),
+        (b'{"id": 1, "translation": {"es": "a", "en": "b", "en": "b"}}', "the key en stands twice in an object"),
+        (
+            b'{"en": "a", "es": "c", "x\\u001b\\n": 1, "x\\u001b\\n": 2}',
+            "the key x<U+001B><U+000A> stands twice in an object",
+        ),
+        (b'{"en": NaN, "es": "c"}', "the object has no texts en and es; data.columns names its keys"),
+        (b'{"en": 1' + b"0" * 5000 + b', "es": "c"}', "not a JSON object"),
+        (b'{"en": ' * 100_000, "not a JSON object"),
+    ],
+    ids=range(7),
+)
+def test_an_object_that_means_two_things_is_named_or_skipped(tmp_path, line, problem):
+    good = b'{"en": "x", "es": "y"}\n'
+    (tmp_path / "a.jsonl").write_bytes(good + line + b"\n" + good)
+    assert refused(tmp_path, "a.jsonl") == f"a.jsonl:2: {problem}. data.malformed=skip drops and counts such lines"
+    pairs, report = load_source(DataConfig(root=str(tmp_path), malformed="skip"), "a.jsonl", "train")
+    assert (len(pairs), report.rows, report.malformed) == (2, 3, 1)
+
+
+def test_an_object_of_many_keys_is_read(tmp_path):
+    row = {f"key {number}": number for number in range(200_000)} | {"en": "a", "es": "b"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    assert load_source(DataConfig(root=str(tmp_path)), "a.jsonl", "train")[0] == Pairs(["a"], ["b"])
+
+
+@pytest.mark.parametrize("form", ["tsv", "LANG"])
+def test_a_file_of_empty_sides_alone_tells_why_nothing_is_left(tmp_path, form):
+    for name, text in (("a.tsv", "\t\n \t\u2028\n"), ("a.en", "\n\n"), ("a.es", "\n\x0b\n")):
+        (tmp_path / name).write_text(text, newline="")
+    with pytest.raises(UserError) as caught:
+        assemble(DataConfig(root=str(tmp_path), train=[f"a.{form}"], valid="", test=""), tmp_path / "run")
+    counts = "2 rows: 0 malformed, 2 empty, 0 mismatched, 0 overlapping, 0 held_out"
+    assert "no training pair of" in str(caught.value) or "no held-out set can be taken out of 0" in str(caught.value)
+    (tmp_path / "v.tsv").write_text("x\ty\n")
+    config = DataConfig(
+        root=str(tmp_path), train=[f"a.{form}"], valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"]
+    )
+    with pytest.raises(UserError) as caught:
+        assemble(config, tmp_path / "run")
+    assert str(caught.value) == f"no training pair of {tmp_path / 'a.'}{form} is left of {counts}"
+
+
+def as_line(form: str, source: str, target: str) -> str:
+    if form == "jsonl":
+        return json.dumps({"en": source, "es": target}, ensure_ascii=False) + "\n"
+    return f"{source}\t{target}\n"
+
+
+def write_pairs(folder: Path, form: str, rows: list[tuple[str, str]]) -> str:
+    if form == "LANG":
+        for side, language in enumerate(("en", "es")):
+            (folder / f"train.{language}").write_text("".join(f"{row[side]}\n" for row in rows), encoding="utf-8")
+    else:
+        (folder / f"train.{form}").write_text("".join(as_line(form, *row) for row in rows), encoding="utf-8")
+    return f"train.{form}"
+
+
+def test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else(tmp_path, phrases):
+    good = list(zip(phrases.sources, phrases.targets, strict=True))
+    letters, words, marks = "x" * LONG, ("casa " * (LONG // 5)).strip(), "a" + "\u0301\u0316" * (LONG // 2)
+    monsters = {"tsv": [(letters, letters), (letters, "x")], "jsonl": [(words, words[: LONG // 3])]}
+    monsters["LANG"] = [(marks, marks), ("x", words)]
+    names = [write_pairs(tmp_path, form, [*rows, *good[i::3]]) for i, (form, rows) in enumerate(monsters.items())]
+    (tmp_path / "v.tsv").write_text("one\tuno\n")
+    config = DataConfig(root=str(tmp_path), train=names, valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"])
+    corpus = assemble(config, tmp_path / "run")
+    assert [account["rows"] for account in corpus.accounts["train"]] == [82, 81, 82]
+    assert [account["mismatched"] for account in corpus.accounts["train"]] == [1, 0, 1]
+    training = concatenate(corpus.sources)
+    for kind in ("unigram", "bpe"):
+        tokenizer = Tokenizer(train(training, TokenizerConfig(type=kind, vocab_size=330)))
+        stream = BatchStream(training, tokenizer, config, seed=1)
+        assert (stream.report, stream.pairs) == ({"over_long": 3}, 240)
+        assert set(zip(stream.training.sources, stream.training.targets, strict=True)) == set(good)
+        alone = BatchStream(stream.training, tokenizer, config, seed=1)
+        assert stream.row_lengths == alone.row_lengths  # a million tokens against a third of that would be (64, 21)
+
+
+def test_sampled_rows_have_the_lengths_of_sentences_alone(phrases, phrase_tokenizer):
+    config = DataConfig(subword_sampling=0.2, batch_rows=4)
+    monster = Pairs(["casa " * 20_000], ["casa " * 7_000])
+    stream = BatchStream(concatenate([monster, phrases]), phrase_tokenizer, config, seed=1)
+    assert stream.report == {"over_long": 1}
+    assert stream.row_lengths == BatchStream(phrases, phrase_tokenizer, config, seed=1).row_lengths
+
+
+def test_nothing_but_monsters_is_told(phrase_tokenizer):
+    for alpha in (0.0, 0.2):
+        config = DataConfig(subword_sampling=alpha)
+        with pytest.raises(UserError, match=r"no training pair fits a row of data\.row_length=64 tokens; raise it"):
+            BatchStream(Pairs(["x" * 5000] * 2, ["x" * 5000] * 2), phrase_tokenizer, config, seed=1)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_sentences_that_are_too_long_for_any_vocabulary_are_told(kind):
+    long = ["x y" * 2000, "z" * 4193]
+    with pytest.raises(UserError, match="every training sentence is longer than the 4192 bytes that a vocabulary is"):
+        train(Pairs(long, long), TokenizerConfig(type=kind, vocab_size=300))
+    with pytest.raises(
+        UserError, match=r"tokenizer\.vocab_size=300 is too large for this corpus"
+    ):  # one is short enough
+        train(Pairs([*long, "z" * 4192], [*long, "z"]), TokenizerConfig(type=kind, vocab_size=300))
+
+
+def test_a_validation_pair_beyond_all_memory_is_told(phrases, phrase_tokenizer):
+    config = DataConfig(row_length=48, batch_rows=2)
+    fits, beyond = "y" * (16 * 48 - 2), "y" * 16 * 48  # a space before it, EOS after it
+    (length,) = {len(ids) + 1 for ids in phrase_tokenizer.encode([fits])}
+    assert length == 16 * 48
+    pairs = Pairs([*phrases.sources[:3], fits], [*phrases.targets[:3], "a"])
+    assert validation_batches(pairs, phrase_tokenizer, config, (48, 48))[0].source_tokens.shape == (2, 768)
+    for sides in ((beyond, "a"), ("a", beyond)):
+        with pytest.raises(
+            UserError, match=r"data\.valid has a pair of 770 tokens, above 16 times data\.row_length: cut "
+        ):
+            validation_batches(Pairs(["b", sides[0]], ["b", sides[1]]), phrase_tokenizer, config, (48, 48))
+
+
+def test_a_sentence_that_two_splits_share_is_told_in_brief():
+    shared = {"shared": 1, "examples": ["\x1b[2J" + "x" * LONG]}
+    with pytest.raises(UserError) as caught:
+        refuse_overlap({"train/valid": {"source": shared, "target": {"shared": 0, "examples": []}}}, [])
+    assert 'such as "<U+001B>[2Jxxx' in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_the_picture_of_lengths_is_of_sentences_however_long_another_line_is():
+    short = np.array([3, 4, 5] * 100)
+    figure = draw_lengths("t", ("en", "es"), {"train": (short, short), "valid": (np.array([30_000, 4]), short[:2])})
+    assert [axes.get_xlim()[1] for axes in figure.axes[:2]] == [2000.5, 6.5]
+    legend = figure.axes[0].get_legend()
+    assert legend is not None and "longest 30000" in legend.get_texts()[1].get_text()
+
+
+# Combining marks: of one class and of others, characters that decompose into two of them, and what they may stand on.
+MARKS = [chr(c) for c in (0x301, 0x316, 0x327, 0x344, 0xF71, 0xF73, 0xF75, 0x3099, 0x5B0, 0x1D165)]
+LETTERS = ["a", "ñ", "ǘ", "é", " ", "가", "\u1100", "\u1161", "\u11a8", "か", "क", "\u200d"]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.one_of(st.sampled_from(MARKS), st.sampled_from(LETTERS)), max_size=40).map("".join))
+def test_marks_in_order_are_the_same_text(text):
+    assert unicodedata.normalize("NFC", with_marks_in_order(text)) == unicodedata.normalize("NFC", text)
+    long = text * 30
+    assert normalise(long) == unicodedata.normalize("NFC", " ".join(long.split()))
+
+
+def test_a_run_of_a_million_marks_is_normalised_at_once():
+    """In another process, with a limit of time: Unicode's own way would take many minutes."""
+    code = (
+        "from data.pairs import normalise; n = 500_000\n"
+        "assert normalise('a' + '\\u0301\\u0316' * n) == 'á' + '\\u0316' * n + '\\u0301' * (n - 1)\n"
+        "assert normalise('x' + '\\u0301' * n + '\\u0316' * n) == 'x' + '\\u0316' * n + '\\u0301' * n\n"
+        "assert normalise('x' + '\\u0f73' * n) == 'x' + '\\u0f71' * n + '\\u0f72' * n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=True)
+
+
+def test_standard_input_is_read_as_it_stands():
+    lines = ["a\0b\n", "a\rb\r\n", "\ufeffa\n", "a\u2028b\u2029c\x85d\x0be\x0cf\n", "\n", "no end"]
+    assert list(decoded(line.encode() for line in lines)) == lines
+    for bad in (b"\xff\n", b"\xed\xa0\x80\n", b"\xc3"):
+        read = decoded([b"good\n", bad])
+        assert next(read) == "good\n"
+        with pytest.raises(UserError, match=r"^standard input:2: invalid UTF-8 at byte 1 of the line$"):
+            next(read)
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\0", "\x1b[2J", "a\rb", "\ufeffa", "a\u2028b\u2029c\x85d\x0be\x0cf"])
+def test_what_standard_input_may_hold_can_be_encoded(phrase_tokenizer, text):
+    clean = normalise(text)
+    assert phrase_tokenizer.decode(phrase_tokenizer.encode([clean])) == [clean]
+
+
+# Run directories
+
+NO_MODEL = [b"", b"hello", b"\0" * 100, b"\x12\x00", b"\n\x07\n\x05hello"]  # the last two are well-formed, and empty
+NO_KEY = [
+    "",
+    "[]",
+    "null",
+    "3",
+    '"x"',
+    "NaN",
+    "[" * 100_000,
+    "9" * 10_000,
+    '{"key": "x"}',
+    '{"sha256": [1], "key": ""}',
+]
+
+
+def damaged_tokenizer(run_dir: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        load_tokenizer(run_dir)
+    return str(caught.value)
+
+
+def test_an_edited_tokenizer_is_named(tmp_path, phrase_tokenizer):
+    phrase_tokenizer.save(tmp_path)
+    told = f"{tmp_path}/tokenizer.model and tokenizer.json do not belong together: one of them is damaged; bring both"
+    for content in [*NO_KEY, "\xff"]:
+        (tmp_path / "tokenizer.json").write_text(content, encoding="latin-1")
+        assert damaged_tokenizer(tmp_path).startswith(told)
+    phrase_tokenizer.save(tmp_path)
+    for model in (b"", phrase_tokenizer.model[:-10], phrase_tokenizer.model + b"x"):
+        (tmp_path / "tokenizer.model").write_bytes(model)
+        assert damaged_tokenizer(tmp_path).startswith(told)
+
+
+def test_a_file_that_is_no_vocabulary_is_named_even_if_its_hash_is_right(tmp_path, phrase_tokenizer):
+    for model in [*NO_MODEL, phrase_tokenizer.model[:-10], phrase_tokenizer.model[: len(phrase_tokenizer.model) // 2]]:
+        (tmp_path / "tokenizer.model").write_bytes(model)
+        key = {"key": "k", "sha256": hashlib.sha256(model).hexdigest()}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(key))
+        assert "one of them is damaged" in damaged_tokenizer(tmp_path)
+        with pytest.raises(ValueError, match="not a SentencePiece model"):
+            Tokenizer(model)
+
+
+def test_a_vocabulary_with_other_special_symbols_is_not_taken(tmp_path, phrases):
+    """As SentencePiece makes it by itself: no padding, and unknown is 0."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(phrases.sources), model_writer=model, vocab_size=40, minloglevel=2
+    )
+    with pytest.raises(ValueError, match=r"unknown, BOS and EOS are \(-1, 0, 1, 2\), not \(0, 1, 2, 3\)"):
+        Tokenizer(model.getvalue())
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer.json"])
+def test_a_folder_in_place_of_the_tokenizer_is_named(tmp_path, phrase_tokenizer, name):
+    phrase_tokenizer.save(tmp_path)
+    (tmp_path / name).unlink()
+    assert damaged_tokenizer(tmp_path) == f"{tmp_path} has no {name}: is it the directory of a training run?"
+    (tmp_path / name).mkdir()
+    assert damaged_tokenizer(tmp_path) == f"cannot read {tmp_path / name}: Is a directory"
+
+
+class Trap:
+    """What a pickle runs when it is read."""
+
+    def __reduce__(self):
+        return os.mkdir, ("trap",)
+
+
+def packed(**arrays: object) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def zipped(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("source.npy", "target.npy"):
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def claiming(shape: str) -> bytes:
+    """An archive whose arrays say that they have a shape, and hold nothing."""
+    header = f"{{'descr': '<u8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    return zipped(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+
+
+HASHES = np.array([1, 2], dtype="<u8")
+TRAP = np.array([Trap()], dtype=object)
+DAMAGED = {
+    "empty": b"",
+    "text": b"hello",
+    "zeros": b"\0" * 100,
+    "cut": packed(source=HASHES, target=HASHES)[:-10],
+    "half": packed(source=HASHES, target=HASHES)[:200],
+    "a trap": packed(source=TRAP, target=TRAP),
+    "one array": packed(source=HASHES),
+    "floats": packed(source=HASHES, target=HASHES.astype(np.float64)),
+    "texts": packed(source=np.array(["a"]), target=HASHES),
+    "a table": packed(source=HASHES[None], target=HASHES),
+    "no arrays": zipped(b"hello"),
+    "larger than any memory": claiming("(1000000000000000,)"),
+    "fewer than none": claiming("(-5,)"),
+    "code for a shape": claiming("__import__('os').mkdir('trap')"),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_hashes_are_named_and_never_unpickled(tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / HASHES_FILE).write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        overlap_with_training(tmp_path, ["a"], ["b"])
+    assert str(caught.value).startswith(f"{tmp_path / HASHES_FILE} is damaged: continue the run with train.py, ")
+    assert not (tmp_path / "trap").exists()
+    save_hashes(tmp_path, Pairs(["A!", "c"], ["d", "e"]))
+    assert overlap_with_training(tmp_path, ["a"], ["b"]) == (1, 0)
+
+
+COUNTS = [
+    "[" * 100_000,
+    '{"check": "x", "rows": ' + "[" * 500 + "]" * 500 + "}",
+    '{"check": "x", "rows": [[0, 0, -5]]}',
+    '{"check": "x", "rows": [[0, 0, 1' + "0" * 5000 + "]]}",
+    '{"check": "x", "rows": [[0, 0, 1e999], [NaN, [], {}]]}',
+    '{"check": 3, "rows": "abc"}',
+    '{"rows": [[0, 0, 1]]}',
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("content", COUNTS, ids=range(len(COUNTS)))
+def test_row_counts_are_believed_by_their_checksum_alone(tmp_path, phrases, phrase_tokenizer, content):
+    config, cache = DataConfig(batch_rows=4, window=50), tmp_path / "row_counts.json"
+    cache.write_bytes(content.encode(errors="surrogatepass"))
+    stream = BatchStream(phrases, phrase_tokenizer, config, 3, cache)
+    assert dict(stream._rows) == {}
+    expected = BatchStream(phrases, phrase_tokenizer, config, 3).batch(7)
+    np.testing.assert_array_equal(stream.batch(7).source_tokens, expected.source_tokens)
+    assert json.loads(cache.read_text())["rows"]  # written anew
+
+
+def test_an_edited_held_out_set_is_read_like_any_corpus(tmp_path):
+    config, path = DataConfig(valid="", test=""), tmp_path / "held_out/test.tsv"
+    with pytest.raises(UserError, match=f"no test file at {path}; "):
+        load_held_out(config, "test", tmp_path)
+    path.parent.mkdir()
+    for content, told in ((b"", " is empty"), (b"a\tb\na\0\tb\n", ":2: a NUL character"), (b"a\tb\nc", ":2: no tab")):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=f"^{path}{told}"):
+            load_held_out(config, "test", tmp_path)
+
+
+# Every row of a file is in a pair or in one count
+
+
+BAD = {  # the name of a count: lines of a table, lines of objects; 0 and 1 stand for sentences that are all right
+    "pairs": (
+        ["{0}\t{1}", "\ufeff{0}\t{1}", "{0}\u2028\t{1}\x85\r"],
+        ['{{"en": "{0}", "es": "{1}"}}', '{{"es": "{1}", "x": 1, "en": "{0}"}}'],
+    ),
+    "empty": (["\t{1}", "{0}\t \u2028"], ['{{"en": "", "es": "{1}"}}', '{{"en": "{0}", "es": "\\n"}}']),
+    "mismatched": (["x\t" + "{1} " * 9], ['{{"en": "' + "{0} " * 9 + '", "es": "x"}}']),
+    "over_long": (["{0} " * 20 + "\t" + "{1} " * 20], ['{{"en": "' + "{0} " * 20 + '", "es": "' + "{1} " * 20 + '"}}']),
+    "malformed": (
+        ["{0}", "", "{0}\t{1}\t", "{0}\0\t{1}", "{0}\udcff\t{1}", "{0}\r\t{1}"],
+        ["", "[]", '{{"en": "{0}"}}', '{{"en": "{0}", "es": 3}}', '{{"en": "{0}", "en": "", "es": "{1}"}}', "\udcff"],
+    ),
+}
+KINDS = [(kind, form, index) for kind, forms in BAD.items() for form in (0, 1) for index in range(len(forms[form]))]
+
+
+@settings(max_examples=40)
+@given(
+    lines=st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 239)), max_size=30),
+    turned=st.booleans(),
+    packed=st.booleans(),
+)
+def test_every_row_is_a_pair_or_in_one_count(tmp_path_factory, phrases, phrase_tokenizer, lines, turned, packed):
+    folder = tmp_path_factory.getbasetemp() / "counted"
+    folder.mkdir(exist_ok=True)
+    rows: tuple[list[str], list[str]] = ([], [])
+    for number in range(5):
+        for form in (0, 1):
+            rows[form].append(BAD["pairs"][form][0].format(phrases.sources[number], phrases.targets[number]))
+    for (kind, form, index), number in lines:
+        text = BAD[kind][form][index].format(phrases.sources[number], phrases.targets[number])
+        rows[form].insert(1 + number % len(rows[form]), text)
+    for name, texts in zip(("a.tsv", "b.jsonl"), rows, strict=True):
+        content = "".join(f"{text}\n" for text in texts).encode(errors="surrogateescape")
+        (folder / (name + ".gz" * packed)).write_bytes(gzip.compress(content) if packed else content)
+    (folder / "v.tsv").write_text("valid\tválido\n")
+    source, target = ("es", "en") if turned else ("en", "es")
+    names = ["a.tsv" + ".gz" * packed, "b.jsonl" + ".gz" * packed]
+    config = DataConfig(
+        root=str(folder), train=names, valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"], malformed="skip",
+        batch_rows=4, source=source, target=target
+    )  # fmt: skip
+    corpus = assemble(config, folder / "run")
+    stream = BatchStream(concatenate(corpus.sources), phrase_tokenizer, config, seed=1)
+    expected = collections.Counter(kind for (kind, _, _), _ in lines)
+    dropped = corpus.dropped() | stream.report
+    assert {kind: count for kind, count in dropped.items() if count} == {
+        kind: count for kind, count in expected.items() if kind != "pairs"
+    }
+    assert stream.pairs == 10 + expected["pairs"]
+    accounts = corpus.accounts["train"]
+    assert [account["rows"] for account in accounts] == list(map(len, rows))
+    assert sum(account["rows"] for account in accounts) == stream.pairs + sum(dropped.values())
+    for account in accounts:
+        reasons = ("malformed", "empty", "mismatched", "overlapping", "held_out")
+        assert account["rows"] == account["pairs"] + sum(account[reason] for reason in reasons)
