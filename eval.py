@@ -55,7 +55,7 @@ def name_of_set(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> str:
 def name_of(source: str) -> str:
     """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
     name = Path(source).name.removesuffix(".gz").replace(":", ".")
-    return re.sub(r"\.(tsv|txt|jsonl|parquet|LANG)$", "", name)
+    return re.sub(r"\.(tsv|txt|jsonl|parquet|LANG)$", "", name)[:100]
 
 
 def print_scores(evaluation: Evaluation) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
@@ -75,7 +76,7 @@ def without_doubled_keys(items: list[tuple[str, object]]) -> dict[str, object]:
     """A JSON object; Malformed if a key stands in it twice, of which Python would keep the last without a word."""
     row = dict(items)
     if len(row) < len(items):
-        doubled = next(key for number, (key, _) in enumerate(items) if key in dict(items[:number]))
+        doubled = next(key for key, times in Counter(key for key, _ in items).items() if times > 1)
         raise Malformed(f"the key {in_brief(doubled)} stands twice in an object")
     return row
 

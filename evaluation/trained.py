@@ -3,6 +3,7 @@
 The one module of the rooms that reads configs and checkpoints together, because every program needs the two so.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def refuse_changes(run_dir: Path, config: RunConfig, program: str, may_change: t
 
 def _load_member(name: str, config: RunConfig, tokenizer: Tokenizer) -> tuple[ModelConfig, Params]:
     """The model and parameters of RUN or RUN:CHECKPOINT, which must have the tokenizer of the run that it joins."""
-    folder, _, checkpoint = (name, "", "") if Path(name).is_dir() else name.rpartition(":")
+    folder, _, checkpoint = (name, "", "") if os.path.isdir(name) else name.rpartition(":")
     member_dir = Path(folder or name)
     member = load_run_config(member_dir)
     if load_tokenizer(member_dir).model != tokenizer.model or member.data.source != config.data.source:

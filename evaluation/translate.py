@@ -149,6 +149,8 @@ class Translator:
         for of_piece in found:
             extended = [[*combination, each] for combination in combinations for each in of_piece]
             combinations = sorted(extended, key=lambda chosen: -math.fsum(each.score for each in chosen))[:count]
+        if not combinations:
+            raise UserError("the model finds no translation likely, not even a little: its parameters are not finite")
         return [self._whole(sources, combination) for combination in combinations]
 
     def _whole(self, sources: list[list[int]], chosen: list[Hypothesis]) -> Translation:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]*"  # never a step number, a path, or hidden
+AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, or hidden
 
 
 @dataclass(frozen=True)

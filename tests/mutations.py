@@ -31,6 +31,7 @@ LOCK, SIGNALS, MONITOR = (
     "tests/training/test_interruption.py",
     "tests/training/test_monitor.py",
 )
+CORPORA, CONFIGS, CARD = "tests/data/test_hostile.py", "tests/configs/test_hostile.py", "tests/data/test_card_text.py"
 CHANGES, FILES, PROOF = (
     "tests/configs/test_changes.py",
     "tests/data/test_files.py",
@@ -41,6 +42,9 @@ _IN_EVALUATION = f"{TRAIN}::test_a_signal_in_an_evaluation_loses_nothing"
 _DAMAGED = f"{TRAIN}::test_a_damaged_newest_checkpoint_is_passed_over_and_the_run_ends_as_without_damage"
 _CHANGED = f"{TRAIN}::test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow"
 _SIGTERM = f"{TRAIN}::test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills"
+_MONSTER = f"{CONFIGS}::test_every_monster_is_refused_in_one_short_line"
+_MILLION = f"{CORPORA}::test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else"
+_HASHES = f"{CORPORA}::test_damaged_hashes_are_named_and_never_unpickled"
 _OTHER_MODEL = f"{CHECKPOINT}::test_a_checkpoint_of_another_model_is_refused_with_the_first_difference"
 
 MUTATIONS = [
@@ -263,7 +267,7 @@ MUTATIONS = [
     Mutation(
         "a fault of the disk is no traceback",
         "data/errors.py",
-        "if error.errno not in (*NO_ROOM, *NOT_ALLOWED, *GONE):",
+        "if error.errno not in (*NO_ROOM, *NOT_ALLOWED, *BAD_NAME, *GONE):",
         "if True:",
         f"{FILES}::test_a_fault_of_the_disk_is_one_line_and_exit_code_2",
     ),
@@ -313,9 +317,16 @@ MUTATIONS = [
     Mutation(
         "a non-finite gradient of a finite loss is seen",
         "training/state.py",
-        "jnp.isfinite(sums.smoothed) & jnp.isfinite(norm)",
-        "jnp.isfinite(sums.smoothed)",
+        "jnp.isfinite(sums.smoothed) & jnp.isfinite(norm) &",
+        "jnp.isfinite(sums.smoothed) &",
         f"{STATE}::test_a_gradient_too_large_for_its_norm_is_not_taken_either",
+    ),
+    Mutation(
+        "a non-finite update of a finite gradient is seen",
+        "training/state.py",
+        " & jnp.isfinite(optax.tree.norm(updates))",
+        "",
+        f"{STATE}::test_a_step_too_large_for_its_parameters_is_not_taken_either",
     ),
     Mutation(
         "a good update ends the row",
@@ -387,6 +398,119 @@ MUTATIONS = [
         "            if needed:\n                raise\n",
         "",
         f"{TRAIN}::test_a_run_directory_with_a_file_lost_or_edited_is_refused_with_its_name",
+    ),
+    # Hostile input, and security.
+    Mutation(
+        "a lack of memory is no traceback",
+        "data/errors.py",
+        "        if not lacks_memory(error):",
+        "        if True:",
+        f"{FILES}::test_a_lack_of_memory_is_one_line_that_names_the_keys_to_change",
+    ),
+    Mutation("YAML has a depth", "configs/load.py", "if level > MOST_LEVELS:", "if level > 10**9:", _MONSTER),
+    Mutation("YAML has a size", "configs/load.py", "if len(text) > MOST_BYTES:", "if False:", _MONSTER),
+    Mutation("no control character gets into a config", "configs/load.py", 'in ("Cc", "Cs")', 'in ("Cs",)', _MONSTER),
+    Mutation(
+        "an error stays one short line", "configs/load.py", "unknown key {in_brief(key)}", "unknown key {key}", _MONSTER
+    ),
+    Mutation(
+        "a config that was cut short is no whole one",
+        "configs/load.py",
+        "    if LAST_KEY not in dict(_read_file(path)):",
+        "    if False:",
+        f"{CONFIGS}::test_a_saved_config_that_was_cut_short_is_never_taken_for_a_whole_one",
+    ),
+    Mutation(
+        "an object that means two things is malformed",
+        "data/readers.py",
+        "    if len(row) < len(items):",
+        "    if False:",
+        f"{CORPORA}::test_an_object_that_means_two_things_is_named_or_skipped",
+    ),
+    Mutation(
+        "a pipe or device is not read",
+        "data/corpus.py",
+        "if not os.path.isfile(path):",
+        "if not path.is_file():",
+        f"{CORPORA}::test_what_is_no_file_is_refused_without_being_read",
+    ),
+    Mutation(
+        "marks keep their order",
+        "data/pairs.py",
+        "key=unicodedata.combining)",
+        "key=ord)",
+        f"{CORPORA}::test_marks_in_order_are_the_same_text",
+    ),
+    Mutation("no pickle", "data/split.py", "allow_pickle=False", "allow_pickle=True", _HASHES),
+    Mutation(
+        "damaged hashes are named",
+        "data/split.py",
+        "except Exception as error:  # of",
+        "except ValueError as error:  # of",
+        _HASHES,
+    ),
+    Mutation(
+        "a message shows no control character",
+        "data/split.py",
+        "{in_brief(example)}",
+        "{example}",
+        f"{CORPORA}::test_a_sentence_that_two_splits_share_is_told_in_brief",
+    ),
+    Mutation(
+        "what is no vocabulary is named",
+        "data/tokenizer.py",
+        "    except RuntimeError as error:\n        raise ValueError(",
+        "    except KeyError as error:\n        raise ValueError(",
+        f"{CORPORA}::test_a_file_that_is_no_vocabulary_is_named_even_if_its_hash_is_right",
+    ),
+    Mutation(
+        "a vocabulary with other special symbols is not taken",
+        "data/tokenizer.py",
+        "    if special != (PAD, UNK, BOS, EOS):",
+        "    if False:",
+        f"{CORPORA}::test_a_vocabulary_with_other_special_symbols_is_not_taken",
+    ),
+    Mutation(
+        "row counts are believed by their checksum",
+        "data/stream.py",
+        'if path is None or saved["check"] == self.check(saved["rows"]):',
+        "if True:",
+        f"{CORPORA}::test_row_counts_are_believed_by_their_checksum_alone",
+    ),
+    Mutation(
+        "one monster does not shape the rows",
+        "data/stream.py",
+        "<= MOST_ROWS * row_length)",
+        "<= 10**9 * row_length)",
+        _MILLION,
+    ),
+    Mutation(
+        "rows add up",
+        "data/readers.py",
+        "    return columns, SourceReport(str(path), sha256_of(path), number, number - len(columns[0]))",
+        "    return columns, SourceReport(str(path), sha256_of(path), len(columns[0]), number - len(columns[0]))",
+        f"{CORPORA}::test_every_row_is_a_pair_or_in_one_count",
+    ),
+    Mutation(
+        "every pair once an epoch",
+        "data/stream.py",
+        "[window * self.config.window : (window + 1) * self.config.window]",
+        "[window * self.config.window : (window + 1) * self.config.window - 1]",
+        "tests/data/test_epochs.py::test_every_kept_pair_comes_once_an_epoch",
+    ),
+    Mutation(
+        "no text breaks a table of the data card",
+        "data/card_text.py",
+        'MARKDOWN.sub(r"\\\\\\1", visible(text))',
+        'MARKDOWN.sub(r"\\\\\\1", text)',
+        f"{CARD}::test_no_text_of_a_corpus_breaks_a_table_or_becomes_anything_but_text",
+    ),
+    Mutation(
+        "an average's name is no path",
+        "training/averaging.py",
+        "if not re.fullmatch(AVERAGE_NAME, name):",
+        "if not re.match(AVERAGE_NAME, name):",
+        "tests/test_output_paths.py::test_an_average_is_called_by_a_plain_name_or_not_at_all",
     ),
 ]
 

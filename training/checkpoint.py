@@ -166,7 +166,10 @@ def _find_average(run_dir: Path, name: str) -> Path:
 
 
 def _some_good_steps(run_dir: Path) -> list[int]:
-    steps = good_steps(run_dir)
+    checkpoints = examine(run_dir)
+    steps = [step for step, is_good in checkpoints.items() if is_good]
+    if checkpoints and not steps:
+        raise UserError(f"all checkpoints of {run_dir} are damaged: {', '.join(map(str, checkpoints))}")
     if not steps:
         raise UserError(f"{run_dir} has no complete checkpoint yet: train it with train.py first")
     return steps
@@ -184,7 +187,7 @@ def _find_step(run_dir: Path, which: str) -> int:
                 f"decoding.checkpoint=latest takes step {steps[-1]}"
             )
         return int(best)
-    if int(which) not in steps:
+    if which not in map(str, steps):
         raise UserError(f"{run_dir} has no checkpoint at step {which}; there are {', '.join(map(str, steps))}")
     return int(which)
 

@@ -30,7 +30,7 @@ class Sums(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """Updates that were left out because their loss or gradient was not finite."""
+    """Updates that were left out because they, their loss or their gradient were not finite."""
 
     in_row: Int[Array, ""]  # up to now, without one that was taken in between
     since_log: Int[Array, ""]  # since the last line of metrics
@@ -99,7 +99,8 @@ def make_train_step(
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Reading]]:
     """One compiled update: ``(state, batch) → (state, reading)``. The old state is donated.
 
-    A step whose loss or gradient is not finite counts as a step and changes nothing but the counts of such steps.
+    A step whose loss, gradient or update is not finite counts as a step and changes nothing but the counts of such
+    steps.
     """
     transform, gradients_of = optimizer(config), make_gradients(graphdef, config)
 
@@ -111,7 +112,7 @@ def make_train_step(
         averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
         added = add_sums(state.sums, sums, batch, norm)
 
-        is_finite = jnp.isfinite(sums.smoothed) & jnp.isfinite(norm)
+        is_finite = jnp.isfinite(sums.smoothed) & jnp.isfinite(norm) & jnp.isfinite(optax.tree.norm(updates))
         new, old = (params, opt_state, averaged, added), (state.params, state.opt_state, state.averaged, state.sums)
         params, opt_state, averaged, added = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, old)
         skipped = count_skipped(state.skipped, is_finite)

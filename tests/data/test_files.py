@@ -80,6 +80,15 @@ def test_a_fault_of_the_disk_is_one_line_and_exit_code_2(code, advice, capsys):
     assert capsys.readouterr().err == f"error: runs/mine/data.json: {advice}\n"
 
 
+@pytest.mark.parametrize("fault", [MemoryError("Unable to allocate 8 TiB"), RuntimeError("RESOURCE_EXHAUSTED: 8 TiB")])
+def test_a_lack_of_memory_is_one_line_that_names_the_keys_to_change(fault, capsys):
+    with pytest.raises(SystemExit) as end, exit_on_user_error():
+        raise fault
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert "8 TiB): make data.batch_rows, data.row_length or the model smaller" in told and told.count("\n") == 1
+
+
 def test_a_fault_of_the_program_is_none_of_the_users():
     for fault in (ValueError("x"), OSError(errno.EDOM, "x")):
         with pytest.raises(type(fault)), exit_on_user_error():

@@ -167,6 +167,16 @@ def test_a_gradient_too_large_for_its_norm_is_not_taken_either():
     assert int(state.skipped.in_all) == 1
 
 
+def test_a_step_too_large_for_its_parameters_is_not_taken_either():
+    config = TrainingConfig(steps=10, warmup_steps=1, learning_rate=1e300)  # infinite in float32
+    state = init_state(MODEL, config, VOCAB)
+    before = jax.tree.map(np.asarray, state.params)
+    state, reading = make_train_step(build(MODEL, VOCAB), config)(state, make_batch(0))
+    assert np.isfinite(float(reading.loss)) and np.isfinite(float(reading.gradient_norm))
+    assert int(state.skipped.in_all) == 1
+    jax.tree.map(np.testing.assert_array_equal, state.params, before)
+
+
 def test_metrics_of_a_window_in_which_all_was_skipped_are_not_numbers():
     config = TrainingConfig(steps=10, warmup_steps=4)
     sums, skipped = zero_sums(), Skipped(*(jnp.int32(number) for number in (2, 2, 3)))
