@@ -1,5 +1,6 @@
 """Sources of sentence pairs → normalised, filtered pairs in the direction that the config translates."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -30,9 +31,23 @@ def load_source(config: DataConfig, name: str, split: str) -> tuple[Pairs, Sourc
 
 
 def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs, SourceReport]:
-    """The run's ``valid`` or ``test`` set: what the config names, or what was taken out of the training pairs."""
+    """The run's ``valid`` or ``test`` set: what the config names, or what was taken out of the training pairs.
+
+    Raises UserError if the latter is not what ``data.json`` tells of any more.
+    """
     name = config.valid if split == "valid" else config.test
-    return load_source(config, name or str(held_out_path(run_dir, split).absolute()), split)
+    pairs, report = load_source(config, name or str(held_out_path(run_dir, split).absolute()), split)
+    if not name and report.sha256 != recorded_sha256(run_dir, split):
+        raise UserError(f"{report.file} is not the set that {run_dir / 'data.json'} tells of: bring both files back")
+    return pairs, report
+
+
+def recorded_sha256(run_dir: Path, split: str) -> str | None:
+    """The SHA-256 of a held-out set by ``data.json``, or None where that is missing or damaged."""
+    try:
+        return json.loads((run_dir / "data.json").read_text(encoding="utf-8"))["files"][split][0]["sha256"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 def held_out_path(run_dir: Path, split: str) -> Path:

@@ -284,3 +284,19 @@ def test_a_held_out_set_reads_back_whatever_its_text(tmp_path, phrases):
     assert collections.Counter(row for part in parts for row in rows(part)) == everything
     ends = {'"a', "b", "d", "f", "#g", "NA", "h", "ñ", "▁", "\\N"}
     assert len({text.split()[-1] for text in test.targets} & ends) > 5
+
+
+def test_an_edited_held_out_set_is_not_scored(two_sources):
+    run = two_sources / "run"
+    settings = config(two_sources, **WITHOUT)
+    prepare_and_save(settings, TOKENIZER, 1, run)
+    path = run / "held_out/test.tsv"
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"Another pair.\tOtro par.\n")
+    with pytest.raises(UserError, match=r"held_out/test\.tsv is not the set that .*data\.json tells of"):
+        load_held_out(settings, "test", run)
+    path.write_bytes(whole)
+    assert len(load_held_out(settings, "test", run)[0]) == whole.count(b"\n")
+    (run / "data.json").write_text("{}")
+    with pytest.raises(UserError, match="is not the set"):
+        load_held_out(settings, "test", run)
