@@ -28,9 +28,14 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a file; the same UserError. What a crash leaves of it may be half a line, for readers to drop."""
+    """Add a line to a file and flush it to the disk; the same UserError.
+
+    What a crash leaves of it may be half a line, for readers to drop.
+    """
     with told_as_user_error(path), open(path, "a", encoding="utf-8") as file:
         file.write(line + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ they end the program at once. A second signal kills the process at once, whateve
 """
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -32,7 +33,9 @@ class Stop:
         self.asked = number
         for each in SIGNALS:
             signal.signal(each, signal.SIG_DFL)
-        print(f"\n{name_of(number)}: finishing the step and saving; again: quit at once", file=sys.stderr, flush=True)
+        told = f"\n{name_of(number)}: finishing the step and saving; again: quit at once\n"
+        with contextlib.suppress(OSError):
+            os.write(2, told.encode())  # print, called in the middle of a print, would fail
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:

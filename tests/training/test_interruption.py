@@ -13,7 +13,7 @@ def send(number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect(number, capsys):
+def test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect(number, capfd):
     before = signal.getsignal(number)
     with noted() as stop:
         assert stop.asked == 0
@@ -21,10 +21,10 @@ def test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect(n
         assert stop.asked == number
         assert all(signal.getsignal(each) is signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM))
     assert signal.getsignal(number) is before
-    assert "finishing the step and saving; again: quit at once" in capsys.readouterr().err
+    assert "finishing the step and saving; again: quit at once" in capfd.readouterr().err
 
 
-def test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before(capsys):
+def test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before():
     with noted() as stop:
         with pytest.raises(Interrupted) as interruption, stop.at_once():
             send(signal.SIGTERM)
