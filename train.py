@@ -37,7 +37,7 @@ from evaluation.translate import Translator
 from model.transformer import build
 from training.checkpoint import find_newest, keep_only, note, notes, restore, save
 from training.environment import environment
-from training.history import keep_records
+from training.history import keep_records, rewind_records
 from training.interruption import exit_when_interrupted, noted
 from training.lock import locked, refuse_if_lost
 from training.monitor import Monitor
@@ -144,6 +144,8 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
     changed = [] if newest is None else accepted_changes(load_run_config(run_dir), config)
     prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
     changed += prepared.changes
+    if newest is not None:
+        rewind_records(run_dir, newest)
     if newest is not None and any("changes the training" in line for line in changed):
         keep_records(run_dir, newest)
     for line in changed:

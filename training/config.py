@@ -39,9 +39,7 @@ class TrainingConfig:
     )
     max_skipped: int = field(
         default=10,
-        metadata={
-            "help": "stop after this many updates in a row whose loss or gradient is not finite; each is skipped"
-        },
+        metadata={"help": "stop after this many updates in a row that are not finite; each is skipped and counted"},
     )
     log_every: int = field(default=50, metadata={"help": "updates between lines of metrics"})
     eval_every: int = field(default=500, metadata={"help": "updates between evaluations, each followed by a save"})

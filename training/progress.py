@@ -63,7 +63,7 @@ def readings(
 
 
 def refuse_divergence(reading: Reading, step: int, limit: int, stream: BatchStream, run_dir: Path) -> None:
-    """UserError if update ``step`` is the last of ``limit`` in a row whose loss or gradient was not finite.
+    """UserError if update ``step`` is the last of ``limit`` in a row that were skipped, as not finite.
 
     Waits for the update.
     """
@@ -71,7 +71,8 @@ def refuse_divergence(reading: Reading, step: int, limit: int, stream: BatchStre
     if in_row >= limit:
         epoch, batch = stream.epoch_of(step - 1)
         raise UserError(
-            f"loss or gradient were not finite in {in_row} updates in a row, up to step {step} (batch {batch} of epoch "
-            f"{epoch}, from 0); {run_dir} stays at its last checkpoint. python scripts/replay.py {run_dir} --step "
-            f"{step - in_row + 1} shows where it began; a lower training.learning_rate with allow_changes=true may help"
+            f"loss, gradient or update were not finite {in_row} times in a row, up to step {step} (batch {batch} of "
+            f"epoch {epoch}, from 0); {run_dir} stays at its last checkpoint. python scripts/replay.py {run_dir} "
+            f"--step {step - in_row + 1} shows where it began; a lower training.learning_rate with "
+            "allow_changes=true may help"
         )

@@ -67,8 +67,14 @@ def zero_sums() -> Sums:
 
 
 def after_log(state: TrainState) -> TrainState:
-    """The state once its sums have become a line of metrics."""
-    return state._replace(sums=zero_sums(), skipped=state.skipped._replace(since_log=jnp.zeros((), jnp.int32)))
+    """The state once its sums have become a line of metrics.
+
+    Zeros like those that were there: on a device that a restored state names, others would compile the step again.
+    """
+    since_log = jnp.zeros_like(state.skipped.since_log)
+    return state._replace(
+        sums=jax.tree.map(jnp.zeros_like, state.sums), skipped=state.skipped._replace(since_log=since_log)
+    )
 
 
 def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:

@@ -82,7 +82,11 @@ def test_mistakes_end_in_one_line_and_code_2(call, small_experiment, run_dir, tm
         "unknown key data.rows": [small_experiment, run, "data.rows=3"],
         "no train file at": [small_experiment, run, "data.train=nowhere.tsv"],
         "splits share sentences": [small_experiment, run, "data.test=train.tsv"],
-        "has checkpoints with a tokenizer of other text": [small_experiment, f"run_dir={run_dir}", "tokenizer.vocab_size=310"],
+        "has checkpoints with a tokenizer of other text": [
+            small_experiment,
+            f"run_dir={run_dir}",
+            "tokenizer.vocab_size=310",
+        ],
     }
     for message, arguments in mistakes.items():
         done = call(PROGRAM, *arguments)

@@ -201,5 +201,5 @@ def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):
     refuse_divergence(reading, steps + 2, 4, phrases_stream, Path("runs/mine"))
     with pytest.raises(UserError) as stopped:
         refuse_divergence(reading, steps + 2, 3, phrases_stream, Path("runs/mine"))
-    assert f"3 updates in a row, up to step {steps + 2} (batch 1 of epoch 1, from 0)" in str(stopped.value)
+    assert f"not finite 3 times in a row, up to step {steps + 2} (batch 1 of epoch 1, from 0)" in str(stopped.value)
     assert f"replay.py runs/mine --step {steps} shows where it began" in str(stopped.value)

@@ -1,0 +1,501 @@
+"""python scripts/replay.py RUN --step S, and RUN OTHER_RUN: what a run did, from nothing but what it left."""
+
+import json
+import math
+import re
+import shutil
+import signal
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs.load import load_config, load_run_config, save_config
+from data.errors import UserError
+from data.packing import fill, place, token_table
+from data.pairs import normalise
+from data.tokenizer import load_tokenizer
+from model.transformer import build
+from scripts import replay as script
+from tests.prepared import prepare_and_save
+from training.checkpoint import good_steps, restore, save
+from training.history import keep_records
+from training.inspection import ModuleNorms, module_norms, pair_losses
+from training.parting import parting_of_states
+from training.replay import Replay, Stretch
+from training.state import init_state, make_loss_step, zero_sums
+
+EVERYTHING_ON = [
+    "model.dropout=0.2",
+    "data.subword_sampling=0.3",
+    "data.window=64",
+    "training.accumulation=2",
+    "training.ema_decay=0.9",
+    "training.warmup_steps=4",
+    "training.learning_rate=0.01",
+    "training.save_every=1",
+    "training.keep=20",
+    "training.log_every=1",
+    "training.steps=8",
+]
+PLAINER = ["model.dropout=0", "training.accumulation=1", "training.ema_decay=0"]  # is compiled faster
+COMPARED = ("loss", "cross_entropy", "gradient_norm", "learning_rate")
+
+
+def trained(config_file, run_dir, *overrides):
+    from train import train
+
+    train(load_config(config_file, [*EVERYTHING_ON, f"run_dir={run_dir}", *overrides]))
+    return run_dir
+
+
+def untrained(config_file, run_dir, *overrides):
+    """A run that was stopped in its first update."""
+    config = load_config(config_file, [*EVERYTHING_ON, f"run_dir={run_dir}", *overrides])
+    prepare_and_save(config.data, config.tokenizer, config.training.seed, run_dir)
+    save_config(config, run_dir / "config.yaml")
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def plain(small_experiment, tmp_path_factory):
+    """Eight updates with a checkpoint and a line of metrics each."""
+    return trained(small_experiment, tmp_path_factory.mktemp("replay") / "plain")
+
+
+@pytest.fixture(scope="module")
+def again(small_experiment, tmp_path_factory):
+    """The same, but with a line of metrics for each two updates."""
+    return trained(small_experiment, tmp_path_factory.mktemp("replay") / "again", "training.log_every=2")
+
+
+@pytest.fixture(scope="module")
+def changed(small_experiment, plain):
+    """With another learning rate from update 5 on, and stopped after update 7."""
+    run = without_checkpoints(shutil.copytree(plain, plain.with_name("changed")), 1, 2, 3, 4)
+    settings = ["training.learning_rate=0.02", "allow_changes=true", "training.minutes=1e-9"]
+    for _ in range(3):  # a pause after each: the first compiles what the others take from the cache
+        trained(small_experiment, run, *settings)
+    return run
+
+
+def without_checkpoints(run, *kept):
+    for step in set(good_steps(run)) - set(kept):
+        shutil.rmtree(run / "checkpoints" / str(step))
+    return run
+
+
+@pytest.fixture
+def with_checkpoints(tmp_path):
+    """``with_checkpoints(run, 4, 8)``: a copy of the run that has these alone."""
+
+    def copy(run, *kept):
+        return without_checkpoints(shutil.copytree(run, tmp_path / f"{run.name} copied"), *kept)
+
+    return copy
+
+
+@pytest.fixture
+def program(monkeypatch, capsys):
+    """The program in this process: its exit code, standard output, and the lines of standard error."""
+
+    def program(*arguments):
+        monkeypatch.setattr("sys.argv", ["scripts/replay.py", *map(str, arguments)])
+        try:
+            script.main()
+            end = SystemExit(0)
+        except SystemExit as raised:
+            end = raised
+        out, err = capsys.readouterr()
+        return end.code, out, err.splitlines()
+
+    handlers = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGPIPE)}
+    yield program
+    for name, handler in handlers.items():
+        signal.signal(name, handler)
+
+
+@pytest.fixture
+def facts(program):
+    """What ``--json`` prints, as a dictionary; exit code ``code``."""
+
+    def facts(*arguments, code=0):
+        ended, out, err = program(*arguments, "--json")
+        assert ended == code, err
+        return json.loads(out)
+
+    return facts
+
+
+def lines(run):
+    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return {entry["step"]: entry for entry in entries if entry["kind"] == "train"}
+
+
+def saved(run, step):
+    config, vocab_size = load_run_config(run), load_tokenizer(run).vocab_size
+    return restore(run, step, init_state(config.model, config.training, vocab_size))
+
+
+def norm(tree):
+    return math.sqrt(sum(float(np.square(np.asarray(leaf, np.float64)).sum()) for leaf in jax.tree.leaves(tree)))
+
+
+@pytest.mark.parametrize(("kept", "step", "start"), [((), 1, 0), ((), 3, 0), ((4,), 5, 4), ((4,), 7, 4)])
+def test_a_replayed_update_is_the_recorded_one_to_the_last_digit(plain, with_checkpoints, facts, kept, step, start):
+    told = facts(with_checkpoints(plain, *kept), "--step", step)
+    assert told["start"] == start
+    assert not told["skipped"]
+    assert {key: told[key] for key in COMPARED} == {key: lines(plain)[step][key] for key in COMPARED}
+    assert told["verified"]["metrics"] == "equal, to the last digit"
+
+
+def test_the_losses_of_the_pairs_are_the_loss_that_the_run_recorded(plain, facts):
+    told = facts(plain, "--step", 6)
+    tokens = [pair["tokens"] for pair in told["pairs"]]
+    assert sum(tokens) == told["target_tokens"]
+    for key in ("loss", "cross_entropy"):
+        mean = np.average([pair[key] for pair in told["pairs"]], weights=tokens)
+        assert mean == pytest.approx(lines(plain)[6][key], rel=1e-6)
+
+
+def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
+    replay = Replay(script.open_run(plain), 0)
+    stream = replay.next_stretch.stream
+    steps = stream.steps_in(0)
+    pairs = [
+        pair for step in range(steps) for pair in pair_losses(replay.next_stretch, replay.state, stream.batch(step))
+    ]
+    corpus = (small_experiment.parent / "train.tsv").read_text().splitlines()
+    expected = [tuple(normalise(column) for column in line.split("\t")) for line in corpus]
+    assert sorted((pair.source, pair.target) for pair in pairs) == sorted(expected)
+    assert len({pair.row for pair in pairs}) == stream.config.batch_rows
+
+
+def test_a_pair_has_the_loss_that_it_has_alone(plain):
+    """Without dropout, what shares its row is invisible."""
+    stretch = script.open_run(plain).stretch(1)
+    stretch = Stretch(replace(stretch.model, dropout=0.0), stretch.training, stretch.stream)
+    state, tokenizer = stretch.initial_state(), stretch.stream.tokenizer
+    unsampled = replace(stretch.stream.config, subword_sampling=0.0)
+    stream = type(stretch.stream)(stretch.stream.training, tokenizer, unsampled, seed=1)
+    stretch = replace(stretch, stream=stream)
+    loss_of = make_loss_step(build(stretch.model, tokenizer.vocab_size), stretch.training.label_smoothing)
+    for pair in pair_losses(stretch, state, stream.batch(2)):
+        source, target = (token_table(tokenizer.encode([text])) for text in (pair.source, pair.target))
+        alone = fill(source, target, place(source.length, target.length, (40, 40)), (40, 40))
+        loss = loss_of(state.params, alone)
+        assert pair.tokens == loss.tokens
+        assert pair.loss == pytest.approx(float(loss.smoothed / loss.tokens), rel=1e-5)
+        assert pair.cross_entropy == pytest.approx(float(loss.cross_entropy / loss.tokens), rel=1e-5)
+
+
+def test_norms_by_module_make_up_those_of_the_whole(plain, facts):
+    told = facts(plain, "--step", 8)
+    before, after = saved(plain, 7).params, saved(plain, 8).params
+    assert [module["name"] for module in told["modules"]] == [f"{name}.{i}" for name in before for i in before[name]]
+    assert {"embedding.table", "encoder.0", "decoder.0"} <= {module["name"] for module in told["modules"]}
+    expected = {"gradient": lines(plain)[8]["gradient_norm"], "parameters": norm(before)}
+    expected["update"] = norm(jax.tree.map(lambda old, new: np.subtract(new, old), before, after))
+    for key, value in expected.items():
+        assert math.hypot(*(module[key] for module in told["modules"])) == pytest.approx(value, rel=1e-5), key
+    assert not any(module["not_finite"] for module in told["modules"])
+
+
+@pytest.mark.parametrize("kept", [(8,), (2, 8)])
+def test_a_replay_comes_to_the_state_that_was_saved(plain, with_checkpoints, facts, kept):
+    told = facts(with_checkpoints(plain, *kept), "--step", 8)
+    assert told["verified"] == {
+        "metrics": "equal, to the last digit",
+        "batches": "equal, 1 to 8",
+        "checkpoint": "equal, bit for bit",
+    }
+
+
+def test_the_sums_are_those_of_the_lines_that_were_written(again, with_checkpoints, facts):
+    """Though the config has come to log otherwise, which is harmless and leaves no record."""
+    run = with_checkpoints(again, 1, 3)
+    save_config(load_config(again / "config.yaml", ["training.log_every=1"]), run / "config.yaml")
+    told = facts(run, "--step", 3)["verified"]
+    assert told == {"batches": "equal, 1 to 3", "checkpoint": "equal, bit for bit"}
+
+
+@pytest.mark.slow
+def test_a_replay_crosses_a_change_of_the_learning_rate(changed, with_checkpoints, facts):
+    told = facts(with_checkpoints(changed, 2, 7), "--step", 7)
+    assert (told["start"], told["verified"]["checkpoint"]) == (2, "equal, bit for bit")
+    assert {key: told[key] for key in COMPARED} == {key: lines(changed)[7][key] for key in COMPARED}
+
+
+def test_a_checkpoint_that_is_one_bit_off_is_told(plain, with_checkpoints, facts):
+    run = with_checkpoints(plain, 7)
+    state = saved(plain, 8)
+    table = state.params["embedding"]["table"]
+    state.params["embedding"]["table"] = table.at[5, 3].set(jnp.nextafter(table[5, 3], jnp.inf))
+    save(run, state, {"batches": "of others"})
+    told = facts(run, "--step", 8)["verified"]
+    assert told["checkpoint"].startswith("differs, first in params.embedding.table, there by up to ")
+    assert told["batches"] == "differ, 1 to 8"
+
+
+def test_what_is_printed_for_people(plain, program, facts):
+    code, out, err = program(plain, "--step", 6, "--sort", "loss")
+    told = facts(plain, "--step", 6)
+    assert (code, err) == (0, [])
+    assert f"loss           {lines(plain)[6]['loss']!r} per target token" in out
+    assert f"SHA-256 {told['batch']}" in out
+    shown = re.findall(r"^ *(\d+) +(\d+) +([\d.]+) +(\d+)  (.*) → (.*)$", out, re.MULTILINE)
+    assert [float(line[2]) for line in shown] == sorted((float(line[2]) for line in shown), reverse=True)
+    assert {(int(row), int(segment), *texts) for row, segment, _, _, *texts in shown} == {
+        (pair["row"], pair["segment"], pair["source"], pair["target"]) for pair in told["pairs"]
+    }
+    places = [(pair["row"], pair["segment"]) for pair in told["pairs"]]
+    assert places == sorted(places) != [(int(row), int(segment)) for row, segment, *_ in shown]
+
+
+def test_pairs_without_a_finite_loss_are_the_worst():
+    pairs = [{"loss": loss} for loss in (1.0, math.nan, 3.0, math.inf, 2.0)]
+    assert [str(pair["loss"]) for pair in script.worst_first(pairs)] == ["nan", "inf", "3.0", "2.0", "1.0"]
+
+
+def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_experiment, tmp_path, facts, program):
+    run = tmp_path / "diverged"
+    settings = ["training.learning_rate=1e16", "training.max_skipped=3", "training.warmup_steps=1", *PLAINER]
+    with pytest.raises(UserError) as error:
+        trained(small_experiment, run, *settings, "training.save_every=0")
+    (step,) = map(int, re.findall(r"replay\.py \S+ --step (\d+)", str(error.value)))
+    told = facts(run, "--step", step)
+    assert told["skipped"]
+    assert lines(run)[step]["skipped"] == 1
+    assert lines(run)[step - 1]["skipped"] == 0
+    assert told["loss"] == "nan"
+    assert told["verified"]["metrics"] == "equal, to the last digit"
+    assert all(module["not_finite"] > 0 and module["update"] == 0 for module in told["modules"])
+    code, out, _ = program(run, "--step", step)
+    assert code == 0
+    assert "update         skipped: loss or gradient is not finite" in out
+    assert re.search(r"^encoder\.0 +nan .*  \d+$", out, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_an_update_that_is_too_large_itself_is_told_apart(small_experiment, tmp_path, program):
+    settings = ["training.learning_rate=1e30", "training.warmup_steps=1", *PLAINER]
+    code, out, _ = program(untrained(small_experiment, tmp_path / "run", *settings), "--step", 1)
+    assert code == 0
+    assert "update         skipped: it is not finite or too large, though loss and gradient are finite" in out
+    assert not re.search(r"^encoder\.0 .*nan", out, re.MULTILINE)
+
+
+def test_norms_by_hand():
+    gradients = {
+        "encoder": {0: {"kernel": jnp.array([[3.0, 4.0]]), "bias": jnp.array(12.0)}, 1: jnp.array([1e30, 1e30])}
+    }
+    before = {"encoder": {0: {"kernel": jnp.array([[1.0, 2.0]]), "bias": jnp.array(2.0)}, 1: jnp.array([0.0, 1.0])}}
+    after = {"encoder": {0: {"kernel": jnp.array([[1.0, 5.0]]), "bias": jnp.array(6.0)}, 1: jnp.array([0.0, 1.0])}}
+    block, overflown = module_norms(gradients, before, after)
+    assert block == ModuleNorms("encoder.0", gradient=13.0, parameters=3.0, update=5.0, not_finite=0)
+    assert overflown.gradient == pytest.approx(2**0.5 * 1e30)  # whose square is too large for float32
+    damaged = {"encoder": {0: {"kernel": jnp.array([[jnp.nan, -jnp.inf]]), "bias": jnp.array(12.0)}}}
+    (norms,) = module_norms(damaged, before, after)
+    assert math.isnan(norms.gradient) and norms.not_finite == 2
+
+
+def test_nothing_is_written_but_the_row_counts(plain, again, facts):
+    def content():
+        files = [path for run in (plain, again) for path in run.rglob("*") if path.is_file()]
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files if path.name != "row_counts.json"}
+
+    before = content()
+    facts(plain, "--step", 7)
+    facts(plain, again)
+    assert content() == before
+
+
+# Two runs
+
+
+def test_equal_runs_have_no_difference(plain, again, program):
+    code, out, _ = program(plain, again)
+    assert (code, out.splitlines()[-1]) == (0, "no difference up to step 8")
+    assert "replayed     from the checkpoints at step 8, which are equal\n" in out
+
+
+def test_equal_runs_without_checkpoints_have_none_in_any_update(plain, again, with_checkpoints, facts):
+    told = facts(with_checkpoints(plain), with_checkpoints(again))
+    assert (told["start"], told["until"], told["parting"], told["unlike_records"]) == (0, 8, None, [])
+    assert [[each["step"] for each in update] for update in told["updates"]] == [[7, 7], [8, 8]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [(4, 6), ()])
+def test_another_learning_rate_from_step_4_on_is_found_at_step_5(plain, changed, with_checkpoints, facts, kept):
+    told = facts(with_checkpoints(plain, *kept), with_checkpoints(changed, *kept), code=1)
+    assert "training.learning_rate: 0.01 → 0.02" in told["config"]
+    assert told["changed_at"] == [[], [4]]
+    assert told["start"] == (4 if kept else 0)
+    assert told["line"] == 5  # for its learning rate
+    assert (told["parting"]["step"], told["parting"]["what"]) == (5, "parameters")
+    moved = told["parting"]["differing"]
+    leaves = [
+        {
+            jax.tree_util.keystr(path, simple=True, separator="."): leaf
+            for path, leaf in jax.tree.leaves_with_path(params)
+        }
+        for params in (saved(plain, 5).params, saved(changed, 5).params)
+    ]
+    assert moved["leaf"] == min(leaves[0])
+    assert moved["largest"] == np.abs(np.subtract(leaves[0][moved["leaf"]], leaves[1][moved["leaf"]])).max()
+    assert told["updates"][-1][0]["loss"] == told["updates"][-1][1]["loss"]
+    assert told["unlike_records"] == []
+
+
+@pytest.mark.slow
+def test_a_limit_before_the_difference_finds_none(plain, changed, facts):
+    told = facts(plain, changed, "--step", 4)
+    assert (told["until"], told["differ"]) == (4, False)
+
+
+@pytest.mark.parametrize(
+    ("override", "step", "what"),
+    [
+        ("training.seed=2", 0, "initial parameters"),
+        ("data.window=32", 1, "batch"),
+        ("training.learning_rate=0.02", 1, "parameters"),
+        pytest.param("training.label_smoothing=0.2", 1, "loss", marks=pytest.mark.slow),
+        pytest.param("training.ema_decay=0.05", 1, "averaged parameters", marks=pytest.mark.slow),
+    ],
+)
+def test_what_differs_first(plain, small_experiment, tmp_path, facts, override, step, what):
+    told = facts(plain, untrained(small_experiment, tmp_path / "other", override), "--step", 2, code=1)
+    assert (told["parting"]["step"], told["parting"]["what"]) == (step, what)
+    assert [line.partition(":")[0] for line in told["config"]] == [override.partition("=")[0]]
+    assert bool(told["data"]) == (override.startswith("data") or "seed" in override)
+
+
+def test_states_that_differ_in_one_place(plain):
+    state = saved(plain, 2)
+    moved = {name: jax.tree.map(lambda leaf: leaf * 2, getattr(state, name)) for name in ("params", "opt_state")}
+
+    def found(step, **other):
+        parting = parting_of_states(step, state, state._replace(**other))
+        return parting and parting.what
+
+    assert found(2, params=moved["params"]) == "parameters"
+    assert found(0, params=moved["params"]) == "initial parameters"
+    assert found(2, opt_state=moved["opt_state"]) == "optimizer state"
+    assert found(2, averaged=moved["params"]) == "averaged parameters"
+    assert found(2) is found(2, sums=zero_sums()) is found(2, averaged=None) is None
+
+
+def test_another_model_differs_from_the_start(plain, small_experiment, tmp_path, program):
+    code, out, _ = program(plain, untrained(small_experiment, tmp_path / "other", "model.d_ff=64"))
+    assert code == 1
+    assert "config       model.d_ff: 32 → 64\n" in out
+    assert re.search(r"^first difference: step 0, parameters: decoder\.0\.\S+ is \(\d", out.splitlines()[-1])
+
+
+def test_a_recorded_line_that_the_replay_does_not_give_is_told(plain, with_checkpoints, program):
+    other = with_checkpoints(plain, 4, 7, 8)
+    entries = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
+    loss, entries[6]["loss"] = entries[6]["loss"], 3.25
+    (other / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    code, out, _ = program(plain, other)
+    assert code == 1
+    assert f"metrics      differ first at step 7: loss {loss!r}, 3.25\n" in out
+    assert (
+        f"the replay of {other} does not give its recorded line at step 7: loss 3.25 recorded, {loss!r} replayed" in out
+    )
+    assert "what was recorded differs at step 7, and yet both replays are equal" in out.splitlines()[-1]
+
+
+def test_what_differs_between_machines_is_told(plain, with_checkpoints, program):
+    other = with_checkpoints(plain, 8)
+    there = json.loads((other / "environment.json").read_text())
+    there["packages"]["jax"], jax_version = "0.1", there["packages"]["jax"]
+    (other / "environment.json").write_text(json.dumps(there | {"devices": ["abacus"]}))
+    code, out, _ = program(plain, other)
+    assert code == 0
+    assert f"environment  packages.jax: {jax_version} → 0.1\n" in out
+    assert "devices: ['cpu'] → ['abacus']" in out
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name the update to look into with --step S, or a second run"),
+        (["--step", "0"], "--step must be at least 1, not 0"),
+        (["--step", "nine"], "invalid int value: 'nine'"),
+        (["--step", "9"], "--step 9 lies beyond the end of {run}, training.steps=8"),
+        (["{run}/eval"], "{run}/eval is not a run directory"),
+        (["{run}", "--step", "9"], "--step 9 lies beyond the end of {run}, training.steps=8"),
+    ],
+)
+def test_mistakes_end_in_one_line(plain, program, arguments, message):
+    code, out, err = program(plain, *(argument.format(run=plain) for argument in arguments))
+    assert (code, out, len(err)) == (2, "", 1)
+    assert message.format(run=plain) in err[0]
+
+
+def test_a_run_by_epochs_ends_with_the_last(plain, small_experiment, tmp_path, program):
+    settings = ["training.steps=0", "training.epochs=1"]
+    run = untrained(small_experiment, tmp_path / "by epochs", *settings)
+    last = script.open_run(run).stretch(1).stream.steps_in(0)
+    script.refuse_beyond_end(script.open_run(run), last)
+    code, _, err = program(run, "--step", last + 1)
+    assert (code, err) == (2, [f"error: --step {last + 1} lies beyond the end of {run}, training.epochs=1"])
+
+
+def test_another_corpus_is_refused(plain, small_experiment, tmp_path, program, monkeypatch):
+    monkeypatch.setenv("PUENTE_CORPUS", str(tmp_path))
+    code, _, err = program(plain, "--step", 3)
+    assert (code, len(err)) == (2, 1)
+    assert f"no train file at {tmp_path}" in err[0]
+    for path in small_experiment.parent.glob("*.tsv"):
+        shutil.copy(path, tmp_path)
+    with open(tmp_path / "train.tsv", "a") as file:
+        file.write("Good morning.\tBuenos días.\n")
+    code, _, err = program(plain, "--step", 3)
+    assert (code, len(err)) == (2, 1)
+    assert "its training pairs changed since" in err[0]
+
+
+@pytest.mark.parametrize("content", [None, "[]", '{"fingerprint": "0123456789"}'])
+def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path, program, content):
+    run = untrained(small_experiment, tmp_path / "run")
+    (run / "data.json").unlink()
+    if content:
+        (run / "data.json").write_text(content)
+    code, _, err = program(run, "--step", 3)
+    assert (code, len(err)) == (2, 1)
+    assert ("fingerprint 01234567 → " if content and "finger" in content else "is missing or damaged") in err[0]
+
+
+def test_a_checkpoint_that_is_needed_is_named(plain, with_checkpoints, program):
+    """A run whose batches changed after step 4: those before cannot be made any more."""
+    run = with_checkpoints(plain, 2, 8)
+    keep_records(run, 4)
+    record = run / "data.until-4.json"
+    record.write_text(record.read_text().replace(json.loads(record.read_text())["fingerprint"], "f" * 64))
+    code, _, err = program(run, "--step", 7)
+    assert (code, len(err)) == (2, 1)
+    assert f"update 7 of {run} needs a good checkpoint of the steps 4 to 6, and there is none (training.keep" in err[0]
+    code, _, err = program(run, "--step", 4)
+    assert (code, len(err)) == (2, 1)
+    assert "the corpus has changed since" in err[0]
+
+
+def test_a_damaged_checkpoint_is_told_and_left_out(plain, with_checkpoints, program):
+    run = with_checkpoints(plain, 4, 6)
+    (run / "checkpoints" / "6" / "manifest.json").write_text("{}")
+    code, out, err = program(run, "--step", 7)
+    assert code == 0
+    assert "rebuilt from   checkpoint 4, 2 updates repeated" in out
+    assert err == [
+        f"note: the checkpoint at step 6 of {run} is damaged and left out",
+        f"{run}: repeating 2 updates from the checkpoint at step 4",
+    ]
