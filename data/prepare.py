@@ -47,12 +47,12 @@ def prepare(
 ) -> Prepared:
     """Load, filter, audit, tokenize and pack; nothing is written but the counts of packed rows.
 
-    A run with checkpoints keeps its tokenizer; UserError if its data are not what they were, unless these change the
-    training from here on and ``allow_changes`` says that they may.
+    A run with checkpoints keeps its tokenizer, whose config must not have changed. UserError if its data are not what
+    they were, unless these change the training from here on and ``allow_changes`` says that they may.
     """
     corpus = assemble(config, run_dir)
     training, weights = concatenate(corpus.sources), weights_of(config, corpus.sources)
-    tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config, keep=allow_changes)
+    tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config, keep=True)
     stream = BatchStream(training, tokenizer, config, seed, run_dir / "row_counts.json", weights)
     held_out = held_out_files(config, corpus)
     for split, content in held_out.items():

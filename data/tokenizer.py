@@ -147,8 +147,8 @@ def train_or_load_tokenizer(
 ) -> Tokenizer:
     """The run's tokenizer if it was trained on this text with this config, else a new one (not saved yet).
 
-    Checkpoints are of no use with another vocabulary. UserError if the run has some and its tokenizer is damaged, or
-    is of another text; ``keep`` takes that of the other text, for training that goes on with a new corpus.
+    Checkpoints are of no use with another vocabulary: a run that has some keeps its own with ``keep``, whatever the
+    text is now. UserError if that is damaged or, without ``keep``, of another text or config.
     """
     key, needed = tokenizer_key(training, config), has_checkpoints(run_dir)
     if needed or (run_dir / KEY_FILE).exists():
@@ -162,9 +162,8 @@ def train_or_load_tokenizer(
             # half of a crash before the first checkpoint: train it again
     if needed:
         raise UserError(
-            f"{run_dir} has checkpoints with a tokenizer of other text: its training pairs changed since (changes the "
-            "training). Undo that, or set run_dir=NEW_FOLDER; allow_changes=true goes on with the new pairs and the "
-            "vocabulary that the run has"
+            f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
+            "undo that, or set run_dir=NEW_FOLDER"
         )
     return Tokenizer(train(training, config), key)
 

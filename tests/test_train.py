@@ -210,7 +210,9 @@ def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
     with pytest.raises(UserError, match=r"model\.d_ff: 32 → 64 \(incompatible\)"):
         train_here(experiment, run_dir, *longer, "model.d_ff=64", "allow_changes=true")
     (folder / "train.tsv").write_text((folder / "train.tsv").read_text().replace("Tom", "Tim"))
-    with pytest.raises(UserError, match=r"a tokenizer of other text: its training pairs changed"):
+    with pytest.raises(
+        UserError, match=r"data of .* changed since its checkpoints: data\.train: SHA-256 \w{8} → \w{8}; "
+    ):
         train_here(experiment, run_dir, *longer)
     assert ((run_dir / "config.yaml").read_bytes(), (run_dir / "data.json").read_bytes()) == before
     assert good_steps(run_dir) == [2]
@@ -225,6 +227,9 @@ def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
     assert (run_dir / "data.until-2.json").read_bytes() == before[1]
     assert "allow_changes: false" in (run_dir / "config.yaml").read_text()
     assert "from step 2 on: training.learning_rate: 0.001 → 0.5" in (run_dir / "log.txt").read_text()
+
+    train_here(experiment, run_dir, *longer, "training.learning_rate=0.5")  # what was accepted is the run's own now
+    assert "continuing" not in capsys.readouterr().err
 
     (folder / "valid.tsv").write_text("another set\tde validación\n")
     with pytest.raises(UserError, match=r"data\.valid: SHA-256 \w{8} → \w{8} \(incompatible\)"):
