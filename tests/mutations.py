@@ -42,6 +42,7 @@ _IN_EVALUATION = f"{TRAIN}::test_a_signal_in_an_evaluation_loses_nothing"
 _DAMAGED = f"{TRAIN}::test_a_damaged_newest_checkpoint_is_passed_over_and_the_run_ends_as_without_damage"
 _CHANGED = f"{TRAIN}::test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow"
 _SIGTERM = f"{TRAIN}::test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills"
+_REPLAY = "tests/scripts/test_replay.py"
 _MONSTER = f"{CONFIGS}::test_every_monster_is_refused_in_one_short_line"
 _MILLION = f"{CORPORA}::test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else"
 _HASHES = f"{CORPORA}::test_damaged_hashes_are_named_and_never_unpickled"
@@ -511,6 +512,56 @@ MUTATIONS = [
         "if not re.fullmatch(AVERAGE_NAME, name):",
         "if not re.match(AVERAGE_NAME, name):",
         "tests/test_output_paths.py::test_an_average_is_called_by_a_plain_name_or_not_at_all",
+    ),
+    # Replay.
+    Mutation(
+        "a replay is of the run's own corpus",
+        "scripts/replay.py",
+        "    if recorded != now:",
+        "    if False:",
+        f"{_REPLAY}::test_a_run_whose_batches_are_not_known_is_refused",
+    ),
+    Mutation(
+        "a replay takes the run's own batches",
+        "training/replay.py",
+        "stretch.stream.batch(self.step)\n        self.state, reading",
+        "stretch.stream.batch(self.step + 1)\n        self.state, reading",
+        f"{_REPLAY}::test_a_replay_comes_to_the_state_that_was_saved",
+    ),
+    Mutation(
+        "the pairs' losses have the update's dropout",
+        "training/inspection.py",
+        "jax.random.key(stretch.training.seed), state.step)",
+        "jax.random.key(stretch.training.seed), state.step + 1)",
+        f"{_REPLAY}::test_the_losses_of_the_pairs_are_the_loss_that_the_run_recorded",
+    ),
+    Mutation(
+        "infinite gradients are counted",
+        "training/inspection.py",
+        "(~np.isfinite(leaf)).sum()",
+        "np.isnan(leaf).sum()",
+        f"{_REPLAY}::test_norms_by_hand",
+    ),
+    Mutation(
+        "one bit is a difference",
+        "training/parting.py",
+        "jnp.array_equal(bits(leaf), bits(twin))",
+        "jnp.allclose(leaf, twin)",
+        f"{_REPLAY}::test_a_checkpoint_that_is_one_bit_off_is_told",
+    ),
+    Mutation(
+        "another batch is the first difference",
+        "training/parting.py",
+        "    if one.batch != other.batch:",
+        "    if False:",
+        f"{_REPLAY}::test_what_differs_first",
+    ),
+    Mutation(
+        "two runs that differ are no success",
+        "scripts/replay.py",
+        'sys.exit(int(facts["differ"]))',
+        "sys.exit(0)",
+        f"{_REPLAY}::test_what_differs_first",
     ),
 ]
 
