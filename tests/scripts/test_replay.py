@@ -362,7 +362,7 @@ def test_a_limit_before_the_difference_finds_none(plain, changed, facts):
     [
         ("training.seed=2", 0, "initial parameters"),
         ("data.window=32", 1, "batch"),
-        ("training.learning_rate=0.02", 1, "parameters"),
+        pytest.param("training.learning_rate=0.02", 1, "parameters", marks=pytest.mark.slow),
         pytest.param("training.label_smoothing=0.2", 1, "loss", marks=pytest.mark.slow),
         pytest.param("training.ema_decay=0.05", 1, "averaged parameters", marks=pytest.mark.slow),
     ],
