@@ -176,7 +176,7 @@ def test_a_second_process_on_a_run_is_refused(small_experiment, tmp_path, call):
 
 
 def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small_experiment, tmp_path):
-    changes = ["training.learning_rate=1e38", "training.warmup_steps=1", "training.max_skipped=3"]
+    changes = ["training.learning_rate=1e16", "training.warmup_steps=1", "training.max_skipped=3"]
     changes += ["training.log_every=1", "training.save_every=1", "training.eval_every=100", "training.keep=9"]
     with pytest.raises(UserError, match=r"not finite 3 times in a row, up to step 4 \(batch 3 of epoch 0, from 0\)"):
         train_here(small_experiment, tmp_path, *changes)

@@ -461,7 +461,7 @@ def test_another_corpus_is_refused(plain, small_experiment, tmp_path, program, m
         file.write("Good morning.\tBuenos días.\n")
     code, _, err = program(plain, "--step", 3)
     assert (code, len(err)) == (2, 1)
-    assert "its training pairs changed since" in err[0]
+    assert "changed since its checkpoints: data.train: SHA-256" in err[0]
 
 
 @pytest.mark.parametrize("content", [None, "[]", '{"fingerprint": "0123456789"}'])
