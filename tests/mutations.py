@@ -609,7 +609,7 @@ def passes(tree: Path, test: str, environment: dict[str, str]) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "slow or not slow", "-p", "no:cacheprovider", test]
     environment = environment | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     status = subprocess.run(command, cwd=tree, capture_output=True, env=environment, check=False).returncode
-    assert status in (0, 1), f"{test}: pytest ended with {status}"  # 4 or 5: there is no such test
+    assert status in (0, 1, 2), f"{test}: pytest ended with {status}"  # 2: by a signal; 4 or 5: there is no such test
     return status == 0
 
 
