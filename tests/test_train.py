@@ -188,8 +188,10 @@ def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small
     config = load_config(small_experiment, changes)
     states = [restore(tmp_path, step, init_state(config.model, config.training, 300)) for step in (1, 3)]
     jax.tree.map(np.testing.assert_array_equal, states[0].params, states[1].params)
-    with pytest.raises(UserError, match="up to step 4"):  # and so it does again
+    with pytest.raises(UserError, match="3 times in a row, up to step 4"):  # and so it does again
         train_here(small_experiment, tmp_path, *changes)
+    with pytest.raises(UserError, match="3 times in a row, up to step 4"):  # and where no step is saved
+        train_here(small_experiment, tmp_path / "unsaved", *changes, "training.save_every=0")
 
 
 def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
