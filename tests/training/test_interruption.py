@@ -11,8 +11,10 @@ from training.interruption import Interrupted, exit_when_interrupted, noted
 @pytest.fixture(autouse=True)
 def usual_handlers():
     """A shell that starts the tests in the background has them ignore SIGINT."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
-    earlier = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in earlier.items():
         signal.signal(number, handler)
