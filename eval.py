@@ -5,7 +5,6 @@ The set is the run's test set, or any file of pairs by data.test=PATH. The repor
 
 import os
 import re
-import signal
 from pathlib import Path
 
 from configs.command_line import command_line
@@ -22,7 +21,6 @@ SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")  # beside
 
 def main() -> None:
     run_dir, overrides = command_line(__doc__ or "", "RUN", "a run directory, such as runs/tatoeba-small")
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the printing; the report is already written
     with exit_on_user_error():
         evaluate_run(Path(run_dir), overrides)
 

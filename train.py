@@ -57,7 +57,6 @@ def main() -> None:
 
 def print_plan(config: RunConfig) -> None:
     """What ``dry_run=true`` shows."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it quietly
     print(summary(config.model, config.training, config.data, config.tokenizer.vocab_size))
     print(f"run directory        {config.run_dir}\n\n{to_yaml(config)}", end="")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import os
 import sys
 from collections.abc import Iterator
 
@@ -25,6 +26,12 @@ def exit_on_user_error() -> Iterator[None]:
     """
     try:
         yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # A reader such as head has what it wanted. The signal itself stays ignored: Orbax's threads write to pipes of
+        # their own, which may be closed, and it would end the program without a word.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(128 + 13)
     except UserError as error:
         told = str(error)
     except OSError as error:

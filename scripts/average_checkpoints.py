@@ -8,7 +8,6 @@ as its training.keep says.
 
 import argparse
 import shlex
-import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -35,7 +34,6 @@ class Parser(argparse.ArgumentParser):
 
 def main() -> None:
     """Entry point."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the printing; the average is already written
     with exit_on_user_error():
         arguments = command_line()
         by: By = "best" if arguments.last is None else "last"

@@ -36,8 +36,7 @@ LINES = 512  # read, scored and written together
 
 def main() -> None:
     run_dir, overrides = command_line(__doc__ or "", "RUN", "a run directory, such as runs/tatoeba-small")
-    for name in (signal.SIGINT, signal.SIGPIPE):
-        signal.signal(name, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
         score_lines(load_trained(Path(run_dir), overrides, "scoring"))
 

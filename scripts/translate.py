@@ -35,8 +35,7 @@ LINES, CHARACTERS = 512, 100_000  # read, translated and written together: memor
 def main() -> None:
     run = {"RUN": "a run directory, such as runs/tatoeba-small"}
     arguments = command_line_with_options(__doc__ or "", run, add_options)
-    for name in (signal.SIGINT, signal.SIGPIPE):  # Ctrl-C and a closed pipe end this as quietly as any filter
-        signal.signal(name, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
         translate_lines(arguments)
 
