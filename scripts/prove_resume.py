@@ -26,9 +26,9 @@ from configs.command_line import command_line_with_options
 from configs.load import load_config
 from configs.schema import RunConfig
 from data.errors import UserError, exit_on_user_error
-from data.tokenizer import load_tokenizer
+from data.tokenizer import load_tokenizer, sha256
 from training.checkpoint import damaged_steps, good_steps, notes
-from training.outcome import outcome, sha256
+from training.outcome import outcome
 
 ROOT = Path(__file__).parents[1]
 START, STEPS, CHECKPOINT, EVALUATION = MOMENTS = (

@@ -1,7 +1,7 @@
 """Does each promise of docs/reliability.md have a test that would see it broken? python -m tests.mutations [WORD …]
 
 Each line below breaks the code in one place, in a copy of the working tree; the named test must then fail, and pass
-without. With WORDs, only mutations whose line has one of them run. Takes about 15 minutes on 2 cores.
+without. With WORDs, only mutations whose line has one of them run.
 """
 
 import os

@@ -19,7 +19,7 @@ from model.loss import Loss, cross_entropy
 from model.transformer import Params, Transformer, build
 from training.optimizer import learning_rate
 from training.replay import Replay, Stretch, digest
-from training.state import TrainState, zero_sums
+from training.state import TrainState, logits_of, zero_sums
 
 
 @dataclass(frozen=True)
@@ -159,18 +159,9 @@ def _token_losses(
     graphdef: nnx.GraphDef[Transformer], smoothing: float, params: Params, batch: Batch, key: DropoutKey
 ) -> Loss:
     """``summed_loss`` without its sum: each field is B × T."""
-    model = nnx.merge(graphdef, params)
-    decoded = model(
-        batch.source_tokens,
-        batch.source_segments,
-        batch.source_positions,
-        batch.target_inputs,
-        batch.target_segments,
-        batch.target_positions,
-        dropout_key=key,
-    )
+    logits = logits_of(nnx.merge(graphdef, params), batch, key)
     of_token = partial(cross_entropy, smoothing=smoothing)
-    return jax.vmap(jax.vmap(of_token))(model.logits(decoded), batch.target_labels, batch.target_segments > 0)
+    return jax.vmap(jax.vmap(of_token))(logits, batch.target_labels, batch.target_segments > 0)
 
 
 def _texts(row: Batch, tokenizer: Tokenizer, end: int) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from data.tokenizer import sha256
 from model.config import ModelConfig
 from training.checkpoint import good_steps, notes, restore
 from training.config import TrainingConfig
@@ -53,7 +54,3 @@ def digest_of(tree: Any) -> str:
         digest.update(f"{jax.tree_util.keystr(path)} {leaf.dtype} {leaf.shape}".encode())
         digest.update(np.ascontiguousarray(leaf).data)
     return digest.hexdigest()
-
-
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -88,6 +88,13 @@ def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) ->
 
 def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
     """Loss sums of a batch under teacher forcing."""
+    return cross_entropy(
+        logits_of(model, batch, dropout_key), batch.target_labels, batch.target_segments > 0, smoothing
+    )
+
+
+def logits_of(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T V"]:
+    """Logits of every next target token, under teacher forcing."""
     decoded = model(
         batch.source_tokens,
         batch.source_segments,
@@ -97,7 +104,7 @@ def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key:
         batch.target_positions,
         dropout_key=dropout_key,
     )
-    return cross_entropy(model.logits(decoded), batch.target_labels, batch.target_segments > 0, smoothing)
+    return model.logits(decoded)
 
 
 def make_train_step(
