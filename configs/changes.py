@@ -9,7 +9,8 @@ from data.errors import UserError
 
 Kind = Literal["harmless", "changes the training", "incompatible"]
 
-# Limits, what is told and kept, where the corpus lies (its content is checked) and how translations are searched.
+# Limits, what is told and kept, where the corpus lies (its content is checked), how translations are searched, and the
+# devices, on which results depend by rounding only: a job that comes back gets whatever devices are free.
 HARMLESS = (
     "training.steps",
     "training.epochs",
@@ -25,6 +26,7 @@ HARMLESS = (
     "data.root",
     "data.test",
     "decoding",
+    "mesh",
 )
 
 # The state stays what it is, and goes on in another way.
@@ -46,6 +48,7 @@ CHANGES = (
     "model.dtype",
     "model.matmul_dtype",
     "model.kernel",
+    "model.rematerialize",
     "data.train",
     "data.weights",
     "data.max_length_ratio",

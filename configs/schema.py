@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from data.config import DataConfig, TokenizerConfig
 from model.config import DecodingConfig, ModelConfig
-from training.config import TrainingConfig
+from training.config import MeshConfig, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class RunConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=lambda: TrainingConfig(steps=100_000))
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    mesh: MeshConfig = field(default_factory=MeshConfig)
     run_dir: str = field(
         default="", metadata={"help": "where the run lives; runs/NAME for configs/NAME.yaml unless set"}
     )

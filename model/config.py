@@ -36,6 +36,10 @@ class ModelConfig:
             "auto to choose among them; translating always takes the definition"
         },
     )
+    rematerialize: bool = field(
+        default=False,
+        metadata={"help": "compute each block's activations again for the gradients instead of keeping them"},
+    )
     encoder_layers: int = field(default=3, metadata={"help": "encoder blocks"})
     decoder_layers: int = field(default=3, metadata={"help": "decoder blocks"})
     d_ff: int = field(default=1024, metadata={"help": "width of the feed-forward layers"})

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, Key
 from attention import Score, additive, attend, dot_product, general, scaled_dot_product, weigh
 from model.config import ModelConfig
 from model.positions import Order, rotate, sinusoidal_positions
+from model.sharding import by_rows, whole_width
 
 NO_ORDER = Order()
 DropoutKey = Key[Array, ""] | None  # no key means no dropout
@@ -62,11 +63,12 @@ def split_key(key: DropoutKey, parts: int) -> list[DropoutKey]:
 
 
 class Dense(nnx.Module):
-    """x W + b, with W drawn as Glorot and Bengio (2010) propose."""
+    """x W + b, with W drawn as Glorot and Bengio (2010) propose. ``axes`` are W's letters (model/sharding.py)."""
 
-    def __init__(self, width_in: int, width_out: int, dtype: str, *, rngs: nnx.Rngs):
-        self.kernel = nnx.Param(nnx.initializers.xavier_uniform()(rngs.params(), (width_in, width_out)))
-        self.bias = nnx.Param(jnp.zeros(width_out))
+    def __init__(self, width_in: int, width_out: int, dtype: str, axes: str, *, rngs: nnx.Rngs):
+        initial = nnx.initializers.xavier_uniform()(rngs.params(), (width_in, width_out))
+        self.kernel = nnx.Param(initial, axes=axes)
+        self.bias = nnx.Param(jnp.zeros(width_out), axes=axes[1])
         self.dtype = dtype
 
     def __call__(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows F"]:
@@ -77,8 +79,8 @@ class FeedForward(nnx.Module):
     """Position-wise feed-forward network: one hidden layer (Vaswani et al. 2017, section 3.3)."""
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
-        self.up = Dense(config.d_model, config.d_ff, config.matmul_dtype, rngs=rngs)
-        self.down = Dense(config.d_ff, config.d_model, config.matmul_dtype, rngs=rngs)
+        self.up = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs)
+        self.down = Dense(config.d_ff, config.d_model, config.matmul_dtype, "FD", rngs=rngs)
         self.activation = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "silu": jax.nn.silu}[config.activation]
 
     def __call__(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
@@ -93,10 +95,10 @@ class MultiHeadAttention(nnx.Module):
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         heads, groups, dtype = config.num_heads, config.groups, config.matmul_dtype
-        self.query = Dense(config.d_model, heads * config.head_dim, dtype, rngs=rngs)
-        self.key = Dense(config.d_model, groups * config.head_dim, dtype, rngs=rngs)
-        self.value = Dense(config.d_model, groups * config.value_width, dtype, rngs=rngs)
-        self.output = Dense(heads * config.value_width, config.d_model, dtype, rngs=rngs)
+        self.query = Dense(config.d_model, heads * config.head_dim, dtype, "DN", rngs=rngs)
+        self.key = Dense(config.d_model, groups * config.head_dim, dtype, "DG", rngs=rngs)
+        self.value = Dense(config.d_model, groups * config.value_width, dtype, "DG", rngs=rngs)
+        self.output = Dense(heads * config.value_width, config.d_model, dtype, "ND", rngs=rngs)
         self.score = LearnedScore(config, rngs=rngs)
         self.config = config
 
@@ -209,9 +211,9 @@ class LearnedScore(nnx.Module):
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         heads, width = config.num_heads, config.head_dim
         if config.score == "general":
-            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width, width)) / width)
+            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width, width)) / width, axes="NHH")
         if config.score == "additive":
-            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width)) / width**0.5)
+            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width)) / width**0.5, axes="NH")
         self.name = config.score
 
     def __call__(self) -> Score:
@@ -230,8 +232,8 @@ class LayerNorm(nnx.Module):
     """Layer normalization over the model width, computed in float32 (Ba et al. 2016)."""
 
     def __init__(self, width: int):
-        self.scale = nnx.Param(jnp.ones(width))
-        self.bias = nnx.Param(jnp.zeros(width))
+        self.scale = nnx.Param(jnp.ones(width), axes="D")
+        self.bias = nnx.Param(jnp.zeros(width), axes="D")
 
     def __call__(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows D"]:
         x32 = x.astype(jnp.float32)
@@ -255,7 +257,7 @@ class Residual(nnx.Module):
     def __call__(
         self, x: Float[Array, "B T D"], sublayer: Callable[[Array], Array], key: DropoutKey
     ) -> Float[Array, "B T D"]:
-        total = x + dropout(sublayer(self.enter(x)), self.rate, key)
+        total = by_rows(x + dropout(sublayer(self.enter(x)), self.rate, key))
         return total if self.pre_norm else self.norm(total)
 
     def enter(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
@@ -268,18 +270,18 @@ class Embedding(nnx.Module):
 
     def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
         deviation = config.d_model**-0.5
-        self.table = nnx.Param(jax.random.normal(rngs.params(), (vocab_size, config.d_model)) * deviation)
+        self.table = nnx.Param(jax.random.normal(rngs.params(), (vocab_size, config.d_model)) * deviation, axes="VD")
         if config.positions == "learned":
             shape = config.max_positions, config.d_model
-            self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation)
+            self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation, axes="TD")
         self.config = config
 
     def __call__(
         self, tokens: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey
     ) -> Float[Array, "B T D"]:
         """Rows of the table times √D, plus codes of positions, with dropout, in the dtype of the activations."""
-        embedded = self.table[...][tokens] * self.config.d_model**0.5 + self._codes(positions)
-        return dropout(embedded.astype(self.config.dtype), self.config.dropout, key)
+        embedded = whole_width(self.table[...])[tokens] * self.config.d_model**0.5 + self._codes(positions)
+        return by_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key))
 
     def _codes(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
         """What is added for positions; nothing if attention is told of them instead."""

@@ -84,7 +84,8 @@ class RelativeBias(nnx.Module):
     """A learned bias for each head and bucket of distances, shared by the layers of a stack, as in T5."""
 
     def __init__(self, config: ModelConfig, *, causal: bool, rngs: nnx.Rngs):
-        self.table = nnx.Param(jax.random.normal(rngs.params(), (BUCKETS, config.num_heads)) * config.d_model**-0.5)
+        initial = jax.random.normal(rngs.params(), (BUCKETS, config.num_heads)) * config.d_model**-0.5
+        self.table = nnx.Param(initial, axes=".N")
         self.causal = causal
 
     def __call__(self, query_positions: Int[Array, "B T"], key_positions: Int[Array, "B S"]) -> Float[Array, "B N T S"]:

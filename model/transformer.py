@@ -1,5 +1,6 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -167,7 +168,7 @@ class Transformer(nnx.Module):
         x = self.embedding(source_tokens, source_positions, keys[-1])
         order = self.order(source_positions, source_positions, causal=False)
         for block, key in zip(self.encoder, keys, strict=False):
-            x = block(x, source_segments, order, key)
+            x = self._kept(block)(x, source_segments, order, key)
         return self.final_norms[0](x) if self.final_norms else x
 
     def decode(
@@ -185,8 +186,12 @@ class Transformer(nnx.Module):
         x = self.embedding(target_inputs, target_positions, keys[-1])
         order = self.order(target_positions, target_positions, causal=True)
         for block, key in zip(self.decoder, keys, strict=False):
-            x = block(x, encoded, target_segments, source_segments, order, key)
+            x = self._kept(block)(x, encoded, target_segments, source_segments, order, key)
         return self.final_norms[1](x) if self.final_norms else x
+
+    def _kept(self, block: Callable[..., Array]) -> Callable[..., Array]:
+        """The block, of which the gradients keep the inputs only where the config says so (Chen et al. 2016)."""
+        return jax.checkpoint(block) if self.config.rematerialize else block
 
     def order(self, query_positions: Int[Array, "B T"], key_positions: Int[Array, "B S"], *, causal: bool) -> Order:
         """What self-attention is told of the order of its tokens beside their embeddings; causal: the decoder's.

@@ -75,3 +75,34 @@ class TrainingConfig:
         for key in ("beta1", "beta2", "label_smoothing", "ema_decay"):
             if not 0 <= getattr(self, key) < 1:
                 raise ValueError(f"training.{key} must be at least 0 and less than 1")
+
+
+@dataclass(frozen=True)
+class MeshConfig:
+    """The devices of a run, data × fsdp × tensor of them, and the processes that hold them. Results do not depend on
+    either but for rounding, and a run may continue on another mesh."""
+
+    data: int = field(
+        default=0, metadata={"help": "groups of devices with rows of their own; 0: as many as the others leave"}
+    )
+    fsdp: int = field(
+        default=1, metadata={"help": "devices that share parameters and moments, and have rows of their own"}
+    )
+    tensor: int = field(default=1, metadata={"help": "devices that share heads, hidden units and vocabulary of a row"})
+    coordinator: str = field(
+        default="",
+        metadata={
+            "help": "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; not needed "
+            "on SLURM, Open MPI, Kubernetes (indexed jobs) and Cloud TPU, which are asked"
+        },
+    )
+    processes: int = field(default=0, metadata={"help": "how many processes there are, if mesh.coordinator is set"})
+    process: int = field(default=0, metadata={"help": "which of them this is, from 0"})
+
+    def __post_init__(self) -> None:
+        if self.data < 0 or min(self.fsdp, self.tensor) < 1:
+            raise ValueError("mesh.fsdp and mesh.tensor must be at least 1, mesh.data at least 0")
+        if bool(self.coordinator) != bool(self.processes):
+            raise ValueError("mesh.coordinator=HOST:PORT and mesh.processes=N are set together")
+        if not 0 <= self.process < max(self.processes, 1):
+            raise ValueError(f"mesh.process={self.process} must be from 0 to mesh.processes - 1")

@@ -138,13 +138,17 @@ def token_losses(
     slices = stretch.training.accumulation
     key = jax.random.fold_in(jax.random.key(stretch.training.seed), state.step)
     keys = [key] if slices == 1 else list(jax.random.split(key, slices))
-    rows = len(batch.target_labels) // slices
     losses_of = compiled_losses(stretch.model, stretch.stream.tokenizer.vocab_size, stretch.training.label_smoothing)
     parts = [
-        jax.device_get(losses_of(state.params, slice_rows(batch, slice(i * rows, (i + 1) * rows)), keys[i]))
+        jax.device_get(losses_of(state.params, slice_rows(batch, slice(i, None, slices)), keys[i]))
         for i in range(slices)
     ]
-    return np.concatenate([part.smoothed for part in parts]), np.concatenate([part.cross_entropy for part in parts])
+    return _in_turns([part.smoothed for part in parts]), _in_turns([part.cross_entropy for part in parts])
+
+
+def _in_turns(parts: list[Float[np.ndarray, "rows T"]]) -> Float[np.ndarray, "B T"]:
+    """The rows of a batch again, of which every slice has every so many."""
+    return np.stack(parts, axis=1).reshape(-1, parts[0].shape[1])
 
 
 @cache

@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from data.packing import Batch
 from model.config import ModelConfig
 from model.layers import DropoutKey
 from model.loss import Loss, cross_entropy
+from model.sharding import on_mesh
 from model.transformer import Params, Transformer, init_params
 from training.config import TrainingConfig
 from training.optimizer import optimizer
@@ -108,9 +110,11 @@ def logits_of(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Floa
 
 
 def make_train_step(
-    graphdef: nnx.GraphDef[Transformer], config: TrainingConfig
+    graphdef: nnx.GraphDef[Transformer], config: TrainingConfig, layout: TrainState | None = None
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Reading]]:
     """One compiled update: ``(state, batch) → (state, reading)``. The old state is donated.
+
+    ``layout`` has the sharding of each array of the state (``training/mesh.py``); None leaves all to one device.
 
     A step whose loss, gradient or update is not finite counts as a step and changes nothing but the counts of such
     steps.
@@ -132,7 +136,10 @@ def make_train_step(
         state = TrainState(state.step + 1, params, opt_state, averaged, added, skipped)
         return state, Reading(sums.smoothed / sums.tokens, norm, skipped.in_row)
 
-    return jax.jit(train_step, donate_argnums=0)
+    if layout is None:
+        return jax.jit(train_step, donate_argnums=0)
+    mesh, everywhere = layout.step.mesh, layout.step
+    return jax.jit(on_mesh(mesh, train_step), donate_argnums=0, out_shardings=(layout, everywhere))
 
 
 def make_gradients(
@@ -175,7 +182,8 @@ def over_slices(
         return summed_gradients
 
     def accumulated(params: Params, batch: Batch, key: Array) -> tuple[Params, Loss]:
-        sliced = jax.tree.map(lambda rows: rows.reshape(slices, -1, *rows.shape[1:]), batch)
+        # Every slice takes rows from everywhere, so that each device has its share of each.
+        sliced = jax.tree.map(lambda rows: rows.reshape(-1, slices, *rows.shape[1:]).swapaxes(0, 1), batch)
 
         def add(total: PyTree, slice_and_key: tuple[Batch, Array]) -> tuple[PyTree, None]:
             return jax.tree.map(jnp.add, total, summed_gradients(params, *slice_and_key)), None
@@ -199,11 +207,14 @@ def add_sums(total: Sums, loss: Loss, batch: Batch, gradient_norm: Float[Array, 
     return jax.tree.map(jnp.add, total, new)
 
 
-def make_loss_step(graphdef: nnx.GraphDef[Transformer], smoothing: float) -> Callable[[Params, Batch], Loss]:
+def make_loss_step(
+    graphdef: nnx.GraphDef[Transformer], smoothing: float, mesh: Mesh | None = None
+) -> Callable[[Params, Batch], Loss]:
     """Compiled loss of a batch without dropout, for validation."""
 
-    @jax.jit
     def loss_step(params: Params, batch: Batch) -> Loss:
         return summed_loss(nnx.merge(graphdef, params), batch, smoothing, None)
 
-    return loss_step
+    if mesh is None:
+        return jax.jit(loss_step)
+    return jax.jit(on_mesh(mesh, loss_step), out_shardings=NamedSharding(mesh, PartitionSpec()))
