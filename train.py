@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
     # On a CPU, XLA's buffers are fresh memory at every step, and asking the kernel for it in pages of 2 MB instead of
@@ -22,6 +23,7 @@ if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not i
     os.execv(sys.executable, sys.orig_argv)
 
 import jax
+from jax.sharding import Mesh
 
 from configs.changes import accepted_changes
 from configs.command_line import command_line
@@ -29,88 +31,126 @@ from configs.load import load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.errors import UserError, exit_on_user_error
 from data.files import append_line, remove_leftovers, write_atomically
+from data.packing import slice_rows
 from data.prepare import Prepared, prepare
 from data.readers import SourceReport
 from data.stream import prefetch, validation_batches
 from evaluation.report import evaluate, write_report
 from evaluation.translate import Translator
+from model.sharding import mesh_of
 from model.transformer import build
 from training.checkpoint import find_newest, keep_only, note, notes, restore, save
 from training.environment import environment
 from training.history import keep_records, rewind_records
 from training.interruption import exit_when_interrupted, noted
 from training.lock import locked, refuse_if_lost
-from training.monitor import Monitor
+from training.mesh import (
+    everywhere,
+    initial_state,
+    laid_out,
+    layout_of,
+    make_mesh,
+    mesh_in_words,
+    on_devices,
+    refuse_uneven,
+    rows_here,
+)
+from training.monitor import Monitor, Silence
 from training.preflight import choose_kernels, refuse_beyond_table
+from training.processes import (
+    added,
+    ending_with_others,
+    is_first,
+    join_others,
+    leave_together,
+    of_any,
+    of_first,
+    refuse_difference,
+)
 from training.progress import Progress, readings, refuse_divergence
-from training.state import TrainState, after_log, init_state, make_loss_step, make_train_step
+from training.state import TrainState, after_log, make_loss_step, make_train_step
 from training.summary import summary
 
 
 def main() -> None:
     """Entry point."""
     path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
-    with exit_on_user_error(), exit_when_interrupted("the same command continues from the last checkpoint"):
+    again = "the same command continues from the last checkpoint"
+    with ending_with_others(again), exit_on_user_error(), exit_when_interrupted(again):
         config = load_config(path, overrides)
+        join_others(config.mesh)
         print_plan(config) if config.dry_run else train(config)
 
 
 def print_plan(config: RunConfig) -> None:
     """What ``dry_run=true`` shows."""
-    print(summary(config.model, config.training, config.data, config.tokenizer.vocab_size))
+    mesh = make_mesh(config.mesh)
+    refuse_uneven(mesh, config.model, config.data.batch_rows, config.training.accumulation)
+    if not is_first():
+        return
+    print(summary(config.model, config.training, config.data, config.tokenizer.vocab_size, mesh))
     print(f"run directory        {config.run_dir}\n\n{to_yaml(config)}", end="")
 
 
 def train(config: RunConfig) -> None:
     """A whole run, held against other processes: data, restored state, steps."""
-    run_dir = Path(config.run_dir)
+    run_dir, mesh = Path(config.run_dir), make_mesh(config.mesh)
+    refuse_uneven(mesh, config.model, config.data.batch_rows, config.training.accumulation)
     choose_kernels(config.model, (config.data.row_length,) * 2)  # or a UserError, before anything is written
+    refuse_difference("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
     with locked(run_dir):
-        newest = find_newest(run_dir)
+        newest = of_first(find_newest(run_dir) if is_first() else None)
         prepared = prepare_run(config, run_dir, newest)
-        state, progress = init_state(config.model, config.training, prepared.tokenizer.vocab_size), Progress()
-        if newest is not None:
-            state, progress = restore(run_dir, newest, state), Progress(**notes(run_dir, newest))
-        take_steps(config, prepared, run_dir, state, progress)
+        parts = config.model, config.training, prepared.tokenizer.vocab_size
+        layout, progress = layout_of(mesh, *parts), Progress()
+        if newest is None:
+            state = initial_state(layout, *parts)
+        else:
+            state, progress = restore(run_dir, newest, laid_out(layout, *parts)), Progress(**notes(run_dir, newest))
+            progress = progress if is_first() else replace(progress, batches=Progress().batches)  # they are added up
+        take_steps(config, prepared, run_dir, layout, state, progress)
 
 
-def take_steps(config: RunConfig, prepared: Prepared, run_dir: Path, state: TrainState, progress: Progress) -> None:
+def take_steps(
+    config: RunConfig, prepared: Prepared, run_dir: Path, layout: TrainState, state: TrainState, progress: Progress
+) -> None:
     """Steps with visible ifs: log, save, evaluate, stop."""
     settings, step, last_step = config.training, int(state.step), find_last_step(config, prepared)
-    train_step = make_train_step(build(config.model, prepared.tokenizer.vocab_size), settings)
+    mesh, rows = mesh_of(layout), config.data.batch_rows
+    here = rows_here(mesh, rows)
+    train_step = make_train_step(build(config.model, prepared.tokenizer.vocab_size), settings, layout)
     check = partial(refuse_divergence, limit=settings.max_skipped, stream=prepared.stream, run_dir=run_dir)
-    validate = make_validation(config, prepared, run_dir)
+    validate = make_validation(config, prepared, run_dir, mesh)
     evaluated, earlier_seconds, session_start = progress.evaluated == step, progress.seconds, time.monotonic()
     with (
         closing(prefetch(prepared.stream, step, config.data.prefetch)) as batches,
-        closing(Monitor(run_dir, step, last_step, evaluated=evaluated)) as monitor,
+        closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if is_first() else Silence()) as monitor,
         noted() as stop,
     ):
-        device = jax.devices()[0].device_kind
-        monitor.say(f"{run_dir}: step {step} of {last_step} on {device}; {in_words(prepared)}")
+        monitor.say(f"{run_dir}: step {step} of {last_step} on {mesh_in_words(mesh)}; {in_words(prepared)}")
         window_first_step, window_start = step, time.monotonic()
-        previous, stopping, pause_start = None, False, time.monotonic()
+        previous, stopping, session_seconds, pause_start = None, False, 0.0, time.monotonic()
         while True:
             evaluation_due = step % settings.eval_every == 0 or step == last_step
             if evaluation_due and progress.evaluated < step:
                 with stop.at_once():  # all is saved: the restart evaluates
                     bleu = validate(state, progress.seconds / 60, monitor)
                 progress = progress.after_evaluation(step, bleu)
-                note(run_dir, step, asdict(progress))
+                note(run_dir, step, notes_of(progress))
                 keep_only(run_dir, settings.keep, progress.best_step)
             if step >= last_step or progress.is_exhausted(settings.patience):
                 best = f"BLEU {progress.best_bleu:.2f} at step {progress.best_step}"
                 monitor.say(f"{run_dir} is complete at step {step}: {best}")
                 break
             if stopping:
-                reason = signal.Signals(stop.asked).name if stop.asked else f"{settings.minutes:g} minutes"
+                reason = signal.Signals(stop.asked).name if stop.asked else f"{session_seconds / 60:.3g} minutes"
                 monitor.say(f"paused at step {step} after {reason}; the same command continues")
                 break
             window_start += time.monotonic() - pause_start  # speed is the speed of training
 
-            batch = next(batches)
-            state, reading = train_step(state, batch)
-            step, progress = step + 1, progress.after_batch(batch)
+            batch = slice_rows(next(batches), here)
+            state, reading = train_step(state, on_devices(mesh, batch, rows, here))
+            step, progress = step + 1, progress.after_batch(batch, step + 1, here.start)
             if previous is not None:
                 check(previous, step - 1)  # waits for it: one step runs, one waits its turn, the device is never idle
             previous = reading
@@ -124,25 +164,34 @@ def take_steps(config: RunConfig, prepared: Prepared, run_dir: Path, state: Trai
 
             pause_start = time.monotonic()
             session_seconds = pause_start - session_start
-            stopping = bool(stop.asked) or 0 < 60 * settings.minutes < session_seconds
+            if jax.process_count() == 1 or step % settings.log_every == 0:  # to ask the others waits for the step
+                stopping = of_any(bool(stop.asked) or 0 < 60 * settings.minutes < session_seconds)
             save_due = settings.save_every and step % settings.save_every == 0
             if stopping or save_due or step % settings.eval_every == 0 or step == last_step:
                 check(reading, step)
                 refuse_if_lost(run_dir)
                 progress = replace(progress, seconds=earlier_seconds + session_seconds)
-                save(run_dir, state, asdict(progress))
+                save(run_dir, state, notes_of(progress))
                 keep_only(run_dir, settings.keep, progress.best_step)
+    leave_together()
     if stop.asked:
         sys.exit(128 + stop.asked)  # as shells do: what was to follow on a whole training does not
 
 
 def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
-    """Check config and corpus against those of the run, then write both down with what else the run ran on."""
+    """Check config and corpus against those of the run and of the other processes, then write both down."""
     if config.decoding.ensemble:
         raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
     changed = [] if newest is None else accepted_changes(load_run_config(run_dir), config)
     prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
-    changed += prepared.changes
+    refuse_difference("corpus or tokenizer", prepared.stream.fingerprint)
+    if is_first():
+        write_down(config, run_dir, newest, prepared, changed + prepared.changes)
+    return prepared
+
+
+def write_down(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changed: list[str]) -> None:
+    """What the run directory tells before the first step."""
     if newest is not None:
         rewind_records(run_dir, newest)
     if newest is not None and any("changes the training" in line for line in changed):
@@ -155,7 +204,11 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
     prepared.save(run_dir)
     save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
     write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
-    return prepared
+
+
+def notes_of(progress: Progress) -> dict[str, Any]:
+    """What a checkpoint notes: of the batches, those of all processes."""
+    return asdict(replace(progress, batches=added(progress.batches)))
 
 
 def in_words(prepared: Prepared) -> str:
@@ -175,19 +228,22 @@ def find_last_step(config: RunConfig, prepared: Prepared) -> int:
 
 
 def make_validation(
-    config: RunConfig, prepared: Prepared, run_dir: Path
+    config: RunConfig, prepared: Prepared, run_dir: Path, mesh: Mesh
 ) -> Callable[[TrainState, float, Monitor], float]:
     """``(state, minutes, monitor) → BLEU`` on the validation pairs, by the evaluator and the search of eval.py."""
-    loss_step = make_loss_step(build(config.model, prepared.tokenizer.vocab_size), config.training.label_smoothing)
+    graphdef, rows = build(config.model, prepared.tokenizer.vocab_size), config.data.batch_rows
+    loss_step, here = make_loss_step(graphdef, config.training.label_smoothing, mesh), rows_here(mesh, rows)
     batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, prepared.stream.row_lengths)
     refuse_beyond_table(config.model, prepared.stream.row_lengths, batches)
     translator = Translator((config.model,), prepared.tokenizer, config.decoding, config.data.row_length)
 
     def validate(state: TrainState, minutes: float, monitor: Monitor) -> float:
         step = int(state.step)
-        losses = [loss_step(state.evaluated, batch) for batch in batches]
+        placed = (on_devices(mesh, slice_rows(batch, here), rows, here) for batch in batches)
+        losses = [loss_step(state.evaluated, batch) for batch in placed]
         tokens = sum(float(loss.tokens) for loss in losses)
-        evaluation = evaluate(translator, (state.evaluated,), prepared.valid)
+        with jax.set_mesh(mesh):
+            evaluation = evaluate(translator, (everywhere(mesh, state.evaluated),), prepared.valid)
         monitor.record(
             step,
             "valid",
@@ -200,7 +256,8 @@ def make_validation(
             },
         )
         file, decoding = SourceReport(**prepared.report["files"]["valid"][0]), config.decoding
-        write_report(run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
+        if is_first():
+            write_report(run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
         for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
             monitor.say(f"    {source} → {translation}")
         return evaluation.scores.bleu

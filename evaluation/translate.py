@@ -23,6 +23,7 @@ from model.hypotheses import Hypotheses
 from model.ranking import Ranking
 from model.sampling import Sampling, greedy, sample
 from model.search import beam_search
+from model.sharding import whole
 from model.transformer import Params, Transformer, build
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
@@ -249,7 +250,7 @@ def search_batch(
     models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
     sources = source_tokens, (source_tokens != PAD).astype("int32"), limits, prefixes
     if sampling:
-        return sample(
+        found = sample(
             models,
             *sources,
             key=jax.random.key(seed),
@@ -259,9 +260,11 @@ def search_batch(
             ranking=ranking,
             max_length=max_length,
         )
-    if beam_size == 1:
-        return greedy(models, *sources, ranking=ranking, max_length=max_length)
-    return beam_search(models, *sources, beam_size=beam_size, nbest=count, ranking=ranking, max_length=max_length)
+    elif beam_size == 1:
+        found = greedy(models, *sources, ranking=ranking, max_length=max_length)
+    else:
+        found = beam_search(models, *sources, beam_size=beam_size, nbest=count, ranking=ranking, max_length=max_length)
+    return whole(found)
 
 
 def sampling_of(settings: DecodingConfig) -> Sampling | None:

@@ -29,7 +29,8 @@ def by_rows(x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
 
     Without it, the compiler may follow a parameter's layout and send all activations around instead.
     """
-    if jax.sharding.get_abstract_mesh().empty:
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty or len(x) % (mesh.shape["data"] * mesh.shape["fsdp"]):  # a search may have a single row
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS))
 
@@ -39,6 +40,19 @@ def whole_width(table: Float[Array, "V D"]) -> Float[Array, "V D"]:
     if jax.sharding.get_abstract_mesh().empty:
         return table
     return jax.lax.with_sharding_constraint(table, PartitionSpec(PartitionSpec.UNCONSTRAINED, None))
+
+
+def whole(tree: Any) -> Any:
+    """Hold results to lie whole on every device, so that every process can read them; nothing without a mesh."""
+    if jax.sharding.get_abstract_mesh().empty:
+        return tree
+    return jax.lax.with_sharding_constraint(tree, PartitionSpec())
+
+
+def mesh_of(layout: Any) -> Mesh:
+    """The mesh of a tree of shardings."""
+    mesh: Mesh = jax.tree.leaves(layout)[0].mesh
+    return mesh
 
 
 def on_mesh(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,6 +25,7 @@ from data.errors import UserError, in_words
 from data.files import write_atomically
 from model.config import ModelConfig
 from model.transformer import Params, init_params
+from training.processes import is_first, wait_for_all
 from training.state import TrainState
 
 for name in ("absl", "asyncio"):  # by which Orbax tells every step of a save, and each fault many times
@@ -38,23 +39,27 @@ ATTEMPTS = 3  # at reading a checkpoint that a training removes meanwhile, since
 def save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Path:
     """Write the state at its step with ``notes`` (JSON) in the manifest; return the new directory.
 
+    Of several processes, which all come here, each writes what its devices hold, and the first one the rest.
     An interrupted save leaves only a directory that starts with a dot, which the next save removes. Raises UserError
     where it cannot be written, with the earlier checkpoints as they were.
     """
     root = _root(run_dir)
-    for leftover in root.glob(".*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    if is_first():
+        for leftover in root.glob(".*"):
+            shutil.rmtree(leftover, ignore_errors=True)
     return _write(root / str(int(state.step)), _parts(state), {"step": int(state.step), "notes": notes})
 
 
 def note(run_dir: Path, step: int, notes: dict[str, Any]) -> None:
-    """Put other notes into the manifest of a good checkpoint, at once or not at all."""
+    """Put other notes into the manifest of a good checkpoint, at once or not at all; the first process does."""
+    if not is_first():
+        return
     directory = _root(run_dir) / str(step)
     write_atomically(directory / MANIFEST, _sealed(_read_manifest(directory) | {"notes": notes}))
 
 
 def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
-    """The state saved at ``step``, on this process's device whatever wrote it; ``like`` gives shapes and types.
+    """The state saved at ``step``, whatever wrote it; ``like`` gives shapes, types and, if it has them, shardings.
 
     Raises UserError if the checkpoint holds another model's or optimizer's state.
     """
@@ -135,11 +140,13 @@ def notes(run_dir: Path, step: int) -> dict[str, Any]:
 
 
 def keep_only(run_dir: Path, newest: int, best: int) -> None:
-    """Delete the good checkpoints but the ``newest`` ones and that of the step ``best``.
+    """Delete the good checkpoints but the ``newest`` ones and that of the step ``best``; the first process does.
 
     One that cannot be read stays, since the disk may be at fault. Each is renamed first, so that a half-deleted one is
     never taken for good.
     """
+    if not is_first():
+        return
     good = good_steps(run_dir)
     for step in set(good[:-newest]) - {best}:
         directory = _root(run_dir) / str(step)
@@ -206,8 +213,10 @@ def _inference_params(directory: Path, config: ModelConfig, vocab_size: int) -> 
 
 def _restore_tree(directory: Path, like: Any) -> Any:
     # Without a sharding of its own, Orbax would look for the devices that wrote the checkpoint.
-    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), like)
+    here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+    target = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding or here), like
+    )
     with ocp.StandardCheckpointer() as checkpointer:
         _refuse_other_shapes(directory, checkpointer.metadata(directory.resolve()).item_metadata.tree, like)
         return checkpointer.restore(directory.resolve(), target)
@@ -232,20 +241,28 @@ def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
     temporary, run_dir = _temporary(final), final.parent.parent
     try:
         folder = _identity(run_dir)
-        temporary.mkdir(parents=True, exist_ok=True)
-        _refuse_full_disk(final, parts)
+        if is_first():
+            temporary.mkdir(parents=True, exist_ok=True)
+            _refuse_full_disk(final, parts)
+        wait_for_all("a folder for the checkpoint")
         _save_trees(temporary, parts)
-        (temporary / MANIFEST).write_text(_sealed(facts | {"sha256": _digests(temporary)}))
-        _flush(temporary)
-        if _identity(run_dir) != folder:
-            raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
-        os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
-        _flush_directory(final.parent)
+        if is_first():
+            _seal(temporary, final, facts, folder)
+        wait_for_all("the manifest")
     except Exception as error:  # the trees are sound: what fails is the disk, in Orbax as one of many exceptions
         shutil.rmtree(temporary, ignore_errors=True)
         told = f"cannot write the checkpoint {final} (earlier ones are as they were): {_in_words(error)}"
         raise UserError(told) from error
     return final
+
+
+def _seal(temporary: Path, final: Path, facts: dict[str, Any], folder: tuple[int, int]) -> None:
+    (temporary / MANIFEST).write_text(_sealed(facts | {"sha256": _digests(temporary)}))
+    _flush(temporary)
+    if _identity(final.parent.parent) != folder:
+        raise OSError(errno.ENOENT, f"{final.parent.parent} was moved or unmounted")
+    os.replace(temporary, final) if not final.exists() else _swap(temporary, final)
+    _flush_directory(final.parent)
 
 
 def _identity(folder: Path) -> tuple[int, int]:

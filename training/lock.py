@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from data.errors import UserError
 from data.files import told_as_user_error, write_atomically
+from training.processes import is_first
 
 LOCK, HOLDER = ".lock", "process.json"
 
@@ -23,8 +24,12 @@ LOCK, HOLDER = ".lock", "process.json"
 def locked(run_dir: Path) -> Iterator[None]:
     """Hold a run directory, made if need be; UserError names the process that holds it already.
 
-    A directory in which nothing else was written, since a check failed, is removed again.
+    A directory in which nothing else was written, since a check failed, is removed again. Of the processes of one run,
+    the first holds it for all.
     """
+    if not is_first():
+        yield
+        return
     is_new = not run_dir.exists()
     with told_as_user_error(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
@@ -55,6 +60,8 @@ def _loss_explained(run_dir: Path) -> Iterator[None]:
 
 def refuse_if_lost(run_dir: Path) -> None:
     """UserError if ``run_dir`` is no longer the folder that this process holds: moved, deleted or unmounted."""
+    if not is_first():
+        return
     try:
         found = json.loads((run_dir / HOLDER).read_text(encoding="utf-8"))
     except (OSError, ValueError):

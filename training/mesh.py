@@ -16,7 +16,7 @@ from data.errors import UserError
 from data.packing import Batch
 from model.config import ModelConfig
 from model.sharding import MESH_AXES, ROWS, parameter_sharding
-from model.transformer import Transformer
+from model.transformer import Params, Transformer
 from training.config import MeshConfig, TrainingConfig
 from training.optimizer import optimizer
 from training.state import TrainState, init_state
@@ -71,6 +71,19 @@ def initial_state(layout: TrainState, model: ModelConfig, training: TrainingConf
     return jax.jit(lambda: init_state(model, training, vocab_size), out_shardings=layout)()
 
 
+def laid_out(layout: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
+    """Shapes, types and places of a state's arrays, for a checkpoint to be restored into."""
+    like = jax.eval_shape(lambda: init_state(model, training, vocab_size))
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), like, layout
+    )
+
+
+def everywhere(mesh: Mesh, params: Params) -> Params:
+    """The parameters whole on every device, for a search that reads all of them at every token."""
+    return jax.device_put(params, NamedSharding(mesh, PartitionSpec()))
+
+
 def rows_here(mesh: Mesh, batch_rows: int) -> slice:
     """The rows of a batch that the devices of this process work on: all that it reads."""
     parts = NamedSharding(mesh, PartitionSpec(ROWS)).addressable_devices_indices_map((batch_rows,)).values()
@@ -83,13 +96,23 @@ def on_devices(mesh: Mesh, batch: Batch, batch_rows: int, here: slice) -> Batch:
     sharding = NamedSharding(mesh, PartitionSpec(ROWS))
 
     def place(rows: np.ndarray) -> jax.Array:
-        def part(index: tuple[slice, ...]) -> np.ndarray:
-            start, stop, _ = index[0].indices(batch_rows)
+        def part(index: tuple[slice, ...] | None) -> np.ndarray:
+            start, stop, _ = index[0].indices(batch_rows) if index else (0, batch_rows, 1)
             return rows[start - here.start : stop - here.start]
 
         return jax.make_array_from_callback((batch_rows, *rows.shape[1:]), sharding, part)
 
     return Batch(*map(place, batch))
+
+
+def mesh_in_words(mesh: Mesh) -> str:
+    """The devices, and how they share the work if there are several."""
+    kind = mesh.devices.flat[0].device_kind
+    if mesh.size == 1:
+        return kind
+    axes = ", ".join(f"{name} {size}" for name, size in mesh.shape.items() if size > 1)
+    told = f" in {jax.process_count()} processes" if jax.process_count() > 1 else ""
+    return f"{mesh.size} × {kind} ({axes}){told}"
 
 
 def _sharding_of(mesh: Mesh, parameter: nnx.Param) -> NamedSharding:

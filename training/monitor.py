@@ -77,6 +77,25 @@ class Monitor:
             self.events.flush()
 
 
+class Silence(Monitor):
+    """The monitor of a process that is not the run's first: it shows nothing and writes nothing."""
+
+    def __init__(self) -> None:
+        """Nothing."""
+
+    def advance(self) -> None:
+        """Nothing."""
+
+    def record(self, step: int, kind: str, values: dict[str, float]) -> None:
+        """Nothing."""
+
+    def say(self, text: str, *, quietly: bool = False) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
 def keep_metrics_until(path: Path, step: int, *, evaluated: bool = True) -> int:
     """Drop the lines of later steps, of this step's evaluation unless it counts, and one that a crash cut short.
 

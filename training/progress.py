@@ -24,7 +24,7 @@ class Progress:
     stale: int = 0  # evaluations since the best
     evaluated: int = 0  # the last step that was evaluated
     seconds: float = 0.0  # in all sessions of the run
-    batches: str = ""  # SHA-256 of all batches so far, in order: proof of what the parameters have seen
+    batches: str = "0" * 64  # a digest of all batches so far: proof of what the parameters have seen
 
     def after_evaluation(self, step: int, bleu: float) -> "Progress":
         """Progress with one more BLEU in it; one that is not a number is never the best."""
@@ -32,12 +32,19 @@ class Progress:
             return replace(self, best_bleu=bleu, best_step=step, stale=0, evaluated=step)
         return replace(self, stale=self.stale + 1, evaluated=step)
 
-    def after_batch(self, batch: Batch) -> "Progress":
-        """Progress with one more batch in it."""
-        digest = hashlib.sha256(self.batches.encode())
-        for array in batch:
-            digest.update(np.ascontiguousarray(array).data)
-        return replace(self, batches=digest.hexdigest())
+    def after_batch(self, batch: Batch, step: int, first_row: int = 0) -> "Progress":
+        """Progress with the batch of update ``step`` in it, or with those of its rows from ``first_row`` on.
+
+        The digest is the sum of each row's SHA-256, which its step and its place are part of. Processes that read a
+        part of the rows each add to the same sum, however many there are.
+        """
+        total = int(self.batches, 16)
+        for place, row in enumerate(zip(*batch, strict=True), first_row):
+            digest = hashlib.sha256(f"{step} {place}".encode())
+            for array in row:
+                digest.update(np.ascontiguousarray(array).data)
+            total += int.from_bytes(digest.digest())
+        return replace(self, batches=f"{total % 2**256:064x}")
 
     def is_exhausted(self, patience: int) -> bool:
         """Early stopping: too many evaluations without a better BLEU."""

@@ -112,7 +112,7 @@ class Replay:
         stretch, step = self.next_stretch, self.step + 1
         batch = stretch.stream.batch(self.step)
         self.state, reading = stretch.compiled.train_step(self.state, batch)
-        self.step, self.batches = step, Progress(batches=self.batches).after_batch(batch).batches
+        self.step, self.batches = step, Progress(batches=self.batches).after_batch(batch, step).batches
         line = None
         if self.run.logs_after(step, stretch.training.log_every):
             line = line_of(self.state, step, stretch.training)
@@ -129,7 +129,7 @@ def restored(run: Run, step: int) -> TrainState:
 
 def digest(batch: Batch) -> str:
     """SHA-256 of a batch's arrays."""
-    return Progress().after_batch(batch).batches
+    return Progress().after_batch(batch, 0).batches
 
 
 def line_of(state: TrainState, step: int, config: TrainingConfig) -> dict[str, float]:

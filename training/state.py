@@ -14,7 +14,7 @@ from data.packing import Batch
 from model.config import ModelConfig
 from model.layers import DropoutKey
 from model.loss import Loss, cross_entropy
-from model.sharding import on_mesh
+from model.sharding import mesh_of, on_mesh
 from model.transformer import Params, Transformer, init_params
 from training.config import TrainingConfig
 from training.optimizer import optimizer
@@ -138,8 +138,7 @@ def make_train_step(
 
     if layout is None:
         return jax.jit(train_step, donate_argnums=0)
-    mesh, everywhere = layout.step.mesh, layout.step
-    return jax.jit(on_mesh(mesh, train_step), donate_argnums=0, out_shardings=(layout, everywhere))
+    return jax.jit(on_mesh(mesh_of(layout), train_step), donate_argnums=0, out_shardings=(layout, layout.step))
 
 
 def make_gradients(
