@@ -4,7 +4,6 @@ The run lives in runs/NAME. The same command starts it, continues it where it st
 """
 
 import json
-import math
 import os
 import signal
 import sys
@@ -50,6 +49,7 @@ from training.mesh import (
     laid_out,
     layout_of,
     make_mesh,
+    mean_losses,
     mesh_in_words,
     on_devices,
     refuse_uneven,
@@ -67,9 +67,9 @@ from training.processes import (
     of_first,
     refuse_difference,
 )
-from training.progress import Progress, readings, refuse_divergence
+from training.progress import Progress, find_last_step, readings, refuse_divergence
 from training.state import TrainState, after_log, make_loss_step, make_train_step
-from training.summary import summary
+from training.summary import corpus_in_words, summary
 
 
 def main() -> None:
@@ -115,7 +115,8 @@ def take_steps(
     config: RunConfig, prepared: Prepared, run_dir: Path, layout: TrainState, state: TrainState, progress: Progress
 ) -> None:
     """Steps with visible ifs: log, save, evaluate, stop."""
-    settings, step, last_step = config.training, int(state.step), find_last_step(config, prepared)
+    settings, step = config.training, int(state.step)
+    last_step = find_last_step(settings, prepared.stream)
     mesh, rows = mesh_of(layout), config.data.batch_rows
     here = rows_here(mesh, rows)
     train_step = make_train_step(build(config.model, prepared.tokenizer.vocab_size), settings, layout)
@@ -127,7 +128,7 @@ def take_steps(
         closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if is_first() else Silence()) as monitor,
         noted() as stop,
     ):
-        monitor.say(f"{run_dir}: step {step} of {last_step} on {mesh_in_words(mesh)}; {in_words(prepared)}")
+        monitor.say(f"{run_dir}: step {step} of {last_step} on {mesh_in_words(mesh)}; {corpus_in_words(prepared)}")
         window_first_step, window_start = step, time.monotonic()
         previous, stopping, session_seconds, pause_start = None, False, 0.0, time.monotonic()
         while True:
@@ -211,49 +212,24 @@ def notes_of(progress: Progress) -> dict[str, Any]:
     return asdict(replace(progress, batches=added(progress.batches)))
 
 
-def in_words(prepared: Prepared) -> str:
-    """The training data in a line."""
-    dropped = ", ".join(f"{count} {reason}" for reason, count in prepared.report["dropped"].items() if count)
-    sides = [
-        f"{length} ({fill:.1%} real)"
-        for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
-    ]
-    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"
-
-
-def find_last_step(config: RunConfig, prepared: Prepared) -> int:
-    """The step at which the run is complete, by steps or by epochs, whichever comes first."""
-    by_epochs = sum(prepared.stream.steps_in(epoch) for epoch in range(config.training.epochs)) or math.inf
-    return int(min(config.training.steps or math.inf, by_epochs))
-
-
 def make_validation(
     config: RunConfig, prepared: Prepared, run_dir: Path, mesh: Mesh
 ) -> Callable[[TrainState, float, Monitor], float]:
     """``(state, minutes, monitor) → BLEU`` on the validation pairs, by the evaluator and the search of eval.py."""
-    graphdef, rows = build(config.model, prepared.tokenizer.vocab_size), config.data.batch_rows
-    loss_step, here = make_loss_step(graphdef, config.training.label_smoothing, mesh), rows_here(mesh, rows)
+    graphdef = build(config.model, prepared.tokenizer.vocab_size)
+    loss_step = make_loss_step(graphdef, config.training.label_smoothing, mesh)
     batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, prepared.stream.row_lengths)
     refuse_beyond_table(config.model, prepared.stream.row_lengths, batches)
     translator = Translator((config.model,), prepared.tokenizer, config.decoding, config.data.row_length)
 
     def validate(state: TrainState, minutes: float, monitor: Monitor) -> float:
-        step = int(state.step)
-        placed = (on_devices(mesh, slice_rows(batch, here), rows, here) for batch in batches)
-        losses = [loss_step(state.evaluated, batch) for batch in placed]
-        tokens = sum(float(loss.tokens) for loss in losses)
+        step, losses = int(state.step), mean_losses(mesh, loss_step, state.evaluated, batches)
         with jax.set_mesh(mesh):
             evaluation = evaluate(translator, (everywhere(mesh, state.evaluated),), prepared.valid)
         monitor.record(
             step,
             "valid",
-            {
-                "loss": sum(float(loss.smoothed) for loss in losses) / tokens,
-                "cross_entropy": sum(float(loss.cross_entropy) for loss in losses) / tokens,
-                "bleu": evaluation.scores.bleu,
-                "chrf": evaluation.scores.chrf,
-                "minutes": minutes,
-            },
+            losses | {"bleu": evaluation.scores.bleu, "chrf": evaluation.scores.chrf, "minutes": minutes},
         )
         file, decoding = SourceReport(**prepared.report["files"]["valid"][0]), config.decoding
         if is_first():

@@ -6,10 +6,11 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from attention import Score, additive, attend, dot_product, general, scaled_dot_product, weigh
 from model.config import ModelConfig
+from model.loss import Loss, cross_entropy_in_chunks
 from model.positions import Order, rotate, sinusoidal_positions
 from model.sharding import by_rows, whole_width
 
@@ -295,4 +296,16 @@ class Embedding(nnx.Module):
 
     def logits(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
         """Scores of the vocabulary, in float32: ``x`` against every row of the table."""
-        return matmul(x.astype(jnp.float32), self.table[...].T, self.config.matmul_dtype)
+        return project(x, self.table[...], self.config.matmul_dtype)
+
+    def loss(
+        self, x: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"], smoothing: float
+    ) -> Loss:
+        """Cross-entropy of these scores, of which only some are in memory at a time."""
+        to_vocabulary = partial(project, dtype=self.config.matmul_dtype)
+        return cross_entropy_in_chunks(to_vocabulary, x, self.table[...], labels, real, smoothing)
+
+
+def project(x: Float[Array, "*rows D"], table: Float[Array, "V D"], dtype: str) -> Float[Array, "*rows V"]:
+    """``x`` against every row of the table, in float32."""
+    return matmul(x.astype(jnp.float32), table.T, dtype)

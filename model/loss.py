@@ -1,10 +1,14 @@
 """Cross-entropy with label smoothing (Szegedy et al. 2016, section 7), summed over real tokens."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+CHUNK = 1024  # positions whose logits are there at a time
 
 
 class Loss(NamedTuple):
@@ -34,3 +38,64 @@ def cross_entropy(
         cross_entropy=jnp.sum(jnp.where(real, nats, 0)),
         tokens=jnp.sum(real, dtype=jnp.float32),
     )
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 5))
+def cross_entropy_in_chunks(
+    project: Callable[[Array, Array], Array],
+    x: Float[Array, "B T D"],
+    table: Float[Array, "V D"],
+    labels: Int[Array, "B T"],
+    real: Bool[Array, "B T"],
+    smoothing: float,
+) -> Loss:
+    """``cross_entropy`` of the logits ``project(x, table)``, some positions at a time; ``smoothed`` has gradients.
+
+    Logits are the largest array of training by far. Where gradients are asked for, those of a chunk are computed while
+    its logits are at hand, so that these are never kept, nor computed twice.
+    """
+    chunk_loss = partial(_chunk_loss, project, smoothing)
+    sums = jax.lax.map(lambda chunk: chunk_loss(*chunk[:1], table, *chunk[1:])[1], _chunks(x, labels, real))
+    return jax.tree.map(jnp.sum, sums)
+
+
+def _chunk_loss(
+    project: Callable[[Array, Array], Array], smoothing: float, x: Array, table: Array, labels: Array, real: Array
+) -> tuple[Array, Loss]:
+    sums = cross_entropy(project(x, table), labels, real, smoothing)
+    return sums.smoothed, sums
+
+
+def _forward(
+    project: Callable[[Array, Array], Array], x: Array, table: Array, labels: Array, real: Array, smoothing: float
+) -> tuple[Loss, tuple[Array, Array]]:
+    loss_and_gradients = jax.value_and_grad(partial(_chunk_loss, project, smoothing), argnums=(0, 1), has_aux=True)
+
+    def add(table_gradient: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, tuple[Loss, Array]]:
+        (_, sums), (x_gradient, more) = loss_and_gradients(chunk[0], table, *chunk[1:])
+        return table_gradient + more, (sums, x_gradient)
+
+    table_gradient, (sums, x_gradient) = jax.lax.scan(add, jnp.zeros_like(table), _chunks(x, labels, real))
+    x_gradient = jnp.moveaxis(x_gradient, 0, 1).reshape(x.shape)
+    return jax.tree.map(jnp.sum, sums), (x_gradient, table_gradient)
+
+
+def _backward(
+    project: Callable[[Array, Array], Array], smoothing: float, gradients: tuple[Array, Array], cotangent: Loss
+) -> tuple[Array, Array, None, None]:
+    x_gradient, table_gradient = gradients
+    return x_gradient * cotangent.smoothed.astype(x_gradient.dtype), table_gradient * cotangent.smoothed, None, None
+
+
+cross_entropy_in_chunks.defvjp(_forward, _backward)
+
+
+def _chunks(*arrays: Array) -> tuple[Array, ...]:
+    """B × T × … as C × B × T/C × …, about ``CHUNK`` positions in each chunk; one chunk where devices share the rows.
+
+    They would add up the table's gradient after every chunk.
+    """
+    batch, length = arrays[0].shape[:2]
+    most = 1 if jax.sharding.get_abstract_mesh().size > 1 else max(1, batch * length // CHUNK)
+    count = next(count for count in range(most, 0, -1) if length % count == 0)
+    return tuple(jnp.moveaxis(a.reshape(batch, count, -1, *a.shape[2:]), 1, 0) for a in arrays)

@@ -19,7 +19,7 @@ from model.loss import Loss, cross_entropy
 from model.transformer import Params, Transformer, build
 from training.optimizer import learning_rate
 from training.replay import Replay, Stretch, digest
-from training.state import TrainState, logits_of, zero_sums
+from training.state import TrainState, decoded_of, zero_sums
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,8 @@ def _token_losses(
     graphdef: nnx.GraphDef[Transformer], smoothing: float, params: Params, batch: Batch, key: DropoutKey
 ) -> Loss:
     """``summed_loss`` without its sum: each field is B × T."""
-    logits = logits_of(nnx.merge(graphdef, params), batch, key)
+    model = nnx.merge(graphdef, params)
+    logits = model.logits(decoded_of(model, batch, key))
     of_token = partial(cross_entropy, smoothing=smoothing)
     return jax.vmap(jax.vmap(of_token))(logits, batch.target_labels, batch.target_segments > 0)
 

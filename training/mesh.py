@@ -3,6 +3,7 @@
 One device is the mesh 1 × 1 × 1, and nothing else changes with their number.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,9 @@ from flax import nnx
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from data.errors import UserError
-from data.packing import Batch
+from data.packing import Batch, slice_rows
 from model.config import ModelConfig
+from model.loss import Loss
 from model.sharding import MESH_AXES, ROWS, parameter_sharding
 from model.transformer import Params, Transformer
 from training.config import MeshConfig, TrainingConfig
@@ -103,6 +105,20 @@ def on_devices(mesh: Mesh, batch: Batch, batch_rows: int, here: slice) -> Batch:
         return jax.make_array_from_callback((batch_rows, *rows.shape[1:]), sharding, part)
 
     return Batch(*map(place, batch))
+
+
+def mean_losses(
+    mesh: Mesh, loss_step: Callable[[Params, Batch], Loss], params: Params, batches: Sequence[Batch]
+) -> dict[str, float]:
+    """Loss and cross-entropy per target token of whole batches, of which each process reads its rows."""
+    rows = len(batches[0].source_tokens)
+    here = rows_here(mesh, rows)
+    losses = [loss_step(params, on_devices(mesh, slice_rows(batch, here), rows, here)) for batch in batches]
+    tokens = sum(float(loss.tokens) for loss in losses)
+    return {
+        "loss": sum(float(loss.smoothed) for loss in losses) / tokens,
+        "cross_entropy": sum(float(loss.cross_entropy) for loss in losses) / tokens,
+    }
 
 
 def mesh_in_words(mesh: Mesh) -> str:

@@ -51,6 +51,12 @@ class Progress:
         return bool(patience) and self.stale >= patience
 
 
+def find_last_step(config: TrainingConfig, stream: BatchStream) -> int:
+    """The step at which the run is complete, by steps or by epochs, whichever comes first."""
+    by_epochs = sum(stream.steps_in(epoch) for epoch in range(config.epochs)) or math.inf
+    return int(min(config.steps or math.inf, by_epochs))
+
+
 def readings(
     sums: Sums, skipped: Skipped, step: int, last_step: int, steps_per_second: float, config: TrainingConfig
 ) -> dict[str, float]:

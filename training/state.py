@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from data.packing import Batch
 from model.config import ModelConfig
 from model.layers import DropoutKey
-from model.loss import Loss, cross_entropy
+from model.loss import Loss
 from model.sharding import mesh_of, on_mesh
 from model.transformer import Params, Transformer, init_params
 from training.config import TrainingConfig
@@ -90,14 +90,13 @@ def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) ->
 
 def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
     """Loss sums of a batch under teacher forcing."""
-    return cross_entropy(
-        logits_of(model, batch, dropout_key), batch.target_labels, batch.target_segments > 0, smoothing
-    )
+    decoded = decoded_of(model, batch, dropout_key)
+    return model.loss(decoded, batch.target_labels, batch.target_segments > 0, smoothing)
 
 
-def logits_of(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T V"]:
-    """Logits of every next target token, under teacher forcing."""
-    decoded = model(
+def decoded_of(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T D"]:
+    """The decoder's output at every target position, under teacher forcing."""
+    return model(
         batch.source_tokens,
         batch.source_segments,
         batch.source_positions,
@@ -106,7 +105,6 @@ def logits_of(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Floa
         batch.target_positions,
         dropout_key=dropout_key,
     )
-    return model.logits(decoded)
 
 
 def make_train_step(

@@ -9,6 +9,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.config import DataConfig
 from data.packing import Batch
+from data.prepare import Prepared
 from model.config import ModelConfig
 from model.sharding import ROWS, mesh_of
 from model.transformer import Params, build
@@ -62,3 +63,13 @@ def _memory(
     step: Any = make_train_step(build(model, vocab_size), training, layout)
     analysis = step.lower(state, Batch(*(rows for _ in Batch._fields))).compile().memory_analysis()
     return analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
+
+
+def corpus_in_words(prepared: Prepared) -> str:
+    """The training data in a line."""
+    dropped = ", ".join(f"{count} {reason}" for reason, count in prepared.report["dropped"].items() if count)
+    sides = [
+        f"{length} ({fill:.1%} real)"
+        for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
+    ]
+    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"

@@ -6,7 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from model.loss import cross_entropy
+import model.loss
+from model.loss import cross_entropy, cross_entropy_in_chunks
 
 
 def test_equals_optax_on_smoothed_labels():
@@ -41,3 +42,34 @@ def test_padding_has_no_loss_and_no_gradient():
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), cross_entropy(logits, labels, real, 0.1), kept
     )
+
+
+@pytest.mark.parametrize(("length", "chunks"), [(16, 4), (12, 4), (7, 1), (2, 2)])
+def test_in_chunks_it_is_the_same_sums_and_gradients(length, chunks, monkeypatch):
+    monkeypatch.setattr(model.loss, "CHUNK", 3 * length // 4)
+    x, table = jax.random.normal(jax.random.key(0), (3, length, 5)), jax.random.normal(jax.random.key(1), (11, 5))
+    labels = jax.random.randint(jax.random.key(2), (3, length), 0, 11)
+    real = jax.random.uniform(jax.random.key(3), labels.shape) < 0.7
+
+    def whole(x, table):
+        sums = cross_entropy(x @ table.T, labels, real, 0.1)
+        return 2 * sums.smoothed, sums  # the factor is in the gradients, too
+
+    def in_chunks(x, table):
+        sums = cross_entropy_in_chunks(lambda x, table: x @ table.T, x, table, labels, real, 0.1)
+        return 2 * sums.smoothed, sums
+
+    assert len(model.loss._chunks(x)[0]) == chunks
+    expected, found = (jax.value_and_grad(f, argnums=(0, 1), has_aux=True)(x, table) for f in (whole, in_chunks))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
+    np.testing.assert_allclose(in_chunks(x, table)[1], expected[0][1], rtol=1e-6)  # without gradients
+
+
+def test_no_array_holds_all_logits():
+    def loss(x, table):
+        ones = jnp.ones(x.shape[:2], bool)
+        return cross_entropy_in_chunks(lambda x, table: x @ table.T, x, table, ones.astype(int), ones, 0.1).smoothed
+
+    shapes = jax.ShapeDtypeStruct((8, 1024, 16), jnp.float32), jax.ShapeDtypeStruct((4000, 16), jnp.float32)
+    memory = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*shapes).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 4 * 8 * 1024 * 4000  # one array of all logits

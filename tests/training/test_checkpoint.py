@@ -12,7 +12,7 @@ import pytest
 
 import training.checkpoint
 from data.errors import UserError
-from data.packing import Batch
+from data.packing import Batch, slice_rows
 from model.config import ModelConfig
 from training.checkpoint import (
     damaged_steps,
@@ -262,9 +262,22 @@ def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
 
 
-def test_the_sequence_of_batches_is_a_chain_of_sha256_over_their_bytes():
+def test_the_sequence_of_batches_is_a_sum_of_sha256_over_rows_their_places_and_steps():
     batches = [Batch(*(np.full((2, 3), number + field, np.int32) for field in range(7))) for number in (10, 20)]
-    first = hashlib.sha256(b"".join(array.tobytes() for array in batches[0])).hexdigest()
-    both = hashlib.sha256(first.encode() + b"".join(array.tobytes() for array in batches[1])).hexdigest()
-    assert Progress().after_batch(batches[0]).batches == first
-    assert Progress().after_batch(batches[0]).after_batch(batches[1]).batches == both
+    total = 0
+    for step, batch in enumerate(batches, 1):
+        for row in range(2):
+            content = f"{step} {row}".encode() + b"".join(array[row].tobytes() for array in batch)
+            total += int(hashlib.sha256(content).hexdigest(), 16)
+    both = Progress().after_batch(batches[0], 1).after_batch(batches[1], 2).batches
+    assert both == f"{total % 2**256:064x}"
+    assert Progress().after_batch(batches[1], 1).after_batch(batches[0], 2).batches != both
+
+    # Two processes, each with one row of every batch, come to the same number by adding theirs.
+    of_processes = []
+    for row in range(2):
+        progress = Progress()
+        for step, batch in enumerate(batches, 1):
+            progress = progress.after_batch(slice_rows(batch, slice(row, row + 1)), step, row)
+        of_processes.append(int(progress.batches, 16))
+    assert f"{sum(of_processes) % 2**256:064x}" == both
