@@ -5,7 +5,6 @@ The run lives in runs/NAME. The same command starts it, continues it where it st
 
 import json
 import math
-import os
 import signal
 import sys
 import time
@@ -15,11 +14,10 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
-    # On a CPU, XLA's buffers are fresh memory at every step, and asking the kernel for it in pages of 2 MB instead of
-    # 4 kB makes a step 1.2 to 1.3 times faster. glibc reads this only when a process starts; this process starts again.
-    os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
-    os.execv(sys.executable, sys.orig_argv)
+from training.process import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
 
 import jax
 
@@ -36,6 +34,7 @@ from evaluation.report import evaluate, write_report
 from evaluation.translate import Translator
 from model.transformer import build
 from training.checkpoint import find_newest, keep_only, note, notes, restore, save
+from training.compilation import recompilations_told
 from training.environment import environment
 from training.history import keep_records, rewind_records
 from training.interruption import exit_when_interrupted, noted
@@ -84,6 +83,7 @@ def take_steps(config: RunConfig, prepared: Prepared, run_dir: Path, state: Trai
     with (
         closing(prefetch(prepared.stream, step, config.data.prefetch)) as batches,
         closing(Monitor(run_dir, step, last_step, evaluated=evaluated)) as monitor,
+        recompilations_told("train_step", lambda seconds: monitor.say(recompiled(step + 1, seconds))),
         noted() as stop,
     ):
         device = jax.devices()[0].device_kind
@@ -134,6 +134,11 @@ def take_steps(config: RunConfig, prepared: Prepared, run_dir: Path, state: Trai
                 keep_only(run_dir, settings.keep, progress.best_step)
     if stop.asked:
         sys.exit(128 + stop.asked)  # as shells do: what was to follow on a whole training does not
+
+
+def recompiled(step: int, seconds: float) -> str:
+    """The line on a training step that was compiled again."""
+    return f"step {step}: the training step was compiled again, in {seconds:.1f} s: its inputs are not as they were"
 
 
 def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:

@@ -1,13 +1,15 @@
 """Everything that evolves on the device, and the one function that evolves it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from data.packing import Batch
 from model.config import ModelConfig
@@ -79,7 +81,14 @@ def after_log(state: TrainState) -> TrainState:
 
 def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """State before the first step: parameters from the seed, zero moments, the average equal to the parameters."""
-    params = init_params(model, vocab_size, jax.random.key(training.seed))
+    return _init_state(model, training, vocab_size, np.uint32(training.seed))
+
+
+@partial(jax.jit, static_argnames=("model", "training", "vocab_size"))
+def _init_state(
+    model: ModelConfig, training: TrainingConfig, vocab_size: int, seed: UInt32[Array, ""]
+) -> TrainState:  # the seed is no constant: programs that are kept for one serve all
+    params = init_params(model, vocab_size, jax.random.key(seed))
     averaged = jax.tree.map(jnp.copy, params) if training.ema_decay else None
     skipped = Skipped(*(jnp.zeros((), jnp.int32) for _ in Skipped._fields))
     step = jnp.zeros((), jnp.int32)
