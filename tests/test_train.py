@@ -295,6 +295,7 @@ def steps_told(run_dir):
     return json.loads(lines[-1])["step"] if lines and lines[-1].endswith(b"}") else 0
 
 
+@pytest.mark.slow
 def test_a_run_compiles_its_step_once_and_says_when_it_had_to_again(small_experiment, tmp_path, monkeypatch):
     seconds = []
 
