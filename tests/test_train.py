@@ -299,9 +299,9 @@ def steps_told(run_dir):
 def test_a_run_compiles_its_step_once_and_says_when_it_had_to_again(small_experiment, tmp_path, monkeypatch):
     seconds = []
 
-    def listen(event, duration, **details):
-        if event.endswith("backend_compile_duration") and details["fun_name"] == "jit(train_step)":
-            seconds.append(duration)
+    def listen(event, duration_secs, **kwargs):
+        if event.endswith("backend_compile_duration") and kwargs["fun_name"] == "jit(train_step)":
+            seconds.append(duration_secs)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     changes = ["training.log_every=1", "training.save_every=1", "decoding.beam_size=1", "model.dropout=0"]

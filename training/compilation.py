@@ -13,12 +13,12 @@ def recompilations_told(function: str, tell: Callable[[float], None]) -> Iterato
     """Call ``tell`` with the seconds of every compilation of a jitted function, by its name, but the first in here."""
     compilations = 0
 
-    def listen(event: str, duration: float, **details: str | int) -> None:
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         nonlocal compilations
-        if event == COMPILED and details.get("fun_name") == f"jit({function})":
+        if event == COMPILED and kwargs.get("fun_name") == f"jit({function})":
             compilations += 1
             if compilations > 1:
-                tell(duration)
+                tell(duration_secs)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
