@@ -7,7 +7,7 @@ from training.compilation import recompilations_told
 
 
 def test_another_shape_is_told_and_the_same_shape_and_other_functions_are_not():
-    told = []
+    told: list[float] = []
 
     def double(x):
         return 2 * x
