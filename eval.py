@@ -7,6 +7,11 @@ import os
 import re
 from pathlib import Path
 
+from training.startup import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
+
 from configs.command_line import command_line
 from configs.load import load_run_config
 from data.config import DataConfig

@@ -4,7 +4,6 @@ The run lives in runs/NAME. The same command starts it, continues it where it st
 """
 
 import json
-import os
 import signal
 import sys
 import time
@@ -15,11 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
-    # On a CPU, XLA's buffers are fresh memory at every step, and asking the kernel for it in pages of 2 MB instead of
-    # 4 kB makes a step 1.2 to 1.3 times faster. glibc reads this only when a process starts; this process starts again.
-    os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
-    os.execv(sys.executable, sys.orig_argv)
+from training.startup import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
 
 import jax
 from jax.sharding import Mesh
@@ -39,6 +37,7 @@ from evaluation.translate import Translator
 from model.sharding import mesh_of
 from model.transformer import build
 from training.checkpoint import find_newest, keep_only, note, notes, restore, save
+from training.compilation import recompilations_told
 from training.environment import environment
 from training.history import keep_records, rewind_records
 from training.interruption import exit_when_interrupted, noted
@@ -126,6 +125,7 @@ def take_steps(
     with (
         closing(prefetch(prepared.stream, step, config.data.prefetch)) as batches,
         closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if is_first() else Silence()) as monitor,
+        recompilations_told("train_step", lambda seconds: monitor.say(recompiled(step + 1, seconds))),
         noted() as stop,
     ):
         monitor.say(f"{run_dir}: step {step} of {last_step} on {mesh_in_words(mesh)}; {corpus_in_words(prepared)}")
@@ -177,6 +177,11 @@ def take_steps(
     leave_together()
     if stop.asked:
         sys.exit(128 + stop.asked)  # as shells do: what was to follow on a whole training does not
+
+
+def recompiled(step: int, seconds: float) -> str:
+    """The line on a training step that was compiled again."""
+    return f"step {step}: the training step was compiled again, in {seconds:.1f} s: its inputs are not as they were"
 
 
 def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:

@@ -67,10 +67,19 @@ def marks() -> re.Pattern[str]:
 
 def fold(sentence: str) -> str:
     """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
-    return " ".join(sentence.casefold().translate(punctuation()).split()) or sentence
+    return " ".join(sentence.casefold().translate(WITHOUT_PUNCTUATION).split()) or sentence
 
 
-@functools.cache
-def punctuation() -> dict[int, None]:
-    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols)."""
-    return {c: None for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] in "PS"}
+class WithoutPunctuation(dict[int, int | None]):
+    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols).
+
+    It is filled as characters are met: to ask for all of them takes longer than to fold a small corpus.
+    """
+
+    def __missing__(self, character: int) -> int | None:
+        deleted = unicodedata.category(chr(character))[0] in "PS"
+        self[character] = None if deleted else character
+        return self[character]
+
+
+WITHOUT_PUNCTUATION = WithoutPunctuation()

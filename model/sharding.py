@@ -1,6 +1,7 @@
 """On which axes of a mesh of devices the axes of arrays lie: the one table, and what holds activations to it."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import jax
@@ -58,6 +59,7 @@ def mesh_of(layout: Any) -> Mesh:
 def on_mesh(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, traced so that ``by_rows`` holds activations to this mesh."""
 
+    @wraps(function)
     def held(*arguments: Any) -> Any:
         with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
             return function(*arguments)

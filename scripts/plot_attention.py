@@ -18,6 +18,11 @@ import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
+from training.startup import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
+
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx

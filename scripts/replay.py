@@ -21,6 +21,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+from training.startup import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
+
 import jax
 from tqdm import tqdm
 

@@ -19,6 +19,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from training.startup import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
+
 import jax.numpy as jnp
 from tqdm import tqdm
 

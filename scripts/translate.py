@@ -19,6 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from training.startup import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
+
 from tqdm import tqdm
 
 from configs.command_line import command_line_with_options

@@ -17,6 +17,8 @@ import pytest
 import train as train_module
 from configs.load import load_config
 from data.errors import UserError
+from data.packing import Batch
+from data.stream import prefetch
 from train import train
 from training.checkpoint import good_steps, notes, restore
 from training.interruption import Interrupted
@@ -291,3 +293,30 @@ def steps_told(run_dir):
     path = run_dir / "metrics.jsonl"
     lines = path.read_bytes().splitlines() if path.exists() else []
     return json.loads(lines[-1])["step"] if lines and lines[-1].endswith(b"}") else 0
+
+
+@pytest.mark.slow
+def test_a_run_compiles_its_step_once_and_says_when_it_had_to_again(small_experiment, tmp_path, monkeypatch):
+    seconds = []
+
+    def listen(event, duration_secs, **kwargs):
+        if event.endswith("backend_compile_duration") and kwargs["fun_name"] == "jit(train_step)":
+            seconds.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    changes = ["training.log_every=1", "training.save_every=1", "decoding.beam_size=1", "model.dropout=0"]
+    train_here(small_experiment, tmp_path, *changes, "training.steps=3", "training.eval_every=2")
+    assert len(seconds) == 1
+
+    monkeypatch.setattr(train_module, "prefetch", with_a_larger_second_batch)
+    train_here(small_experiment, tmp_path, *changes, "training.steps=6", "training.eval_every=2")
+    jax.monitoring.unregister_event_duration_listener(listen)
+    assert len(seconds) == 3  # for the first batch after the restart, and for the larger one
+    told = [line for line in (tmp_path / "log.txt").read_text().splitlines() if "compiled again" in line]
+    assert [line.partition(":")[0] for line in told] == ["step 5"]
+
+
+def with_a_larger_second_batch(*arguments):
+    """The run's batches, but the second has its rows twice."""
+    for number, batch in enumerate(prefetch(*arguments)):
+        yield Batch(*(np.concatenate([rows, rows]) for rows in batch)) if number == 1 else batch

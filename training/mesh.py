@@ -21,7 +21,7 @@ from model.sharding import MESH_AXES, ROWS, parameter_sharding
 from model.transformer import Params, Transformer
 from training.config import MeshConfig, TrainingConfig
 from training.optimizer import optimizer
-from training.state import TrainState, init_state
+from training.state import TrainState, init_state, seeded_state
 
 
 def make_mesh(config: MeshConfig) -> Mesh:
@@ -70,7 +70,8 @@ def layout_of(mesh: Mesh, model: ModelConfig, training: TrainingConfig, vocab_si
 
 def initial_state(layout: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """``init_state``, with every array made where it lies."""
-    return jax.jit(lambda: init_state(model, training, vocab_size), out_shardings=layout)()
+    seeded = partial(seeded_state, model, training, vocab_size)
+    return jax.jit(seeded, out_shardings=layout)(np.uint32(training.seed))
 
 
 def laid_out(layout: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from data.packing import Batch
 from model.config import ModelConfig
@@ -81,11 +82,19 @@ def after_log(state: TrainState) -> TrainState:
 
 def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """State before the first step: parameters from the seed, zero moments, the average equal to the parameters."""
-    params = init_params(model, vocab_size, jax.random.key(training.seed))
+    return _init_state(model, training, vocab_size, np.uint32(training.seed))
+
+
+def seeded_state(model: ModelConfig, training: TrainingConfig, vocab_size: int, seed: UInt32[Array, ""]) -> TrainState:
+    """``init_state``, to be compiled: its seed is no constant, so that what is kept for one serves all."""
+    params = init_params(model, vocab_size, jax.random.key(seed))
     averaged = jax.tree.map(jnp.copy, params) if training.ema_decay else None
     skipped = Skipped(*(jnp.zeros((), jnp.int32) for _ in Skipped._fields))
     step = jnp.zeros((), jnp.int32)
     return TrainState(step, params, optimizer(training).init(params), averaged, zero_sums(), skipped)
+
+
+_init_state = jax.jit(seeded_state, static_argnames=("model", "training", "vocab_size"))
 
 
 def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:

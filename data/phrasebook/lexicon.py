@@ -17,7 +17,7 @@ def table(name: str) -> list[list[str]]:
     return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is made once, and looked for millions of times
 class Noun:
     """``number`` is count, mass (no plural) or plural (no singular); ``kinds`` are the classes it belongs to."""
 
