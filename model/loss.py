@@ -54,25 +54,25 @@ def cross_entropy_in_chunks(
     Logits are the largest array of training by far. Where gradients are asked for, those of a chunk are computed while
     its logits are at hand, so that these are never kept, nor computed twice.
     """
-    chunk_loss = partial(_chunk_loss, project, smoothing)
-    sums = jax.lax.map(lambda chunk: chunk_loss(*chunk[:1], table, *chunk[1:])[1], _chunks(x, labels, real))
-    return jax.tree.map(jnp.sum, sums)
 
+    def chunk_loss(chunk: tuple[Array, ...]) -> Loss:
+        x, labels, real = chunk
+        return cross_entropy(project(x, table), labels, real, smoothing)
 
-def _chunk_loss(
-    project: Callable[[Array, Array], Array], smoothing: float, x: Array, table: Array, labels: Array, real: Array
-) -> tuple[Array, Loss]:
-    sums = cross_entropy(project(x, table), labels, real, smoothing)
-    return sums.smoothed, sums
+    return jax.tree.map(jnp.sum, jax.lax.map(chunk_loss, _chunks(x, labels, real)))
 
 
 def _forward(
     project: Callable[[Array, Array], Array], x: Array, table: Array, labels: Array, real: Array, smoothing: float
 ) -> tuple[Loss, tuple[Array, Array]]:
-    loss_and_gradients = jax.value_and_grad(partial(_chunk_loss, project, smoothing), argnums=(0, 1), has_aux=True)
+    def add(table_gradient: Array, chunk: tuple[Array, ...]) -> tuple[Array, tuple[Loss, Array]]:
+        x, labels, real = chunk
 
-    def add(table_gradient: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, tuple[Loss, Array]]:
-        (_, sums), (x_gradient, more) = loss_and_gradients(chunk[0], table, *chunk[1:])
+        def loss(x: Array, table: Array) -> tuple[Array, Loss]:
+            sums = cross_entropy(project(x, table), labels, real, smoothing)
+            return sums.smoothed, sums
+
+        (x_gradient, more), sums = jax.grad(loss, argnums=(0, 1), has_aux=True)(x, table)
         return table_gradient + more, (sums, x_gradient)
 
     table_gradient, (sums, x_gradient) = jax.lax.scan(add, jnp.zeros_like(table), _chunks(x, labels, real))

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, PartitionSpec
 from jaxtyping import Array, Float
 
 MESH_AXES = ("data", "fsdp", "tensor")
@@ -18,11 +18,11 @@ ROWS = ("data", "fsdp")  # B: every device of these axes has rows of a batch of 
 TABLE = {"D": "fsdp", "F": "tensor", "N": "tensor", "G": "tensor", "V": "tensor"}
 
 
-def parameter_sharding(mesh: Mesh, axes: str, shape: tuple[int, ...]) -> NamedSharding:
+def parameter_spec(mesh: Mesh | AbstractMesh, axes: str, shape: tuple[int, ...]) -> PartitionSpec:
     """Where a parameter lies whose axes have these letters; of vectors over D, each device has the whole."""
     names = [TABLE.get(letter) if axes != "D" else None for letter in axes]
     fits = [name and size % mesh.shape[name] == 0 for name, size in zip(names, shape, strict=True)]
-    return NamedSharding(mesh, PartitionSpec(*(name if fit else None for name, fit in zip(names, fits, strict=True))))
+    return PartitionSpec(*(name if fit else None for name, fit in zip(names, fits, strict=True)))
 
 
 def by_rows(x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:

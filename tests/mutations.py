@@ -95,8 +95,8 @@ MUTATIONS = [
     Mutation(
         "what was evaluated is known after a restart",
         "train.py",
-        "closing(Monitor(run_dir, step, last_step, evaluated=evaluated))",
-        "closing(Monitor(run_dir, step, last_step, evaluated=True))",
+        "closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if",
+        "closing(Monitor(run_dir, step, last_step, evaluated=True) if",
         _IN_EVALUATION,
     ),
     Mutation(
@@ -186,7 +186,7 @@ MUTATIONS = [
         f"{CHECKPOINT}::test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better",
     ),
     # Signals.
-    Mutation("SIGTERM is heard", "train.py", "stopping = bool(stop.asked) or 0 < ", "stopping = 0 < ", _SIGTERM),
+    Mutation("SIGTERM is heard", "train.py", "of_any(bool(stop.asked) or 0 < ", "of_any(0 < ", _SIGTERM),
     Mutation(
         "a second signal kills",
         "training/interruption.py",
@@ -233,7 +233,7 @@ MUTATIONS = [
     Mutation(
         "a save never lands below a lost mount",
         "training/checkpoint.py",
-        "if _identity(run_dir) != folder:",
+        "if _identity(final.parent.parent) != folder:",
         "if False:",
         f"{CHECKPOINT}::test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place",
     ),

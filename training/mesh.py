@@ -11,13 +11,13 @@ import jax
 import numpy as np
 import optax
 from flax import nnx
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from data.errors import UserError
 from data.packing import Batch, slice_rows
 from model.config import ModelConfig
 from model.loss import Loss
-from model.sharding import MESH_AXES, ROWS, parameter_sharding
+from model.sharding import MESH_AXES, ROWS, parameter_spec
 from model.transformer import Params, Transformer
 from training.config import MeshConfig, TrainingConfig
 from training.optimizer import optimizer
@@ -37,7 +37,7 @@ def make_mesh(config: MeshConfig) -> Mesh:
     return jax.make_mesh(shape, MESH_AXES, axis_types=kinds, devices=jax.devices()[: np.prod(shape)])
 
 
-def refuse_uneven(mesh: Mesh, model: ModelConfig, batch_rows: int, accumulation: int) -> None:
+def refuse_uneven(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: int, accumulation: int) -> None:
     """UserError if a number of the config is not a multiple of what it is divided by."""
     rows, fsdp, tensor = mesh.shape["data"] * mesh.shape["fsdp"], mesh.shape["fsdp"], mesh.shape["tensor"]
     for key, size, by, parts in (
@@ -133,7 +133,7 @@ def mesh_in_words(mesh: Mesh) -> str:
 
 
 def _sharding_of(mesh: Mesh, parameter: nnx.Param) -> NamedSharding:
-    return parameter_sharding(mesh, parameter.get_metadata("axes"), parameter.shape)
+    return NamedSharding(mesh, parameter_spec(mesh, parameter.get_metadata("axes"), parameter.shape))
 
 
 def _is_parameter(node: Any) -> bool:

@@ -1,5 +1,7 @@
 """Label-smoothed cross-entropy against optax, arithmetic and its invariances."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,5 +73,5 @@ def test_no_array_holds_all_logits():
         return cross_entropy_in_chunks(lambda x, table: x @ table.T, x, table, ones.astype(int), ones, 0.1).smoothed
 
     shapes = jax.ShapeDtypeStruct((8, 1024, 16), jnp.float32), jax.ShapeDtypeStruct((4000, 16), jnp.float32)
-    memory = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*shapes).compile().memory_analysis()
+    memory: Any = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*shapes).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 4 * 8 * 1024 * 4000  # one array of all logits

@@ -6,6 +6,7 @@ A program of its own, because JAX counts its devices once in a process: python l
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -42,7 +43,7 @@ class Trained:
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.mesh = make_mesh(MeshConfig(*shape))
         self.layout = layout_of(self.mesh, MODEL, TRAINING, VOCAB)
-        self.step = make_train_step(build(MODEL, VOCAB), TRAINING, self.layout)
+        self.step: Any = make_train_step(build(MODEL, VOCAB), TRAINING, self.layout)
         self.state = initial_state(self.layout, MODEL, TRAINING, VOCAB)
 
     def take(self, first: int, last: int) -> list[float]:

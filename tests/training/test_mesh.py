@@ -10,7 +10,8 @@ from jax.sharding import PartitionSpec as P
 
 from data.errors import UserError
 from model.config import ModelConfig
-from model.sharding import parameter_sharding
+from model.sharding import parameter_spec
+from tests.training.layouts import ROWS, make_batch
 from training.config import MeshConfig, TrainingConfig
 from training.mesh import layout_of, make_mesh, mesh_in_words, on_devices, refuse_uneven, rows_here
 from training.state import init_state
@@ -58,18 +59,22 @@ def test_what_a_device_keeps_of_the_state(report):
 
 def test_letters_become_axes_of_the_mesh():
     mesh = jax.sharding.AbstractMesh((2, 2, 4), ("data", "fsdp", "tensor"))
-    assert parameter_sharding(mesh, "DF", (16, 32)).spec == P("fsdp", "tensor")
-    assert parameter_sharding(mesh, "ND", (16, 16)).spec == P("tensor", "fsdp")
-    assert parameter_sharding(mesh, "F", (32,)).spec == P("tensor")
-    assert parameter_sharding(mesh, "D", (16,)).spec == P(None)
-    assert parameter_sharding(mesh, "VD", (30, 16)).spec == P(None, "fsdp")  # 30 cannot be divided by 4
-    assert parameter_sharding(mesh, ".N", (32, 4)).spec == P(None, "tensor")
+    assert parameter_spec(mesh, "DF", (16, 32)) == P("fsdp", "tensor")
+    assert parameter_spec(mesh, "ND", (16, 16)) == P("tensor", "fsdp")
+    assert parameter_spec(mesh, "F", (32,)) == P("tensor")
+    assert parameter_spec(mesh, "D", (16,)) == P(None)
+    assert parameter_spec(mesh, "VD", (30, 16)) == P(None, "fsdp")  # 30 cannot be divided by 4
+    assert parameter_spec(mesh, ".N", (32, 4)) == P(None, "tensor")
 
 
 def test_every_parameter_has_a_letter_for_each_axis_whatever_the_model():
     mesh, training = make_mesh(MeshConfig()), TrainingConfig(steps=1)
-    for changes in ({"score": "general"}, {"score": "additive"}, {"positions": "relative"}, {"positions": "learned"}):
-        model = replace(MODEL, **changes)
+    for model in (
+        replace(MODEL, score="general"),
+        replace(MODEL, score="additive"),
+        replace(MODEL, positions="relative"),
+        replace(MODEL, positions="learned"),
+    ):
         like = jax.eval_shape(lambda model=model: init_state(model, training, 64))
         layout = layout_of(mesh, model, training, 64)
         jax.tree.map(lambda leaf, sharding: sharding.shard_shape(leaf.shape), like, layout)
@@ -79,8 +84,6 @@ def test_rows_reach_the_devices_as_they_are():
     mesh = make_mesh(MeshConfig())
     assert mesh_in_words(mesh) == "cpu"
     assert rows_here(mesh, 6) == slice(0, 6)
-    from tests.training.layouts import ROWS, make_batch
-
     batch = make_batch(0)
     jax.tree.map(np.testing.assert_array_equal, on_devices(mesh, batch, ROWS, slice(0, ROWS)), batch)
 
