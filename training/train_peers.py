@@ -61,7 +61,7 @@ class Peer:
 
     def figures(self) -> dict[str, Any]:
         """What this project's own step tells too; nothing is compiled."""
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        parameters = sum(parameter.numel() for parameter in self.model.parameters() if parameter.requires_grad)
         return {"compile_seconds": None, "peak_bytes": self.peak(), "parameters": parameters}
 
     def peak(self) -> int | None:
