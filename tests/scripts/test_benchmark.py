@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 import jax
 import pytest
 
+from configs.load import load_config
 from data.card_text import as_markdown, as_text, three_digits
 from evaluation.decoding_speed import decoding_table, prepare, rows_of
 from model.config import ModelConfig
@@ -165,10 +166,16 @@ def test_help_teaches(call):
     assert done.returncode == 0 and b"attention alone, beside jax.nn and PyTorch" in done.stdout
     done = call(PROGRAM, "attention", "--help")
     assert done.returncode == 0 and b"temp MiB" in done.stdout and b"--machine-rate" in done.stdout
-    done = call(PROGRAM, "train", "--help")
-    assert done.returncode == 0 and b"puente-bfloat16" in done.stdout and b"--peer" in done.stdout
     done = call(PROGRAM, "decode", "--help")
     assert done.returncode == 0 and b"ctranslate2-2x1" in done.stdout and b"--machine-rate" in done.stdout
+
+
+def test_help_of_training_teaches(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [PROGRAM, "train", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        benchmark.main()
+    told = capsys.readouterr().out
+    assert "puente-bfloat16" in told and "--peer" in told and "[CONFIG] [key=value …]" in told
 
 
 def test_causality_is_beside_what_has_none():
@@ -269,7 +276,7 @@ def plan(monkeypatch):
         monkeypatch.setattr("sys.argv", [PROGRAM, "train", *map(str, arguments)])
         parsed = benchmark.command_line()
         path, overrides = benchmark.experiment_of(parsed)
-        config = benchmark.load_config(path, overrides)
+        config = load_config(path, overrides)
         return config, benchmark.contestants_on_full_batches(parsed, config)
 
     return plan

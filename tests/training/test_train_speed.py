@@ -15,6 +15,7 @@ from training.speed import matrix_products
 from training.train_speed import (
     Contestant,
     Puente,
+    batches_of,
     contestants_of,
     read_corpus,
     reason,
@@ -24,7 +25,7 @@ from training.train_speed import (
     with_ratios,
     with_share,
 )
-from training.work import StepWork
+from training.work import StepWork, real_tokens
 
 MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
 TRAINING = TrainingConfig(steps=1)
@@ -68,7 +69,7 @@ def test_who_has_no_room_has_a_row_that_says_so():
     header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", "GFLOP/s", "of rate", "compile s", "peak MiB"]
     assert table.header == [*header, "padding"]
     gigaflops = WORK.flops() / 6e-3 / 1e9  # 0.1
-    figures = ["6.00", "4,000", "1.00", f"{gigaflops:.4f}", f"{gigaflops:.0%}", "2.0", "1", "0.0%"]
+    figures = ["6.00", "4,000", "1.00", f"{gigaflops:.3f}", f"{gigaflops:.0%}", "2.0", "1", "0.0%"]
     assert table.rows[0] == ["2 × 6 + 6", "puente", *figures]
     assert table.rows[1] == ["1048576 × 6 + 6", "puente", "out of memory", *[""] * 7]
     assert "best of 7; ratio to puente. MFLOP a token: " in as_text(table)
@@ -97,16 +98,31 @@ def corpus(small_experiment, tmp_path_factory):
     return config, *read_corpus(config.data, config.tokenizer, config.training.seed, folder)
 
 
-def test_steps_on_a_corpus_count_its_real_tokens(corpus):
+def on_corpus(corpus):
     config, read, vocab_size = corpus
-    assert vocab_size == 300 and read.input_milliseconds > 0
-    work = StepWork(config.model, vocab_size, config.data.batch_rows, config.data.row_length, config.data.row_length)
-    who = Puente(Contestant("puente", work, config.training, read))
+    length = config.data.row_length
+    return Contestant("puente", StepWork(MODEL, vocab_size, config.data.batch_rows, length, length), TRAINING, read)
+
+
+def test_a_corpus_has_rows_of_its_own_lengths(corpus):
+    contestant = on_corpus(corpus)
+    assert contestant.work.vocab_size == 300 and contestant.corpus.input_milliseconds > 0
+    batches, work = batches_of(contestant)
+    first = next(batches)
+    assert first.source_tokens.shape == (2, work.sources) and first.target_labels.shape == (2, work.targets)
+    assert max(work.sources, work.targets) == 64
+    assert real_tokens(first) == (first.source_tokens > 0).sum() + (first.target_labels > 0).sum() < work.places()
+    assert contestant.batch() == "the corpus"
+    batches.close()
+
+
+@pytest.mark.slow
+def test_steps_on_a_corpus_count_its_real_tokens(corpus):
+    who = Puente(on_corpus(corpus))
     jax.block_until_ready(who())
     figures = who.figures()
-    places = 2 * (figures["sources"] + figures["targets"])
-    assert max(figures["sources"], figures["targets"]) == 64 and figures["kernels"] == ["definition"]
-    assert 0 < figures["padding"] < 0.3 and figures["tokens"] == pytest.approx(places * (1 - figures["padding"]))
+    assert 0 < figures["padding"] < 0.3 and figures["kernels"] == ["definition"]
+    assert figures["tokens"] == pytest.approx(who.work.places() * (1 - figures["padding"]))
     assert float(who.state.sums.target_tokens + who.state.sums.source_tokens) == 3 * figures["tokens"]
     assert int(who.state.step) == 3 and who.compile_seconds > 0
     json.dumps(figures)
