@@ -224,13 +224,24 @@ def measure_group(
 
 def enter(stack: ExitStack, contestant: Contestant) -> Apart | str:
     """Its process, or why it cannot take part."""
-    peer = not contestant.name.startswith(OURS)
-    if peer and (absence := refusal_of_peer(contestant.name, contestant.work)):
-        return absence
+    if told := refusal(contestant):
+        return told
     try:
         return stack.enter_context(closing(Apart(partial(contestant_ready, contestant))))
     except (Refused, BrokenProcessPool) as error:
         return str(error) if isinstance(error, Refused) else reason(error)
+
+
+def refusal(contestant: Contestant) -> str:
+    """Why a contestant cannot step, as far as one sees without trying; nothing if it can."""
+    work = contestant.work
+    if not contestant.name.startswith(OURS):
+        return refusal_of_peer(contestant.name, work)
+    try:
+        choose_kernels(work.model, (work.sources, work.targets))
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def kind_of(contestant: Contestant) -> Row:

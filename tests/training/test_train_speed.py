@@ -1,6 +1,7 @@
 """What is counted of a training step, and how it is told."""
 
 import json
+from collections.abc import Generator
 
 import jax
 import pytest
@@ -113,6 +114,7 @@ def test_a_corpus_has_rows_of_its_own_lengths(corpus):
     assert max(work.sources, work.targets) == 64
     assert real_tokens(first) == (first.source_tokens > 0).sum() + (first.target_labels > 0).sum() < work.places()
     assert contestant.batch() == "the corpus"
+    assert isinstance(batches, Generator)
     batches.close()
 
 
