@@ -380,9 +380,14 @@ def benchmark_training(arguments: argparse.Namespace) -> None:
     use_gpu() if arguments.gpu else use_cores(all_cores())
     with TemporaryDirectory(prefix="puente-benchmark-") as folder:
         report = measure_training(arguments, config, contestants, Path(folder))
-        command = [sys.executable, str(ROOT / "train.py"), str(path), *overrides]
-        report["start"] = seconds_to_first_step(command, Path(folder)) if arguments.start else None
-    tell(report, [training_table(report), *([start_table(report["start"])] if arguments.start else [])], arguments)
+        report["start"] = None
+        if arguments.start:
+            command = [sys.executable, str(ROOT / "train.py"), str(path), *overrides]
+            try:
+                report["start"] = seconds_to_first_step(command, Path(folder))
+            except UserError as error:  # what has been measured is told all the same
+                report["notes"].append(str(error))
+    tell(report, [training_table(report), *([start_table(report["start"])] if report["start"] else [])], arguments)
 
 
 def experiment_of(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
@@ -404,7 +409,8 @@ def contestants_on_full_batches(arguments: argparse.Namespace, config: RunConfig
     lengths = numbers_of("lengths", arguments.lengths or str(length))
     works = []
     for batch_rows, row_length in itertools.product(all_rows, lengths):
-        sentences = arguments.sentences or (max(1, row_length // SENTENCE) if gpu else 1)
+        usual = max(1, row_length // SENTENCE) if gpu else 1
+        sentences = usual if arguments.sentences is None else arguments.sentences
         if not 1 <= sentences <= row_length:
             raise UserError(f"--sentences={sentences} must be 1 or more, and at most the {row_length} tokens of a row")
         works.append(StepWork(config.model, config.tokenizer.vocab_size, batch_rows, row_length, row_length, sentences))

@@ -146,7 +146,7 @@ def test_mistakes_in_training_end_in_one_line_and_code_2(mistake, small_experime
         "--rows=2,0 is not of the form N,N": ["--rows", "2,0"],
         "--lengths=long is not of the form N,N": ["--lengths", "long"],
         "--sentences=17 must be 1 or more, and at most the 16 tokens of a row": ["--sentences", 17],
-        "--sentences=-1 must be 1 or more": ["--sentences", -1],
+        "--sentences=0 must be 1 or more": ["--sentences", 0],
         "there is no kernel flash": ["--kernels", "auto,flash"],
         "one CONFIG at a time, not a.yaml and b.yaml": ["a.yaml", "b.yaml"],
         "there is no config file a.yaml": ["a.yaml"],
