@@ -1,4 +1,4 @@
-"""How fast this project is, beside others: python scripts/benchmark.py attention|decode [options].
+"""How fast this project is, beside others: python scripts/benchmark.py attention|decode|train [options].
 
 All contestants take turns in one run. Compare their ratios: the milliseconds are those of one machine on one day.
 docs/benchmarks.md has figures, and says what bounds them.
@@ -8,18 +8,21 @@ import argparse
 import itertools
 import json
 import os
+import re
 import shlex
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
 
 from attention import KERNELS
 from configs.load import load_config, load_run_config
+from configs.schema import RunConfig
 from data.card_text import Table, as_markdown, as_text, three_digits
 from data.corpus import load_held_out
 from data.errors import UserError, exit_on_user_error
@@ -43,7 +46,20 @@ from evaluation.trained import load_trained
 from model.config import ModelConfig
 from training.attention_speed import Case, Row, add_peaks, measure
 from training.environment import environment
-from training.speed import Apart, best_in_turns, matrix_products, matrix_size, processor, torch_if_installed, use_cores
+from training.first_step import seconds_to_first_step, start_table
+from training.speed import (
+    Apart,
+    all_cores,
+    best_in_turns,
+    matrix_products,
+    matrix_size,
+    processor,
+    torch_if_installed,
+    use_cores,
+)
+from training.train_peers import GPU_PEERS, PEERS
+from training.train_speed import OURS, Contestant, contestants_of, measure_steps, read_corpus, training_table
+from training.work import StepWork
 
 ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this
 project that can serve, jax.nn.dot_product_attention called directly in its own layout, and PyTorch's
@@ -84,9 +100,38 @@ DECODE_EXAMPLES = """examples:
   python scripts/benchmark.py decode --contestants puente,ctranslate2 --beams 5 --rounds 10
   python scripts/benchmark.py decode --run runs/tatoeba-small --markdown
 """
+TRAIN = """Time training steps, from a batch to new parameters, on full batches: a real token at every place of every
+row. And, if the config's corpus can be read, steps on its packed rows, as train.py takes them.
+
+  puente, puente-bfloat16          this project in float32, and with bfloat16 operands in matrix products; with a CONFIG
+                                   puente is what that says
+  marian, torch, torch-bfloat16    with --peer torch: transformers' MarianMT and torch's nn.Transformer of the same
+                                   dimensions, the last under autocast to bfloat16 (pip install -e '.[bench]')
+
+Without CONFIG: 3 + 3 layers, width 256, feed-forward 1024, 4 heads, vocabulary 8000, and 256 rows of 16 + 16 tokens, on
+all cores of a CPU. With --gpu on a GPU: configs/transformer-base.yaml, several sentences a row, a sweep over rows and
+kernels. Each contestant has a process of its own. CONFIG and its key=value stand side by side.
+
+  tokens/s   real ones, source and target
+  ratio      tokens a second by those of marian, or of the first contestant on the same batch where there is none
+  of rate    model FLOP/s by the machine's rate in matrix products of such operands, measured in the same turns
+  compile s  the first step less the second
+  peak MiB   of the process, compiling included; on a GPU of the device
+"""
+TRAIN_EXAMPLES = """examples:
+  python scripts/benchmark.py train --peer torch --json train.json
+  python scripts/benchmark.py train --peer torch --rows 64 --lengths 64 --no-corpus
+  python scripts/benchmark.py train configs/tatoeba-small.yaml model.kernel=chunked --start
+  python scripts/benchmark.py train configs/transformer-big.yaml --gpu --rows 64,128,256 --kernels cudnn,auto --markdown
+"""
 SIZES = "64,4,16,64;16,8,128,64;2,8,1024,64;1,8,4096,64"
 GPU_TOKENS, GPU_LENGTHS = 16384, (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-GPU_CONFIG, GPU_BATCH = Path(__file__).parents[1] / "configs/tatoeba-base.yaml", 512
+ROOT = Path(__file__).parents[1]
+GPU_CONFIG, GPU_BATCH = ROOT / "configs/tatoeba-base.yaml", 512
+# What the peers were measured with: a corpus, our usual dimensions and no averaging of parameters.
+RECIPE, RECIPE_CHANGES = ROOT / "configs/tatoeba-small.yaml", ["model.matmul_dtype=float32", "training.ema_decay=0"]
+ROWS, LENGTH, SENTENCE = 256, 16, 16  # of a batch; tokens of a row; tokens of a sentence that shares its row
+GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,128,256", "definition,xla,cudnn,auto"
 
 
 def main() -> None:
@@ -98,6 +143,8 @@ def main() -> None:
                 benchmark_attention(arguments)
             case "decode":
                 benchmark_decode(arguments)
+            case "train":
+                benchmark_training(arguments)
 
 
 def command_line() -> argparse.Namespace:
@@ -121,13 +168,30 @@ def command_line() -> argparse.Namespace:
     decode.add_argument("--run", type=Path, metavar="RUN", help="also translate the test set of this run directory")
     decode.add_argument("--gpu", action="store_true", help="on a GPU, machine rate included")
     add_options(decode)
+    summary = "the training step, beside MarianMT and nn.Transformer"
+    train = commands.add_parser("train", help=summary, description=TRAIN, epilog=TRAIN_EXAMPLES, **style)
+    train.add_argument(
+        "what", nargs="*", metavar="[CONFIG] [key=value …]", help="an experiment, and values over its own"
+    )
+    train.add_argument("--rows", metavar="B,…", help=f"rows of a full batch ({ROWS}; data.batch_rows; {GPU_ROWS})")
+    train.add_argument("--lengths", metavar="T,…", help=f"tokens of a row on each side ({LENGTH}; data.row_length)")
+    train.add_argument(
+        "--sentences", type=int, metavar="N", help=f"that share a row (1; on a GPU {SENTENCE} tokens each)"
+    )
+    train.add_argument("--kernels", metavar="A,B,…", help=f"of attention (model.kernel; on a GPU {GPU_KERNELS})")
+    train.add_argument("--peer", choices=["torch"], help="PyTorch models of the same dimensions take turns")
+    train.add_argument("--no-corpus", action="store_true", help="full batches only")
+    train.add_argument("--start", action="store_true", help="time also train.py, from the command to its first step")
+    train.add_argument("--gpu", action="store_true", help="on a GPU, one contestant at a time")
+    add_options(train, with_rate=False)
     return parser.parse_args()
 
 
-def add_options(command: argparse.ArgumentParser) -> None:
-    """What every command has."""
+def add_options(command: argparse.ArgumentParser, with_rate: bool = True) -> None:
+    """What every command has, and the one that training always has."""
     command.add_argument("--rounds", type=int, default=5, help="turns of everyone, of which the best counts (5)")
-    command.add_argument("--machine-rate", action="store_true", help="time plain matrix products too")
+    if with_rate:
+        command.add_argument("--machine-rate", action="store_true", help="time plain matrix products too")
     command.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
     command.add_argument("--json", metavar="FILE", type=Path, help="write every figure, and what it was made with")
 
@@ -304,6 +368,100 @@ def translate_test_set(run_dir: Path) -> dict[str, Any]:
     evaluate(trained.translator, trained.params, pairs)
     evaluation = evaluate(trained.translator, trained.params, pairs)
     return text_row(str(run_dir), trained.step, trained.config.decoding, evaluation)
+
+
+def benchmark_training(arguments: argparse.Namespace) -> None:
+    """Measure, print, write."""
+    path, overrides = experiment_of(arguments)
+    config = load_config(path, overrides)
+    contestants = contestants_on_full_batches(arguments, config)
+    check_options(arguments)
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or on a GPU the first process takes its memory
+    use_gpu() if arguments.gpu else use_cores(all_cores())
+    with TemporaryDirectory(prefix="puente-benchmark-") as folder:
+        report = measure_training(arguments, config, contestants, Path(folder))
+        report["start"] = None
+        if arguments.start:
+            command = [sys.executable, str(ROOT / "train.py"), str(path), *overrides]
+            try:
+                report["start"] = seconds_to_first_step(command, Path(folder))
+            except UserError as error:  # what has been measured is told all the same
+                report["notes"].append(str(error))
+    tell(report, [training_table(report), *([start_table(report["start"])] if report["start"] else [])], arguments)
+
+
+def experiment_of(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
+    """A config file and what is put over it."""
+    overrides = [text for text in arguments.what if "=" in text]
+    paths = [Path(text) for text in arguments.what if "=" not in text]
+    if len(paths) > 1:
+        raise UserError(f"one CONFIG at a time, not {' and '.join(map(str, paths))}")
+    if paths:
+        return paths[0], overrides
+    return (GPU_RECIPE, overrides) if arguments.gpu else (RECIPE, [*RECIPE_CHANGES, "data.batch_rows=64", *overrides])
+
+
+def contestants_on_full_batches(arguments: argparse.Namespace, config: RunConfig) -> list[Contestant]:
+    """Everyone, on a batch for each number of rows and each length of them."""
+    gpu, given = arguments.gpu, any("=" not in text for text in arguments.what)
+    rows, length = (config.data.batch_rows, config.data.row_length) if given or gpu else (ROWS, LENGTH)
+    all_rows = numbers_of("rows", arguments.rows or (GPU_ROWS if gpu else str(rows)))
+    lengths = numbers_of("lengths", arguments.lengths or str(length))
+    works = []
+    for batch_rows, row_length in itertools.product(all_rows, lengths):
+        usual = max(1, row_length // SENTENCE) if gpu else 1
+        sentences = usual if arguments.sentences is None else arguments.sentences
+        if not 1 <= sentences <= row_length:
+            raise UserError(f"--sentences={sentences} must be 1 or more, and at most the {row_length} tokens of a row")
+        works.append(StepWork(config.model, config.tokenizer.vocab_size, batch_rows, row_length, row_length, sentences))
+    kernels = training_kernels_of(arguments.kernels or (GPU_KERNELS if gpu else config.model.kernel))
+    peers = () if not arguments.peer else GPU_PEERS if gpu else PEERS
+    return contestants_of(models_of(arguments, config), works, kernels, peers, config.training)
+
+
+def models_of(arguments: argparse.Namespace, config: RunConfig) -> dict[str, ModelConfig]:
+    """The config's model; where there is none, in both dtypes of operands."""
+    if arguments.gpu or any("=" not in text for text in arguments.what):
+        return {OURS: config.model}
+    return {OURS: config.model, f"{OURS}-bfloat16": replace(config.model, matmul_dtype="bfloat16")}
+
+
+def numbers_of(option: str, text: str) -> list[int]:
+    """Positive whole numbers, as the command line has them."""
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        raise UserError(f"--{option}={text} is not of the form N,N,…, numbers of 1 or more")
+    return [int(number) for number in text.split(",")]
+
+
+def training_kernels_of(names: str) -> list[str]:
+    return ["auto" if name == "auto" else kernels_of(name)[0] for name in names.split(",")]
+
+
+def measure_training(
+    arguments: argparse.Namespace, config: RunConfig, contestants: list[Contestant], folder: Path
+) -> dict[str, Any]:
+    """The report: what ``--json`` writes and ``training_table`` shows. ``folder`` is for the corpus's tokenizer."""
+    on_corpus, absent = ([], []) if arguments.no_corpus else contestants_on_corpus(arguments, config, folder)
+    rows, rates, missing = measure_steps([*contestants, *on_corpus], arguments.rounds)
+    plan = {"model": asdict(config.model), "vocab_size": config.tokenizer.vocab_size, "rounds": arguments.rounds}
+    plan["training"] = asdict(config.training)
+    notes = [*missing, *absent]
+    return facts() | versions() | plan | {"matrix_flops_per_second": rates, "rows": rows, "notes": notes}
+
+
+def contestants_on_corpus(
+    arguments: argparse.Namespace, config: RunConfig, folder: Path
+) -> tuple[list[Contestant], list[str]]:
+    """This project alone: the peers know no packed rows. Or a note why not."""
+    print("reading the corpus", file=sys.stderr)
+    try:
+        corpus, vocab_size = read_corpus(config.data, config.tokenizer, config.training.seed, folder / "corpus")
+    except UserError as error:
+        return [], [f"no steps on a corpus: {error}"]
+    length = config.data.row_length
+    models = models_of(arguments, config).items()
+    works = {name: StepWork(model, vocab_size, config.data.batch_rows, length, length) for name, model in models}
+    return [Contestant(name, work, config.training, corpus) for name, work in works.items()], []
 
 
 if __name__ == "__main__":

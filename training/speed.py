@@ -45,6 +45,11 @@ def use_cores(count: int) -> None:
         os.execv(sys.executable, sys.orig_argv)
 
 
+def all_cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def milliseconds_in_turns(calls: Mapping[Name, Call], rounds: int) -> dict[Name, float]:
     """Milliseconds of one call of each, in its best round. The first call of all compiles, and is not timed."""
     for call in calls.values():
@@ -84,11 +89,19 @@ class Apart:
     def __init__(self, prepare: Callable[[], Mapping[Any, Call]]):
         """``prepare`` is pickled, and makes the calls in that process; each is made once, and compiled."""
         self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-        self.names = self._pool.submit(_prepare_here, prepare).result()
+        try:
+            self.names = self._pool.submit(_prepare_here, prepare).result()
+        except BaseException:
+            self.close()  # or the process would keep its memory
+            raise
 
     def seconds(self, name: Hashable, repetitions: int) -> float:
         """Mean time of one call."""
         return self._pool.submit(_seconds_here, name, repetitions).result()
+
+    def result(self, name: Hashable) -> Any:
+        """What one call gives, pickled."""
+        return self._pool.submit(_result_here, name).result()
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -106,6 +119,10 @@ def _prepare_here(prepare: Callable[[], Mapping[Any, Call]]) -> list[Any]:
 
 def _seconds_here(name: Hashable, repetitions: int) -> float:
     return seconds(_calls_here[name], repetitions)
+
+
+def _result_here(name: Hashable) -> Any:
+    return _calls_here[name]()
 
 
 def rise_of_peak_memory(prepare: Callable[[], Call]) -> int | None:
@@ -131,6 +148,16 @@ def _rise_here(prepare: Callable[[], Call]) -> int | None:
     return after - before
 
 
+def peak_of_process() -> int | None:
+    """Bytes of memory that this process has had at most: on a GPU the device's, on a CPU all of its own (Linux)."""
+    if statistics := jax.devices()[0].memory_stats():
+        return int(statistics["peak_bytes_in_use"])
+    try:
+        return _peak()
+    except OSError:
+        return None
+
+
 def _peak() -> int:
     [kilobytes] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return 1024 * int(kilobytes)
@@ -150,14 +177,24 @@ def matrix_size() -> tuple[int, str]:
     return (1024, "float32") if jax.default_backend() == "cpu" else (8192, "bfloat16")
 
 
-def matrix_products() -> dict[str, Call]:
-    """The product of two such matrices, 2 · rows³ operations, by each library that can."""
+def matrix_products(narrow: bool = False) -> dict[str, Call]:
+    """The product of two such matrices, 2 · rows³ operations, by each library that can.
+
+    With ``narrow`` also of bfloat16 operands where the size above has others; JAX gives float32 results, as a model
+    with ``matmul_dtype=bfloat16`` has them, and torch bfloat16 ones, as its autocast has them.
+    """
     size, dtype = matrix_size()
     numbers = np.random.default_rng(0).standard_normal((size, size), np.float32)
-    matrix, torch = jnp.asarray(numbers, dtype), torch_if_installed()
-    products: dict[str, Call] = {"jax": partial(jax.jit(jnp.matmul), matrix, matrix)}
-    if torch and dtype == "float32":
-        products["torch"] = partial(torch.mm, torch.from_numpy(numbers), torch.from_numpy(numbers))
+    torch = torch_if_installed()
+    products: dict[str, Call] = {}
+    for operands in dict.fromkeys([dtype, *(["bfloat16"] if narrow else [])]):
+        matrix, suffix = jnp.asarray(numbers, operands), "" if operands == dtype else f" {operands}"
+        product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32 if suffix else None))
+        products[f"jax{suffix}"] = partial(product, matrix, matrix)
+        if torch and dtype == "float32":
+            dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+            tensor = torch.from_numpy(numbers).to(dtypes[operands])
+            products[f"torch{suffix}"] = partial(torch.mm, tensor, tensor)
     return products
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 import jax
 import pytest
 
+from configs.load import load_config
 from data.card_text import as_markdown, as_text, three_digits
 from evaluation.decoding_speed import decoding_table, prepare, rows_of
 from model.config import ModelConfig
@@ -139,6 +140,27 @@ def test_mistakes_in_decoding_end_in_one_line_and_code_2(mistake, tmp_path):
         assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
 
 
+@RUNS_ON_CPU
+def test_mistakes_in_training_end_in_one_line_and_code_2(mistake, small_experiment, tmp_path):
+    mistakes: dict[str, list[object]] = {
+        "--rows=2,0 is not of the form N,N": ["--rows", "2,0"],
+        "--lengths=long is not of the form N,N": ["--lengths", "long"],
+        "--sentences=17 must be 1 or more, and at most the 16 tokens of a row": ["--sentences", 17],
+        "--sentences=0 must be 1 or more": ["--sentences", 0],
+        "there is no kernel flash": ["--kernels", "auto,flash"],
+        "one CONFIG at a time, not a.yaml and b.yaml": ["a.yaml", "b.yaml"],
+        "there is no config file a.yaml": ["a.yaml"],
+        "unknown key model.width": [small_experiment, "model.width=3"],
+        "--rounds=0 must be 1 or more": ["--rounds", 0],
+        "is a folder; name a file": ["--json", tmp_path],
+        "JAX sees no GPU here but a cpu": ["--gpu"],
+    }
+    for message, arguments in mistakes.items():
+        code, told = mistake("train", *arguments)
+        assert code == 2, message
+        assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
+
+
 def test_help_teaches(call):
     done = call(PROGRAM, "--help")
     assert done.returncode == 0 and b"attention alone, beside jax.nn and PyTorch" in done.stdout
@@ -146,6 +168,14 @@ def test_help_teaches(call):
     assert done.returncode == 0 and b"temp MiB" in done.stdout and b"--machine-rate" in done.stdout
     done = call(PROGRAM, "decode", "--help")
     assert done.returncode == 0 and b"ctranslate2-2x1" in done.stdout and b"--machine-rate" in done.stdout
+
+
+def test_help_of_training_teaches(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [PROGRAM, "train", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        benchmark.main()
+    told = capsys.readouterr().out
+    assert "puente-bfloat16" in told and "--peer" in told and "[CONFIG] [key=value …]" in told
 
 
 def test_causality_is_beside_what_has_none():
@@ -236,3 +266,113 @@ def test_the_measurement_of_decoding_for_a_gpu_runs(monkeypatch):
     _, note, header, *rows = as_text(decoding_table(report)).splitlines()
     assert "bfloat16 on " in note and "TFLOP/s" in header
     assert [re.split(r"  +", row.strip())[1] for row in rows] == ["puente", "ceiling"]
+
+
+@pytest.fixture
+def plan(monkeypatch):
+    """The contestants that a command line asks for."""
+
+    def plan(*arguments):
+        monkeypatch.setattr("sys.argv", [PROGRAM, "train", *map(str, arguments)])
+        parsed = benchmark.command_line()
+        path, overrides = benchmark.experiment_of(parsed)
+        config = load_config(path, overrides)
+        return config, benchmark.contestants_on_full_batches(parsed, config)
+
+    return plan
+
+
+def test_the_usual_training_is_that_of_the_peers(plan):
+    config, contestants = plan("--peer", "torch")
+    assert [who.name for who in contestants] == ["puente", "puente-bfloat16", "marian", "torch", "torch-bfloat16"]
+    assert {str(who.work) for who in contestants} == {"256 × 16 + 16"} and contestants[0].work.vocab_size == 8000
+    operands = [who.work.model.matmul_dtype for who in contestants]
+    assert operands == ["float32", "bfloat16", "float32", "float32", "float32"]
+    assert config.model == ModelConfig() and config.training.ema_decay == 0
+    assert config.data.batch_rows * config.data.row_length == 4096
+    _, contestants = plan("model.d_ff=2048", "--rows", "64", "--lengths", "64")
+    assert [str(who.work) for who in contestants] == ["64 × 64 + 64"] * 2 and contestants[0].work.model.d_ff == 2048
+
+
+def test_a_config_is_trained_as_it_says(plan, small_experiment):
+    config, [only] = plan(small_experiment, "data.batch_rows=6")
+    assert (only.name, only.work.model, str(only.work)) == ("puente", config.model, "6 × 64 + 64")
+
+
+def test_a_gpu_sweeps_over_rows_and_kernels(plan):
+    config, contestants = plan("--gpu", "--peer", "torch", "--sentences", 1)
+    assert config.model.d_model == 512 and config.model.dtype == "bfloat16"
+    works = list(dict.fromkeys(str(who.work) for who in contestants))
+    assert works == ["64 × 128 + 128", "128 × 128 + 128", "256 × 128 + 128"]
+    kernels = ["puente definition", "puente xla", "puente cudnn", "puente auto"]
+    assert [who.name for who in contestants] == [*kernels, "marian-bfloat16", "torch-bfloat16"] * 3
+    _, contestants = plan("--gpu", "--lengths", "8,64", "--rows", 3)
+    assert {str(who.work) for who in contestants} == {"3 × 8 + 8", "3 × 64 + 64, 4 sentences a row"}
+
+
+@pytest.fixture
+def train(monkeypatch, capsys, small_experiment):
+    """The command in this process, which is not started again, with a small model; returns what it prints.
+
+    In the processes that it starts XLA spares itself the effort: nothing here depends on speed.
+    """
+
+    def train(*arguments):
+        monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+        monkeypatch.setattr("sys.argv", [PROGRAM, "train", str(small_experiment), *map(str, arguments)])
+        monkeypatch.setattr(benchmark, "use_cores", lambda count: None)
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the program sets it, for good
+        benchmark.benchmark_training(benchmark.command_line())
+        return capsys.readouterr().out
+
+    return train
+
+
+@RUNS_ON_CPU
+def test_training_is_told_and_written(train, tmp_path):
+    options = "--lengths", 16, "--sentences", 2, "--kernels", "definition,cudnn", "--no-corpus"
+    printed = train(
+        "model.matmul_dtype=bfloat16", "model.dropout=0", *options, "--rounds", 1, "--json", tmp_path / "train.json"
+    )
+    title, note, header, first, second, empty, reason = printed.splitlines()
+    assert title == "TRAINING" and "best of 1; ratio to puente definition. MFLOP a token: " in note
+    assert re.split(r"  +", header)[2:5] == ["ms a step", "tokens/s", "ratio"]
+    assert re.split(r"  +", first)[:2] == ["2 × 16 + 16, 2 sentences a row", "puente definition"]
+    assert re.split(r"  +", second)[1:] == ["puente cudnn", "refused"]
+    assert empty == "" and reason.startswith("puente cudnn on 2 × 16 + 16, 2 sentences a row: model.kernel=cudnn: ")
+
+    report = json.loads((tmp_path / "train.json").read_text(encoding="utf-8"))
+    row, refused = report["rows"]
+    assert (row["rows"], row["tokens"], row["kernels"], refused["contestant"]) == (
+        2,
+        64,
+        ["definition"],
+        "puente cudnn",
+    )
+    assert row["tokens_per_second"] == pytest.approx(64e3 / row["milliseconds"])
+    assert row["flops_per_second"] == pytest.approx(1e3 * row["flops"] / row["milliseconds"])
+    rates = report["matrix_flops_per_second"]
+    narrow = max(rate for name, rate in rates.items() if name.endswith("bfloat16"))
+    assert row["operands"] == "bfloat16" and row["share_of_rate"] == pytest.approx(row["flops_per_second"] / narrow)
+    assert row["peak_bytes"] > row["bytes"]["parameters"] and row["compile_seconds"] > 0
+    assert report["environment"]["packages"]["jax"] == jax.__version__ and report["start"] is None
+
+
+@RUNS_ON_CPU
+@pytest.mark.slow
+def test_training_on_a_corpus_and_its_start_are_timed(train):
+    table, start = train("--lengths", 16, "--rounds", 1, "--start").split("\n\n")
+    *_, full, corpus = table.splitlines()
+    assert re.split(r"  +", full)[0] == "2 × 16 + 16" and re.split(r"  +", full)[-1] == "0.0%"
+    assert re.split(r"  +", corpus)[0] == "the corpus" and re.split(r"  +", corpus)[-1] != "0.0%"
+    title, _, header, *rows = start.splitlines()
+    assert title == "START" and re.split(r"  +", header) == ["compilation cache", "seconds"]
+    empty, filled = (float(re.split(r"  +", row)[1]) for row in rows)
+    assert empty > 0 and filled > 0
+
+
+@RUNS_ON_CPU
+def test_a_corpus_that_is_not_there_is_left_out_with_a_note(plan, small_experiment, tmp_path):
+    config, _ = plan(small_experiment, f"data.root={tmp_path}")
+    contestants, [note] = benchmark.contestants_on_corpus(benchmark.command_line(), config, tmp_path / "folder")
+    assert contestants == [] and note.startswith("no steps on a corpus: ") and str(tmp_path) in note
