@@ -4,30 +4,57 @@ import functools
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress
+
+import numpy as np
+from jaxtyping import Bool
+
+from data.sentences import SentenceWriter, blocks_of, stored
 
 SHORT = 1000  # characters of a sentence in which no run of combining marks takes long to put in order
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Parallel sentences: ``targets[i]`` translates ``sources[i]``."""
+    """Parallel sentences: ``targets[i]`` translates ``sources[i]``. Those of a corpus are ``Sentences``, not lists."""
 
-    sources: list[str]
-    targets: list[str]
+    sources: Sequence[str]
+    targets: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.sources)
 
-    def take(self, indices: Sequence[int]) -> "Pairs":
-        """The chosen pairs, in the order of ``indices``."""
-        return Pairs([self.sources[i] for i in indices], [self.targets[i] for i in indices])
+    def take(self, indices: Iterable[int]) -> "Pairs":
+        """A few chosen pairs, in the order of ``indices``, as lists."""
+        chosen = list(indices)
+        return Pairs([self.sources[i] for i in chosen], [self.targets[i] for i in chosen])
+
+    def keep(self, kept: Bool[np.ndarray, " P"]) -> "Pairs":
+        """The pairs for which ``kept`` holds, as mapped sentences; itself if it holds for all."""
+        if kept.all():
+            return self
+        return Pairs(stored(compress(self.sources, kept.data)), stored(compress(self.targets, kept.data)))
 
 
 def concatenate(parts: Sequence[Pairs]) -> Pairs:
-    """All pairs of all parts, in order."""
-    return Pairs([s for part in parts for s in part.sources], [t for part in parts for t in part.targets])
+    """All pairs of all parts, in order, as mapped sentences; the part itself if there is one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Pairs(
+        stored(chain.from_iterable(part.sources for part in parts)),
+        stored(chain.from_iterable(part.targets for part in parts)),
+    )
+
+
+def normalised(rows: Iterable[tuple[str, str]]) -> Pairs:
+    """The rows, which are read but once, as normalised and mapped sentences."""
+    sources, targets = SentenceWriter(), SentenceWriter()
+    for block in blocks_of(rows):
+        sources.append([normalise(source) for source, _ in block])
+        targets.append([normalise(target) for _, target in block])
+    return Pairs(sources.sentences(), targets.sentences())
 
 
 def as_tsv(first: Sequence[str], second: Sequence[str]) -> str:

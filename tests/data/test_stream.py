@@ -170,7 +170,7 @@ def test_prefetched_batches_are_the_batches(phrases, phrase_tokenizer):
 def test_prefetch_raises_the_threads_error(phrases, phrase_tokenizer, monkeypatch):
     stream = BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3)
     batch = stream.batch
-    monkeypatch.setattr(stream, "batch", lambda step: batch(step) if step < 2 else 1 // 0)
+    monkeypatch.setattr(stream, "batch", lambda step, rows: batch(step, rows) if step < 2 else 1 // 0)
     batches = prefetch(stream, 0, depth=1)
     assert equal(next(batches), batch(0))
     assert equal(next(batches), batch(1))
