@@ -94,10 +94,18 @@ def marks() -> re.Pattern[str]:
 
 def fold(sentence: str) -> str:
     """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
-    return " ".join(sentence.casefold().translate(punctuation()).split()) or sentence
+    return " ".join(sentence.casefold().translate(PUNCTUATION).split()) or sentence
 
 
-@functools.cache
-def punctuation() -> dict[int, None]:
-    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols)."""
-    return {c: None for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] in "PS"}
+class WithoutPunctuation(dict[int, int | None]):
+    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols).
+
+    Filled as characters come: a corpus has few of the million, and ``translate`` is slow for those that are missing.
+    """
+
+    def __missing__(self, character: int) -> int | None:
+        self[character] = None if unicodedata.category(chr(character))[0] in "PS" else character
+        return self[character]
+
+
+PUNCTUATION = WithoutPunctuation()
