@@ -26,10 +26,9 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def take(self, indices: Iterable[int]) -> "Pairs":
+    def take(self, indices: Sequence[int]) -> "Pairs":
         """A few chosen pairs, in the order of ``indices``, as lists."""
-        chosen = list(indices)
-        return Pairs([self.sources[i] for i in chosen], [self.targets[i] for i in chosen])
+        return Pairs([self.sources[i] for i in indices], [self.targets[i] for i in indices])
 
     def keep(self, kept: Bool[np.ndarray, " P"]) -> "Pairs":
         """The pairs for which ``kept`` holds, as mapped sentences; itself if it holds for all."""

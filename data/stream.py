@@ -269,7 +269,7 @@ def sampled_row_lengths(
     training: Pairs, usual: Int[np.ndarray, " P"], tokenizer: Tokenizer, config: DataConfig
 ) -> tuple[int, int]:
     """(S, T) in the ratio of one draw for some 20,000 pairs, since random subwords lengthen one language more."""
-    some = training.take(usual[:: 1 + len(usual) // 20_000])
+    some = training.take(usual[:: 1 + len(usual) // 20_000].tolist())
     sources = token_table(tokenizer.encode_sampled(some.sources, config.subword_sampling, seed=0))
     targets = token_table(tokenizer.encode_sampled(some.targets, config.subword_sampling, seed=0))
     return row_lengths(sources.length, targets.length, config.row_length)
