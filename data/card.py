@@ -210,5 +210,5 @@ def samples_of(pairs: Pairs, count: int) -> list[tuple[str, str]]:
     lengths = [len(source) + len(target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
     order = np.argsort(lengths, kind="stable")
     count = min(count, len(pairs))
-    chosen = [order[(2 * i + 1) * len(pairs) // (2 * count)] for i in range(count)]
+    chosen = [int(order[(2 * i + 1) * len(pairs) // (2 * count)]) for i in range(count)]
     return [(pairs.sources[index], pairs.targets[index]) for index in chosen]

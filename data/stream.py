@@ -213,7 +213,7 @@ class BatchStream:
     ) -> TokenTable:
         seed = int(random_bits(1, self.seed, epoch, use, window)[0] >> np.uint64(33))
         alpha = self.config.subword_sampling
-        return token_table(self.tokenizer.encode_sampled([sentences[i] for i in chosen], alpha, seed))
+        return token_table(self.tokenizer.encode_sampled([sentences[i] for i in chosen.tolist()], alpha, seed))
 
 
 class RowCounts(dict[tuple[int, int], int]):
