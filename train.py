@@ -28,7 +28,6 @@ from configs.load import load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.errors import UserError, exit_on_user_error
 from data.files import append_line, remove_leftovers, write_atomically
-from data.packing import slice_rows
 from data.prepare import Prepared, prepare
 from data.readers import SourceReport
 from data.stream import prefetch, validation_batches
@@ -123,7 +122,7 @@ def take_steps(
     validate = make_validation(config, prepared, run_dir, mesh)
     evaluated, earlier_seconds, session_start = progress.evaluated == step, progress.seconds, time.monotonic()
     with (
-        closing(prefetch(prepared.stream, step, config.data.prefetch)) as batches,
+        closing(prefetch(prepared.stream, step, config.data.prefetch, here)) as batches,
         closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if is_first() else Silence()) as monitor,
         recompilations_told("train_step", lambda seconds: monitor.say(recompiled(step + 1, seconds))),
         noted() as stop,
@@ -149,7 +148,7 @@ def take_steps(
                 break
             window_start += time.monotonic() - pause_start  # speed is the speed of training
 
-            batch = slice_rows(next(batches), here)
+            batch = next(batches)
             state, reading = train_step(state, on_devices(mesh, batch, rows, here))
             step, progress = step + 1, progress.after_batch(batch, step + 1, here.start)
             if previous is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +94,14 @@ def take_out(
             f"no held-out set can be taken out of {len(everything)} training pairs that share so many sentences; "
             "name a file in data.valid and data.test"
         )
-    gone = {index for held in chosen for index in held}
+    stays = np.ones(len(everything), dtype=bool)
+    stays[list(chain.from_iterable(chosen))] = False
     left, start = [], 0
     for pairs, record in zip(sources, accounts, strict=True):
-        kept = [index for index in range(len(pairs)) if start + index not in gone]
+        kept = pairs.keep(stays[start : start + len(pairs)])
         record |= {"held_out": len(pairs) - len(kept), "pairs": len(kept)}
         start += len(pairs)
-        left.append(pairs.take(kept))
+        left.append(kept)
     return left, [everything.take(held) for held in chosen]
 
 

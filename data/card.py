@@ -30,7 +30,7 @@ BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 class Text:
     """One side of a split: its sentences, their lengths, their tokens with EOS, and how often there is each word."""
 
-    sentences: list[str]
+    sentences: Sequence[str]
     characters: Int[np.ndarray, " P"]
     words: Int[np.ndarray, " P"]
     tokens: TokenTable
@@ -113,7 +113,7 @@ def make_card(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, 
     return Card(config, tokenizer_config, corpus, tokenizer, stream, texts)
 
 
-def count_text(sentences: list[str], tokens: TokenTable) -> Text:
+def count_text(sentences: Sequence[str], tokens: TokenTable) -> Text:
     """Find the words, and count."""
     vocabulary: Counter[str] = Counter()
     lengths = np.zeros((2, len(sentences)), dtype=np.int64)
@@ -176,7 +176,7 @@ def trained_on(sources: Sequence[Pairs], stream: BatchStream) -> list[Pairs]:
     """The pairs of each source that are short enough to be trained on; equal pairs share one fate."""
     kept = set(zip(stream.training.sources, stream.training.targets, strict=True))
     return [
-        pairs.take([i for i, pair in enumerate(zip(pairs.sources, pairs.targets, strict=True)) if pair in kept])
+        pairs.keep(np.array([pair in kept for pair in zip(pairs.sources, pairs.targets, strict=True)]))
         for pairs in sources
     ]
 
@@ -210,5 +210,5 @@ def samples_of(pairs: Pairs, count: int) -> list[tuple[str, str]]:
     lengths = [len(source) + len(target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
     order = np.argsort(lengths, kind="stable")
     count = min(count, len(pairs))
-    chosen = [order[(2 * i + 1) * len(pairs) // (2 * count)] for i in range(count)]
+    chosen = [int(order[(2 * i + 1) * len(pairs) // (2 * count)]) for i in range(count)]
     return [(pairs.sources[index], pairs.targets[index]) for index in chosen]

@@ -5,15 +5,18 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
 from data import phrasebook
 from data.config import DataConfig
 from data.errors import UserError
-from data.pairs import Pairs, normalise
-from data.readers import Columns, SourceReport, read_jsonl, read_parallel, read_tsv
+from data.pairs import Pairs, normalised
+from data.readers import Reading, Rows, SourceReport, read_jsonl, read_parallel, read_tsv
 from data.tables import read_dataset, read_parquet
 
 SPLITS = ("train", "valid", "test")
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
+FLAWS = (None, "empty", "mismatched")  # why a training pair may be dropped
 HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # as datasets on the hub name them
 
 
@@ -22,12 +25,11 @@ def load_source(config: DataConfig, name: str, split: str) -> tuple[Pairs, Sourc
 
     ``split`` (train, valid or test) chooses the part of a source that has several.
     """
-    (first, second), report = read_source(config, name, split)
-    if config.source != config.columns[0]:
-        first, second = second, first
-    if not first:
-        raise UserError(f"{report.file} has no sentence pairs")
-    return Pairs([normalise(s) for s in first], [normalise(s) for s in second]), report
+    reading = Reading(read_source(config, name, split))
+    pairs = normalised(reading)
+    if len(pairs) == 0:
+        raise UserError(f"{reading.report.file} has no sentence pairs")
+    return pairs if config.source == config.columns[0] else Pairs(pairs.targets, pairs.sources), reading.report
 
 
 def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs, SourceReport]:
@@ -55,8 +57,8 @@ def held_out_path(run_dir: Path, split: str) -> Path:
     return run_dir / "held_out" / f"{split}.tsv"
 
 
-def read_source(config: DataConfig, name: str, split: str) -> tuple[Columns, SourceReport]:
-    """Both columns of a source as they stand in it, by the form that its name tells."""
+def read_source(config: DataConfig, name: str, split: str) -> Rows:
+    """The rows of a source as they stand in it, read one after the other, by the form that its name tells."""
     first_name = name.partition(":")[0]
     if not first_name:
         raise UserError(f"data.{split}={name} names no file or dataset before its colon")
@@ -99,9 +101,10 @@ def find_file(config: DataConfig, split: str, name: str) -> Path:
 
 def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, dict[str, int]]:
     """Drop training pairs with an empty or a badly mismatched side; count each kind. Never used on held-out pairs."""
-    kinds = [flaw(s, t, max_length_ratio) for s, t in zip(pairs.sources, pairs.targets, strict=True)]
-    kept = [i for i, kind in enumerate(kinds) if kind is None]
-    return pairs.take(kept), {kind: kinds.count(kind) for kind in ("empty", "mismatched")}
+    found = (flaw(s, t, max_length_ratio) for s, t in zip(pairs.sources, pairs.targets, strict=True))
+    kinds = np.fromiter(map(FLAWS.index, found), np.int8, len(pairs))
+    counts = np.bincount(kinds, minlength=len(FLAWS)).tolist()
+    return pairs.keep(kinds == 0), {"empty": counts[1], "mismatched": counts[2]}
 
 
 def flaw(source: str, target: str, max_length_ratio: float) -> str | None:

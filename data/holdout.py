@@ -7,6 +7,9 @@ to one set as a whole: otherwise a test sentence stands in training with another
 import hashlib
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+from jaxtyping import Bool
+
 from data.pairs import Pairs, fold
 
 
@@ -32,7 +35,9 @@ def groups_of(pairs: Pairs) -> list[list[int]]:
 def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
     """Indices of disjoint held-out sets of about (never above) the given sizes, which share no sentence with the rest.
 
-    Which groups are chosen depends on their sentences alone: not on their order, on a seed or on the direction.
+    Which groups are chosen depends on their sentences alone: not on their order, on a seed or on the direction. All
+    pairs are compared with all others, which takes memory for every sentence, some hundred bytes for each: a corpus of
+    many millions should come with sets of its own.
     """
     groups: dict[str, list[int]] = {}
     for group in groups_of(pairs):  # two groups have one key when a pair of one is a pair of the other turned round
@@ -56,14 +61,15 @@ def hash_of(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def sharing(pairs: Pairs, others: Iterable[Pairs]) -> list[bool]:
+def sharing(pairs: Pairs, others: Iterable[Pairs]) -> Bool[np.ndarray, " P"]:
     """For each pair, whether one of its sentences is also one of the others', on the same side."""
     others = list(others)
     sources = {fold(s) for part in others for s in part.sources}
     targets = {fold(t) for part in others for t in part.targets}
-    return [fold(s) in sources or fold(t) in targets for s, t in zip(pairs.sources, pairs.targets, strict=True)]
+    shares = (fold(s) in sources or fold(t) in targets for s, t in zip(pairs.sources, pairs.targets, strict=True))
+    return np.fromiter(shares, bool, len(pairs))
 
 
 def without(pairs: Pairs, others: Iterable[Pairs]) -> Pairs:
     """The pairs that share no sentence with the others."""
-    return pairs.take([index for index, shares in enumerate(sharing(pairs, others)) if not shares])
+    return pairs.keep(~sharing(pairs, others))

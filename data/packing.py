@@ -52,6 +52,14 @@ class Placement(NamedTuple):
     rows: int
 
 
+class Packed(NamedTuple):
+    """Pairs that have their places, in the order of the rows."""
+
+    sources: TokenTable
+    targets: TokenTable
+    placement: Placement
+
+
 def token_table(sentences: Iterable[list[int]]) -> TokenTable:
     """Lists of ids, without EOS, as a table with EOS."""
     closed = [[*ids, EOS] for ids in sentences]
@@ -60,9 +68,17 @@ def token_table(sentences: Iterable[list[int]]) -> TokenTable:
     return TokenTable(flat, np.cumsum(length) - length, length)
 
 
-def take(table: TokenTable, pairs: Int[np.ndarray, " P"]) -> TokenTable:
+def take(table: TokenTable, pairs: slice | Int[np.ndarray, " P"] | Bool[np.ndarray, " P"]) -> TokenTable:
     """The chosen sentences; the flat array is shared."""
     return TokenTable(table.flat, table.start[pairs], table.length[pairs])
+
+
+def compact(table: TokenTable) -> TokenTable:
+    """The same sentences, one after the other in a flat array of their own."""
+    start = np.cumsum(table.length) - table.length
+    return TokenTable(
+        table.flat[np.repeat(table.start - start, table.length) + np.arange(table.length.sum())], start, table.length
+    )
 
 
 def row_lengths(
@@ -122,6 +138,36 @@ def compose_row(
         left[best] -= 1
 
 
+def in_row_order(
+    sources: TokenTable, targets: TokenTable, placement: Placement, order: Int[np.ndarray, " rows"]
+) -> Packed:
+    """The placed pairs row by row, where row i is the one that was placed as ``order[i]``."""
+    row = np.argsort(order)[placement.row]
+    pairs = np.argsort(row, kind="stable")
+    of_row = Placement(
+        row[pairs],
+        placement.segment[pairs],
+        placement.source_offset[pairs],
+        placement.target_offset[pairs],
+        placement.rows,
+    )
+    return Packed(take(sources, pairs), take(targets, pairs), of_row)
+
+
+def fill_rows(packed: Packed, first: int, last: int, capacity: tuple[int, int]) -> Batch:
+    """The rows from ``first`` up to, not with, ``last``; no token of any other row is read."""
+    pairs = slice(*np.searchsorted(packed.placement.row, [first, last]))
+    row, segment, source_offset, target_offset, _ = packed.placement
+    placement = Placement(row[pairs] - first, segment[pairs], source_offset[pairs], target_offset[pairs], last - first)
+    return fill(take(packed.sources, pairs), take(packed.targets, pairs), placement, capacity)
+
+
+def empty_rows(rows: int, capacity: tuple[int, int]) -> Batch:
+    """Nothing but padding."""
+    source, target = (np.zeros((rows, length), dtype=np.int32) for length in capacity)
+    return Batch(source, source, source, target, target, target, target)
+
+
 def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacity: tuple[int, int]) -> Batch:
     """The placed pairs as rows: every token copied to its place at once."""
     source = scatter(sources, placement, placement.source_offset, capacity[0])
@@ -157,5 +203,6 @@ def slice_rows(batch: Batch, rows: slice | Int[np.ndarray, " B"]) -> Batch:
 
 def join_rows(batches: list[Batch], rows: int) -> Batch:
     """Batches below each other, then empty rows up to ``rows``."""
-    joined = [np.concatenate(arrays) for arrays in zip(*batches, strict=True)]
-    return Batch(*(np.pad(array, ((0, rows - len(array)), (0, 0))) for array in joined))
+    capacity = batches[0].source_tokens.shape[1], batches[0].target_labels.shape[1]
+    missing = empty_rows(rows - sum(len(batch.source_tokens) for batch in batches), capacity)
+    return Batch(*(np.concatenate(arrays) for arrays in zip(*batches, missing, strict=True)))

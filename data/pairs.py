@@ -4,30 +4,56 @@ import functools
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress
+
+import numpy as np
+from jaxtyping import Bool
+
+from data.sentences import SentenceWriter, blocks_of, stored
 
 SHORT = 1000  # characters of a sentence in which no run of combining marks takes long to put in order
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Parallel sentences: ``targets[i]`` translates ``sources[i]``."""
+    """Parallel sentences: ``targets[i]`` translates ``sources[i]``. Those of a corpus are ``Sentences``, not lists."""
 
-    sources: list[str]
-    targets: list[str]
+    sources: Sequence[str]
+    targets: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def take(self, indices: Sequence[int]) -> "Pairs":
-        """The chosen pairs, in the order of ``indices``."""
+        """A few chosen pairs, in the order of ``indices``, as lists."""
         return Pairs([self.sources[i] for i in indices], [self.targets[i] for i in indices])
+
+    def keep(self, kept: Bool[np.ndarray, " P"]) -> "Pairs":
+        """The pairs for which ``kept`` holds, as mapped sentences; itself if it holds for all."""
+        if kept.all():
+            return self
+        return Pairs(stored(compress(self.sources, kept.data)), stored(compress(self.targets, kept.data)))
 
 
 def concatenate(parts: Sequence[Pairs]) -> Pairs:
-    """All pairs of all parts, in order."""
-    return Pairs([s for part in parts for s in part.sources], [t for part in parts for t in part.targets])
+    """All pairs of all parts, in order, as mapped sentences; the part itself if there is one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Pairs(
+        stored(chain.from_iterable(part.sources for part in parts)),
+        stored(chain.from_iterable(part.targets for part in parts)),
+    )
+
+
+def normalised(rows: Iterable[tuple[str, str]]) -> Pairs:
+    """The rows, which are read but once, as normalised and mapped sentences."""
+    sources, targets = SentenceWriter(), SentenceWriter()
+    for block in blocks_of(rows):
+        sources.append([normalise(source) for source, _ in block])
+        targets.append([normalise(target) for _, target in block])
+    return Pairs(sources.sentences(), targets.sentences())
 
 
 def as_tsv(first: Sequence[str], second: Sequence[str]) -> str:
@@ -67,19 +93,18 @@ def marks() -> re.Pattern[str]:
 
 def fold(sentence: str) -> str:
     """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
-    return " ".join(sentence.casefold().translate(WITHOUT_PUNCTUATION).split()) or sentence
+    return " ".join(sentence.casefold().translate(PUNCTUATION).split()) or sentence
 
 
 class WithoutPunctuation(dict[int, int | None]):
     """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols).
 
-    It is filled as characters are met: to ask for all of them takes longer than to fold a small corpus.
+    Filled as characters come: a corpus has few of the million, and ``translate`` is slow for those that are missing.
     """
 
     def __missing__(self, character: int) -> int | None:
-        deleted = unicodedata.category(chr(character))[0] in "PS"
-        self[character] = None if deleted else character
+        self[character] = None if unicodedata.category(chr(character))[0] in "PS" else character
         return self[character]
 
 
-WITHOUT_PUNCTUATION = WithoutPunctuation()
+PUNCTUATION = WithoutPunctuation()

@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -18,7 +18,6 @@ from pathlib import Path
 from data.errors import UserError
 from data.telling import in_brief
 
-Columns = tuple[list[str], list[str]]
 Parser = Callable[[str], tuple[str, str]]  # raises Malformed
 UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character that JSON spelled in two
 
@@ -33,11 +32,26 @@ class SourceReport:
     malformed: int = 0
 
 
+Rows = Generator[tuple[str, str], None, SourceReport]  # both columns, row by row, and at the end what was read
+
+
+class Reading:
+    """An iterator of rows, which has their ``report`` once the last row is read."""
+
+    report: SourceReport
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        self.report = yield from self._rows
+
+
 class Malformed(Exception):
     """A line that does not hold a sentence pair, and why."""
 
 
-def read_tsv(path: Path, malformed: str) -> tuple[Columns, SourceReport]:
+def read_tsv(path: Path, malformed: str) -> Rows:
     """Two columns split by a tab: no quoting, no header. Where most of the first lines have three, the last is dropped.
 
     manythings.org puts the attribution there.
@@ -55,7 +69,7 @@ def read_tsv(path: Path, malformed: str) -> tuple[Columns, SourceReport]:
     return read_lines(path, parse, malformed)
 
 
-def read_jsonl(path: Path, columns: list[str], malformed: str) -> tuple[Columns, SourceReport]:
+def read_jsonl(path: Path, columns: list[str], malformed: str) -> Rows:
     """A JSON object a line, with the two languages as keys, or with a ``translation`` that has them."""
 
     def parse(line: str) -> tuple[str, str]:
@@ -81,43 +95,41 @@ def without_doubled_keys(items: list[tuple[str, object]]) -> dict[str, object]:
     return row
 
 
-def read_parallel(first: Path, second: Path, name: str, malformed: str) -> tuple[Columns, SourceReport]:
+def read_parallel(first: Path, second: Path, name: str, malformed: str) -> Rows:
     """Two files in which line i of the one translates line i of the other; both must have as many lines.
 
     They are reported as one file of their folder, ``name``, with the SHA-256 of both their SHA-256s.
     """
-    columns: Columns = ([], [])
-    number = 0
+    number = kept = 0
     for number, pair in enumerate(zip_longest(lines_of(first), lines_of(second)), start=1):
         if None in pair:
             short, long = (first, second) if pair[0] is None else (second, first)
             raise UserError(f"{short} ends after {number - 1} lines, but {long} has more: they are not parallel")
         try:
-            texts = [text_of(line, path, number) for line, path in zip(pair, (first, second), strict=True)]
+            texts = text_of(pair[0], first, number), text_of(pair[1], second, number)
         except Malformed as problem:
             refuse_unless_skipped(str(problem), malformed)
             continue
-        columns[0].append(texts[0])
-        columns[1].append(texts[1])
+        kept += 1
+        yield texts
     refuse_empty(first, number, "a sentence")
     digest = hashlib.sha256(f"{sha256_of(first)} {sha256_of(second)}".encode()).hexdigest()
-    return columns, SourceReport(str(first.with_name(name)), digest, number, number - len(columns[0]))
+    return SourceReport(str(first.with_name(name)), digest, number, number - kept)
 
 
-def read_lines(path: Path, parse: Parser, malformed: str) -> tuple[Columns, SourceReport]:
-    """Both columns of a file with a pair a line."""
-    columns: Columns = ([], [])
-    number = 0
+def read_lines(path: Path, parse: Parser, malformed: str) -> Rows:
+    """A pair a line."""
+    number = kept = 0
     for number, line in enumerate(lines_of(path), start=1):
         try:
-            first, second = parse_line(line, path, number, parse)
+            texts = parse_line(line, path, number, parse)
         except Malformed as problem:
             refuse_unless_skipped(str(problem), malformed)
             continue
-        columns[0].append(first)
-        columns[1].append(second)
+        kept += 1
+        yield texts
     refuse_empty(path, number, "one sentence pair")
-    return columns, SourceReport(str(path), sha256_of(path), number, number - len(columns[0]))
+    return SourceReport(str(path), sha256_of(path), number, number - kept)
 
 
 def parse_line(line: bytes, path: Path, number: int, parse: Parser) -> tuple[str, str]:

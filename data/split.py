@@ -3,7 +3,7 @@
 import hashlib
 import io
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from data.corpus import SPLITS
 from data.errors import UserError
 from data.files import write_atomically
 from data.pairs import Pairs, fold
+from data.sentences import blocks_of
 from data.telling import in_brief
 
 HASHES_FILE = "training_sentences.npz"
@@ -22,18 +23,31 @@ Audit = dict[str, dict[str, Any]]
 
 def sentence_hashes(sentences: Iterable[str]) -> UInt64[np.ndarray, " H"]:
     """Sorted distinct 8-byte BLAKE2b hashes of the folded sentences."""
-    digests = (hashlib.blake2b(s.encode(), digest_size=8).digest() for s in {fold(s) for s in sentences})
-    return np.unique(np.frombuffer(b"".join(digests), dtype="<u8"))
+    digests = bytearray()  # of every sentence: the sentences themselves would be too many to keep and compare
+    for block in blocks_of(sentences):
+        digests += b"".join([hashlib.blake2b(s.encode(), digest_size=8).digest() for s in {fold(s) for s in block}])
+    hashes = np.frombuffer(digests, dtype="<u8")
+    hashes.sort()  # in place, and not by np.unique, which puts integers into a table of six times their size
+    distinct = np.ones(len(hashes), dtype=bool)
+    distinct[1:] = hashes[1:] != hashes[:-1]
+    return hashes[distinct]
 
 
 def audit(splits: dict[str, Pairs]) -> Audit:
     """For every two splits and each side: how many distinct folded sentences both have, and up to 3 of them."""
-    sources = {name: {fold(s) for s in pairs.sources} for name, pairs in splits.items()}
-    targets = {name: {fold(s) for s in pairs.targets} for name, pairs in splits.items()}
+    sources = comparable({name: pairs.sources for name, pairs in splits.items()})
+    targets = comparable({name: pairs.targets for name, pairs in splits.items()})
     return {
         f"{a}/{b}": {"source": shared(sources[a], sources[b]), "target": shared(targets[a], targets[b])}
         for a, b in itertools.combinations(SPLITS, 2)
     }
+
+
+def comparable(splits: dict[str, Sequence[str]]) -> dict[str, set[str]]:
+    """The folded sentences of each split, but of ``train``, which may be large, only what another split has too."""
+    others = {name: {fold(s) for s in sentences} for name, sentences in splits.items() if name != "train"}
+    held_out = set().union(*others.values())
+    return others | {"train": {folded for folded in map(fold, splits["train"]) if folded in held_out}}
 
 
 def shared(some: set[str], others: set[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import itertools
 import json
 import queue
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,16 @@ from jaxtyping import Bool, Float, Int
 from data.config import DataConfig
 from data.errors import UserError
 from data.files import write_atomically
+from data.mapped import GrowingArray, on_disk
 from data.packing import (
     Batch,
+    Packed,
     TokenTable,
+    compact,
+    empty_rows,
     fill,
+    fill_rows,
+    in_row_order,
     join_rows,
     place,
     row_lengths,
@@ -34,6 +40,7 @@ from data.packing import (
     token_table,
 )
 from data.pairs import Pairs
+from data.sentences import blocks_of
 from data.telling import in_brief
 from data.tokenizer import Tokenizer
 
@@ -87,38 +94,42 @@ class BatchStream:
         usual = usual_pairs(sources, targets, config.row_length)
         self.row_lengths = row_lengths(sources.length[usual], targets.length[usual], config.row_length)
         if config.subword_sampling > 0:
-            self.row_lengths = sampled_row_lengths(training.take(usual.tolist()), tokenizer, config)
-        kept = np.flatnonzero(fits(sources, targets, self.row_lengths))
-        if len(kept) == 0:
+            self.row_lengths = sampled_row_lengths(training, usual, tokenizer, config)
+        kept = fits(sources, targets, self.row_lengths)
+        if not kept.any():
             raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
-        self.training = training.take(kept.tolist())
+        self.training = training.keep(kept)
         self.weights = None if weights is None else weights[kept]
-        self.sources, self.targets = take(sources, kept), take(targets, kept)
-        self.report = {"over_long": len(training) - len(kept)}
-        self.pairs = len(kept)
+        self.sources, self.targets = keep(sources, kept), keep(targets, kept)
+        self.pairs = len(self.training)
+        self.report = {"over_long": len(training) - self.pairs}
         self.fingerprint = fingerprint(self.training, tokenizer, config, seed, self.weights)
         self._rows = RowCounts(cache_path, self.fingerprint)
         self._first_step = {0: 0}  # of each epoch, as far as known
-        self._recent: dict[tuple[int, int], Batch] = {}
+        self._recent: dict[tuple[int, int], Packed] = {}
         self._epoch_order = -1, np.zeros(0, dtype=np.int64)
         self._sizes: dict[int, int] = {}  # visits in each epoch, as far as known
         self._lock = threading.Lock()  # held while a window is packed; steps in windows already packed never wait
         if self.visits(0) == 0:
             raise UserError("data.weights leave no pair for the first epoch; raise them")
 
-    def batch(self, step: int) -> Batch:
-        """The batch of update ``step + 1``: ``batch_rows`` rows, the last of them empty where an epoch ends."""
+    def batch(self, step: int, rows: slice = slice(None)) -> Batch:
+        """The batch of update ``step + 1``: ``batch_rows`` rows, the last of them empty where an epoch ends.
+
+        ``rows`` asks for some of them that follow each other; only their tokens are then read.
+        """
         epoch, index = self.epoch_of(step)
-        first, missing, parts = index * self.config.batch_rows, self.config.batch_rows, []
+        wanted = range(self.config.batch_rows)[rows]
+        first, last = (index * self.config.batch_rows + row for row in (wanted.start, wanted.stop))
+        parts = [empty_rows(0, self.row_lengths)]
         for window in range(self.windows(epoch)):
-            rows = self._rows_in(epoch, window)
-            if first < rows:
-                parts.append(slice_rows(self._window(epoch, window), slice(first, first + missing)))
-                missing -= len(parts[-1].source_tokens)
-            if missing == 0:
+            if last <= 0:
                 break
-            first = max(0, first - rows)
-        return join_rows(parts, self.config.batch_rows)
+            count = self._rows_in(epoch, window)
+            if first < count:
+                parts.append(fill_rows(self._window(epoch, window), max(first, 0), min(last, count), self.row_lengths))
+            first, last = first - count, last - count
+        return join_rows(parts, len(wanted))
 
     def epoch_of(self, step: int) -> tuple[int, int]:
         """(epoch, index of the step within it), both from 0. Packs no window beyond the one that ``step`` needs."""
@@ -147,8 +158,9 @@ class BatchStream:
 
     def fill(self, epoch: int = 0, window: int = 0) -> tuple[float, float]:
         """The share of real tokens on each side of one window."""
-        rows = self._window(epoch, window)
-        return float((rows.source_segments > 0).mean()), float((rows.target_segments > 0).mean())
+        sources, targets, placement = self._window(epoch, window)
+        source, target = (placement.rows * length for length in self.row_lengths)
+        return int(sources.length.sum()) / source, int(targets.length.sum()) / target
 
     def _within(self, epoch: int, index: int) -> bool:
         rows = 0
@@ -159,32 +171,32 @@ class BatchStream:
         return False
 
     def _rows_in(self, epoch: int, window: int) -> int:
-        return self._rows.get((epoch, window)) or len(self._window(epoch, window).source_tokens)
+        return self._rows.get((epoch, window)) or self._window(epoch, window).placement.rows
 
-    def _window(self, epoch: int, window: int) -> Batch:
-        """The rows of a window; those of the last two windows are kept, because a batch may lie across both."""
+    def _window(self, epoch: int, window: int) -> Packed:
+        """The pairs of a window; those of the last two windows are kept, because a batch may lie across both."""
         with self._lock:
             if (epoch, window) not in self._recent:
-                rows = self._pack(epoch, window)
-                self._rows.remember((epoch, window), len(rows.source_tokens))
-                self._recent = dict([*self._recent.items(), ((epoch, window), rows)][-2:])
+                packed = self._pack(epoch, window)
+                self._rows.remember((epoch, window), packed.placement.rows)
+                self._recent = dict([*self._recent.items(), ((epoch, window), packed)][-2:])
             return self._recent[epoch, window]
 
-    def _pack(self, epoch: int, window: int) -> Batch:
+    def _pack(self, epoch: int, window: int) -> Packed:
         chosen = self._order(epoch)[window * self.config.window : (window + 1) * self.config.window]
         sources, targets = take(self.sources, chosen), take(self.targets, chosen)
         if self.config.subword_sampling > 0:
             sources, targets = self._sample(chosen, sources, targets, epoch, window)
         placement = place(sources.length, targets.length, self.row_lengths)
-        rows = fill(sources, targets, placement, self.row_lengths)
-        return slice_rows(rows, permutation(placement.rows, self.seed, epoch, ROWS, window))
+        order = permutation(placement.rows, self.seed, epoch, ROWS, window)
+        return in_row_order(sources, targets, placement, order)
 
     def _order(self, epoch: int) -> Int[np.ndarray, " P"]:
         if self._epoch_order[0] != epoch:
-            visits = np.arange(self.pairs)
+            order = permutation(self.visits(epoch), self.seed, epoch, ORDER)
             if self.weights is not None:
-                visits = np.repeat(visits, visits_in(epoch, self.weights, self.seed))
-            self._epoch_order = epoch, visits[permutation(len(visits), self.seed, epoch, ORDER)]
+                order = np.repeat(np.arange(self.pairs), visits_in(epoch, self.weights, self.seed))[order]
+            self._epoch_order = epoch, order
         return self._epoch_order[1]
 
     def _sample(
@@ -194,14 +206,14 @@ class BatchStream:
         new_sources = self._subwords(self.training.sources, chosen, epoch, window, SOURCE_SUBWORDS)
         new_targets = self._subwords(self.training.targets, chosen, epoch, window, TARGET_SUBWORDS)
         short = fits(new_sources, new_targets, self.row_lengths)
-        return choose(short, new_sources, sources), choose(short, new_targets, targets)
+        return choose(short, new_sources, compact(sources)), choose(short, new_targets, compact(targets))
 
     def _subwords(
-        self, sentences: list[str], chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int
+        self, sentences: Sequence[str], chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int
     ) -> TokenTable:
         seed = int(random_bits(1, self.seed, epoch, use, window)[0] >> np.uint64(33))
         alpha = self.config.subword_sampling
-        return token_table(self.tokenizer.encode_sampled([sentences[i] for i in chosen], alpha, seed))
+        return token_table(self.tokenizer.encode_sampled([sentences[i] for i in chosen.tolist()], alpha, seed))
 
 
 class RowCounts(dict[tuple[int, int], int]):
@@ -230,11 +242,22 @@ class RowCounts(dict[tuple[int, int], int]):
         return hashlib.sha256(f"{self.key} {json.dumps(rows)}".encode()).hexdigest()
 
 
-def encode(tokenizer: Tokenizer, sentences: list[str]) -> TokenTable:
-    """The tokens of all sentences, in blocks: lists of Python integers would need ten times the table's memory."""
-    blocks = [token_table(tokenizer.encode(sentences[i : i + 65536])) for i in range(0, len(sentences), 65536)]
-    length = np.concatenate([block.length for block in blocks])
-    return TokenTable(np.concatenate([block.flat for block in blocks]), np.cumsum(length) - length, length)
+def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> TokenTable:
+    """The tokens of all sentences, mapped."""
+    flat, start, length = GrowingArray(np.int32), GrowingArray(np.int64), GrowingArray(np.int64)
+    tokens = 0
+    for block in blocks_of(sentences):
+        table = token_table(tokenizer.encode(block))
+        flat.append(table.flat)
+        start.append(tokens + table.start)
+        length.append(table.length)
+        tokens += len(table.flat)
+    return TokenTable(flat.mapped(), start.mapped(), length.mapped())
+
+
+def keep(table: TokenTable, kept: Bool[np.ndarray, " P"]) -> TokenTable:
+    """The sentences for which ``kept`` holds, mapped; the flat array is shared."""
+    return TokenTable(table.flat, on_disk(table.start[kept]), on_disk(table.length[kept]))
 
 
 def usual_pairs(sources: TokenTable, targets: TokenTable, row_length: int) -> Int[np.ndarray, " P"]:
@@ -242,11 +265,13 @@ def usual_pairs(sources: TokenTable, targets: TokenTable, row_length: int) -> In
     return np.flatnonzero(np.maximum(sources.length, targets.length) <= MOST_ROWS * row_length)
 
 
-def sampled_row_lengths(training: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[int, int]:
+def sampled_row_lengths(
+    training: Pairs, usual: Int[np.ndarray, " P"], tokenizer: Tokenizer, config: DataConfig
+) -> tuple[int, int]:
     """(S, T) in the ratio of one draw for some 20,000 pairs, since random subwords lengthen one language more."""
-    some = slice(None, None, 1 + len(training) // 20_000)
-    sources = token_table(tokenizer.encode_sampled(training.sources[some], config.subword_sampling, seed=0))
-    targets = token_table(tokenizer.encode_sampled(training.targets[some], config.subword_sampling, seed=0))
+    some = training.take(usual[:: 1 + len(usual) // 20_000].tolist())
+    sources = token_table(tokenizer.encode_sampled(some.sources, config.subword_sampling, seed=0))
+    targets = token_table(tokenizer.encode_sampled(some.targets, config.subword_sampling, seed=0))
     return row_lengths(sources.length, targets.length, config.row_length)
 
 
@@ -302,8 +327,13 @@ def refuse_no_sentence(pairs: Pairs, lengths: Int[np.ndarray, " P"], most: int) 
         )
 
 
-def prefetch(stream: BatchStream, first_step: int, depth: int) -> Generator[Batch, None, None]:
-    """The batches from ``first_step`` on, up to ``depth`` made ahead by a thread, whose errors are raised here."""
+def prefetch(
+    stream: BatchStream, first_step: int, depth: int, rows: slice = slice(None)
+) -> Generator[Batch, None, None]:
+    """The batches from ``first_step`` on, or ``rows`` of each, up to ``depth`` made ahead by a thread.
+
+    The thread's errors are raised here.
+    """
     ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=depth)
     closed = threading.Event()
 
@@ -319,7 +349,7 @@ def prefetch(stream: BatchStream, first_step: int, depth: int) -> Generator[Batc
             for step in itertools.count(first_step):
                 if closed.is_set():
                     return
-                hand_over(stream.batch(step))
+                hand_over(stream.batch(step, rows))
         except BaseException as error:
             hand_over(error)
 

@@ -5,31 +5,40 @@ import logging
 import os
 import re
 import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from data.errors import UserError
-from data.readers import Columns, SourceReport, is_text, sha256_of
+from data.mapped import scratch
+from data.readers import Reading, Rows, SourceReport, is_text, sha256_of
+from data.sentences import BLOCK
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 WRAPPING = "An error occurred while generating the dataset"  # what datasets says before, or instead of, the fault
 
 
-def read_parquet(path: Path, columns: list[str], malformed: str) -> tuple[Columns, SourceReport]:
+def read_parquet(path: Path, columns: list[str], malformed: str) -> Rows:
     """A Parquet file with the two languages as columns, or with a ``translation`` that has them."""
     import pyarrow.parquet  # here, because it costs time; and not by datasets, which takes a path for a glob pattern
 
-    try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-    except Exception as error:  # pyarrow's errors have no common ancestor
-        raise UserError(f"cannot read {path} as Parquet: {first_line(error)}") from error
-    texts, skipped = columns_of(table, str(path), columns, malformed)
-    return texts, SourceReport(str(path), sha256_of(path), table.num_rows, skipped)
+    def tables() -> Iterable[Any]:
+        try:
+            # Mapped, because a group of rows, of which a file may have but one, is else copied into memory as a whole.
+            with pyarrow.parquet.ParquetFile(path, memory_map=True) as file:
+                yield file.schema_arrow.empty_table()
+                for batch in file.iter_batches(BLOCK):
+                    yield pyarrow.Table.from_batches([batch])
+        except Exception as error:  # pyarrow's errors have no common ancestor
+            raise UserError(f"cannot read {path} as Parquet: {first_line(error)}") from error
+
+    report = yield from rows_of(tables(), str(path), columns, malformed)
+    return replace(report, sha256=sha256_of(path))
 
 
-def read_dataset(
-    place: str, name: str, default_split: str, columns: list[str], malformed: str
-) -> tuple[Columns, SourceReport]:
+def read_dataset(place: str, name: str, default_split: str, columns: list[str], malformed: str) -> Rows:
     """One split of a dataset, written NAME:CONFIG:SPLIT; ``place`` is its hub name or local folder.
 
     Nothing of a dataset is executed: the library has no dataset scripts any more. The SHA-256 is that of the text.
@@ -37,17 +46,18 @@ def read_dataset(
     _, config, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
     if os.path.isdir(place):
         place = str(Path(place).absolute())
-    table = load_dataset(place, config or None, split or default_split)
+    tables = load_dataset(place, config or None, split or default_split)
     file = ":".join([place, config, split or default_split])
-    texts, skipped = columns_of(table, file, columns, malformed)
     digest = hashlib.sha256()
-    for first, second in zip(*texts, strict=True):
+    reading = Reading(rows_of(tables, file, columns, malformed))
+    for first, second in reading:
         digest.update(f"{first}\t{second}\n".encode())
-    return texts, SourceReport(file, digest.hexdigest(), table.num_rows, skipped)
+        yield first, second
+    return replace(reading.report, sha256=digest.hexdigest())
 
 
-def load_dataset(place: str, config: str | None, split: str) -> Any:
-    """The rows of a split as a table of pyarrow; UserError tells what to do when they cannot be had."""
+def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
+    """The rows of a split as tables of pyarrow, an empty one first; UserError tells what to do if there are none."""
     local = os.path.isdir(place)
     if not local and not HUB_NAME.fullmatch(place):  # datasets reads every file around for a name such as text
         raise UserError(
@@ -60,10 +70,10 @@ def load_dataset(place: str, config: str | None, split: str) -> Any:
     if not local:
         stay_offline_unless_reachable()
     try:
-        # The library's cache does not notice that the files of a folder have changed.
-        with tempfile.TemporaryDirectory() as cache:
-            options = {"cache_dir": cache, "keep_in_memory": True} if local else {}
-            return datasets.load_dataset(place, config, split=split, **options).with_format("arrow")[:]
+        # The library's cache does not notice that the files of a folder have changed. What it maps from this one stays
+        # readable when the folder is gone.
+        with tempfile.TemporaryDirectory(dir=scratch()) as cache:
+            dataset = datasets.load_dataset(place, config, split=split, **({"cache_dir": cache} if local else {}))
     except ConnectionError as error:
         raise UserError(
             f"the dataset {place} is not on this machine and the hub cannot be reached ({first_line(error)}); "
@@ -73,6 +83,8 @@ def load_dataset(place: str, config: str | None, split: str) -> Any:
     except Exception as error:  # a missing dataset, config or split, each of another class
         wanted = f"{place}, config {config}, split {split}"
         raise UserError(f"cannot load the dataset {wanted}: {first_line(error)}") from error
+    tables = dataset.with_format("arrow")
+    return chain([tables[:0]], tables.iter(BLOCK))
 
 
 def stay_offline_unless_reachable() -> None:
@@ -86,8 +98,22 @@ def stay_offline_unless_reachable() -> None:
         constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
 
 
-def columns_of(table: Any, place: str, columns: list[str], malformed: str) -> tuple[Columns, int]:
-    """Both languages of a table as text, and the number of rows skipped because one is not there."""
+def rows_of(tables: Iterable[Any], place: str, columns: list[str], malformed: str) -> Rows:
+    """Both languages of the tables' rows; the report has no SHA-256 yet."""
+    number = skipped = 0
+    cells = chain.from_iterable(texts_of(table, place, columns) for table in tables)
+    for number, pair in enumerate(cells, start=1):
+        if all(map(is_text, pair)):
+            yield pair
+        elif malformed == "stop":
+            raise UserError(f"{place}: row {number} lacks a text. data.malformed=skip drops and counts such rows")
+        else:
+            skipped += 1
+    return SourceReport(place, "", number, skipped)
+
+
+def texts_of(table: Any, place: str, columns: list[str]) -> Iterable[tuple[Any, Any]]:
+    """The cells of both languages, row by row; UserError if a column is missing, or is no UTF-8."""
     names = [f"translation.{column}" for column in columns] if "translation" in table.column_names else columns
     flat = table.flatten() if "translation" in table.column_names else table
     missing = [name for name in names if name not in flat.column_names]
@@ -97,11 +123,7 @@ def columns_of(table: Any, place: str, columns: list[str], malformed: str) -> tu
         first, second = (flat.column(name).to_pylist() for name in names)
     except UnicodeDecodeError as error:
         raise UserError(f"{place} has text that is not UTF-8 ({error})") from None
-    rows = [index for index, pair in enumerate(zip(first, second, strict=True)) if all(map(is_text, pair))]
-    if malformed == "stop" and len(rows) < len(first):
-        row = next(index for index, found in enumerate([*rows, -1]) if index != found)
-        raise UserError(f"{place}: row {row + 1} lacks a text. data.malformed=skip drops and counts such rows")
-    return ([first[i] for i in rows], [second[i] for i in rows]), len(first) - len(rows)
+    return zip(first, second, strict=True)
 
 
 def first_line(error: BaseException) -> str:

@@ -8,8 +8,8 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,9 @@ MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 META, META_STAND_IN = "\u2581", "\x1f"
 
 LONGEST = 4192  # bytes of a sentence that SentencePiece trains on, by its own choice; longer ones are left out
+# Pairs that a vocabulary is trained on: SentencePiece keeps their text in memory, some 2 kB for each. Its own limit,
+# input_sentence_size, would do, but it is written into the model file, and so would change that of every small corpus.
+ENOUGH = 1_000_000
 CANDIDATES = 16  # segmentations that subword regularisation draws from
 
 
@@ -48,12 +51,12 @@ class Tokenizer:
     def vocab_size(self) -> int:
         return int(self._processor.get_piece_size())
 
-    def encode(self, sentences: list[str]) -> list[list[int]]:
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """The ids of each normalised sentence, without BOS and EOS."""
         ids: list[list[int]] = self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences])
         return ids
 
-    def encode_sampled(self, sentences: list[str], alpha: float, seed: int) -> list[list[int]]:
+    def encode_sampled(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Like ``encode``, but with a segmentation drawn at random; a function of its arguments alone.
 
         Subword regularisation (Kudo 2018, section 3.2): one of a sentence's 16 likeliest segmentations, each with
@@ -181,17 +184,21 @@ def tokenizer_key(training: Pairs, config: TokenizerConfig) -> str:
     return digest.hexdigest()
 
 
-def sentences_of(training: Pairs) -> Iterator[str]:
-    yield from training.sources
-    yield from training.targets
+def sentences_of(training: Pairs, every: int = 1) -> Iterator[str]:
+    """All sources and then all targets, or those of every so-manieth pair."""
+    for side in (training.sources, training.targets):
+        yield from islice(side, None, None, every)
 
 
 def train(training: Pairs, config: TokenizerConfig) -> bytes:
-    """A SentencePiece model file, the same bytes every time; UserError if the vocabulary does not suit the text."""
-    model = io.BytesIO()
+    """A SentencePiece model file, the same bytes every time; UserError if the vocabulary does not suit the text.
+
+    Of more than ``ENOUGH`` pairs it sees at most so many, at equal steps through the corpus.
+    """
+    model, every = io.BytesIO(), -(-len(training) // ENOUGH)
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(s.replace(META, META_STAND_IN) for s in sentences_of(training)),
+            sentence_iterator=(s.replace(META, META_STAND_IN) for s in sentences_of(training, max(1, every))),
             model_writer=model,
             model_type=config.type,
             vocab_size=config.vocab_size,

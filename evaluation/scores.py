@@ -1,6 +1,7 @@
 """BLEU and chrF over distinct sources against all their references, computed and signed by sacreBLEU (Post 2018)."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -38,7 +39,7 @@ class Scores:
     bleu_interval: Interval | None = None
 
 
-def group_references(sources: list[str], targets: list[str]) -> tuple[list[str], list[list[str]]]:
+def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """The distinct sources, in the order in which they first come, and the references of each.
 
     An empty target is no reference: an empty reference would turn off BLEU's brevity penalty. It stays only where

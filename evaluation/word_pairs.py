@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from data.errors import UserError
-from data.pairs import WITHOUT_PUNCTUATION, fold, normalise
+from data.pairs import PUNCTUATION, fold, normalise
 from data.tokenizer import Tokenizer
 from model.weights import AttentionWeights
 
@@ -62,7 +62,7 @@ def spans_of(tokens: list[int], tokenizer: Tokenizer) -> list[range]:
 def core(parts: Sequence[str]) -> slice:
     """From the first to the last part that has a letter or a digit; all of them if none has."""
     # A byte of a letter that has several spells U+FFFD, which as a symbol would not count.
-    bare = [part.replace("\ufffd", "letter").translate(WITHOUT_PUNCTUATION).strip() for part in parts]
+    bare = [part.replace("\ufffd", "letter").translate(PUNCTUATION).strip() for part in parts]
     kept = [place for place, part in enumerate(bare) if part]
     return slice(kept[0], kept[-1] + 1) if kept else slice(None)
 

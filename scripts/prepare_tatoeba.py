@@ -13,7 +13,7 @@ from data.errors import UserError, exit_on_user_error
 from data.files import write_atomically
 from data.holdout import hash_of, without
 from data.pairs import Pairs, as_tsv, fold, normalise
-from data.readers import read_tsv
+from data.readers import Reading, read_tsv
 from data.split import audit
 
 ROOT = Path(__file__).parents[1]
@@ -36,12 +36,12 @@ def prepare_tatoeba(file: Path, folder: Path) -> None:
     """Write ``train.tsv``, ``valid.tsv`` and ``test.tsv`` into the folder, and print what is in them."""
     if not file.is_file():
         raise UserError(f"there is no file {file}; unpack spa-eng.zip of manythings.org first")
-    (english, spanish), report = read_tsv(file, malformed="skip")
-    distinct = dict.fromkeys((normalise(en), normalise(es)) for en, es in zip(english, spanish, strict=True))
+    reading = Reading(read_tsv(file, malformed="skip"))
+    distinct = dict.fromkeys((normalise(english), normalise(spanish)) for english, spanish in reading)
     pairs = Pairs([en for en, es in distinct if en and es], [es for en, es in distinct if en and es])
     splits = split(pairs)
     refuse_leaks(splits)
-    print(f"{file}  {report.rows} rows, {report.malformed} malformed, {len(pairs)} distinct pairs")
+    print(f"{file}  {reading.report.rows} rows, {reading.report.malformed} malformed, {len(pairs)} distinct pairs")
     for name, part in splits.items():
         print(write_split(folder / f"{name}.tsv", part))
     left_out = len(pairs) - sum(map(len, splits.values()))

@@ -7,11 +7,11 @@ import hashlib
 
 from data.errors import UserError
 from data.pairs import as_tsv
-from data.readers import Columns, SourceReport
+from data.readers import Rows, SourceReport
 
 
-def read(name: str, split: str, columns: list[str]) -> tuple[Columns, SourceReport]:
-    """Both columns of ``phrasebook:PART`` or ``phrasebook:PART:SPLIT``; ``split`` is the one meant if none is named."""
+def read(name: str, split: str, columns: list[str]) -> Rows:
+    """The rows of ``phrasebook:PART`` or ``phrasebook:PART:SPLIT``; ``split`` is the one meant if none is named."""
     from data.phrasebook.splits import phrasebook  # here, because it makes the sentences, in seconds
 
     if sorted(columns) != ["en", "es"]:
@@ -23,5 +23,5 @@ def read(name: str, split: str, columns: list[str]) -> tuple[Columns, SourceRepo
         raise UserError(f"data.{split}={name}: there is no such part with a split {chosen}; there are {known}")
     english, spanish = parts[part, chosen].sources, parts[part, chosen].targets
     digest = hashlib.sha256(as_tsv(english, spanish).encode()).hexdigest()
-    report = SourceReport(f"phrasebook:{part}:{chosen}", digest, len(english))
-    return ((english, spanish) if columns[0] == "en" else (spanish, english)), report
+    yield from zip(*((english, spanish) if columns[0] == "en" else (spanish, english)), strict=True)
+    return SourceReport(f"phrasebook:{part}:{chosen}", digest, len(english))

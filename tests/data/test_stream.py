@@ -159,10 +159,49 @@ def test_sampled_rows_are_full_on_both_sides(real_training, real_tokenizer):
         assert min(stream.fill()) > 0.95
 
 
+@pytest.mark.parametrize("config", [CONFIG, SAMPLED], ids=["plain", "sampled"])
+def test_the_rows_of_all_processes_are_the_batch(phrases, phrase_tokenizer, config):
+    """Over windows and the ends of epochs, where some processes have nothing but padding."""
+    whole = BatchStream(phrases, phrase_tokenizer, config, seed=3)
+    steps = whole.steps_in(0) + 2
+    for processes in (2, 4):
+        rows = config.batch_rows // processes
+        streams = [BatchStream(phrases, phrase_tokenizer, config, seed=3) for _ in range(processes)]
+        for step in range(steps):
+            parts = [stream.batch(step, slice(i * rows, (i + 1) * rows)) for i, stream in enumerate(streams)]
+            assert equal([np.concatenate(arrays) for arrays in zip(*parts, strict=True)], whole.batch(step))
+    last = BatchStream(phrases, phrase_tokenizer, replace(config, batch_rows=240), seed=3).batch(0, slice(239, 240))
+    assert not any(array.any() for array in last) and {array.shape[0] for array in last} == {1}
+    assert whole.batch(5, slice(2, 2)).source_tokens.shape == (0, whole.row_lengths[0])
+
+
+class Counted(np.ndarray):
+    """Remembers how many of its entries were read."""
+
+    read = 0
+
+    def __getitem__(self, index):
+        Counted.read += np.size(index)
+        return np.asarray(super().__getitem__(index))
+
+
+def test_a_process_reads_the_tokens_of_its_rows_alone(phrases, phrase_tokenizer):
+    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3)
+    stream.sources = stream.sources._replace(flat=stream.sources.flat.view(Counted))
+    for step in range(stream.steps_in(0)):
+        Counted.read = 0
+        batch = stream.batch(step, slice(1, 3))
+        assert Counted.read == np.count_nonzero(batch.source_segments)
+
+
 def test_prefetched_batches_are_the_batches(phrases, phrase_tokenizer):
     stream = BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3)
     batches = prefetch(BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3), 5, depth=3)
     assert all(equal(next(batches), stream.batch(step)) for step in range(5, 40))
+    batches.close()
+    some = slice(1, 3)
+    batches = prefetch(BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3), 5, depth=3, rows=some)
+    assert all(equal(next(batches), stream.batch(step, some)) for step in range(5, 9))
     batches.close()
     assert not any(thread.name == "prefetch" for thread in threading.enumerate())
 
@@ -170,7 +209,7 @@ def test_prefetched_batches_are_the_batches(phrases, phrase_tokenizer):
 def test_prefetch_raises_the_threads_error(phrases, phrase_tokenizer, monkeypatch):
     stream = BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3)
     batch = stream.batch
-    monkeypatch.setattr(stream, "batch", lambda step: batch(step) if step < 2 else 1 // 0)
+    monkeypatch.setattr(stream, "batch", lambda step, rows: batch(step, rows) if step < 2 else 1 // 0)
     batches = prefetch(stream, 0, depth=1)
     assert equal(next(batches), batch(0))
     assert equal(next(batches), batch(1))
