@@ -23,6 +23,13 @@ def test_matmul_and_its_gradients_equal_autodiff():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), ours, plain)
 
 
+def test_matmul_over_the_other_axis_of_the_matrix_is_that_with_its_transpose():
+    x, kernel, weight = (jax.random.normal(jax.random.key(i), s) for i, s in enumerate([(2, 3, 4), (5, 4), (2, 3, 5)]))
+    ours = jax.value_and_grad(lambda x, k: jnp.sum(matmul(x, k, "float32", 1) * weight), (0, 1))(x, kernel)
+    theirs = jax.value_and_grad(lambda x, k: jnp.sum(x @ k.T * weight), (0, 1))(x, kernel)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), ours, theirs)
+
+
 def test_matmul_in_bfloat16_rounds_operands_and_sums_in_float32():
     x, kernel = normal(0, 64, 512), normal(1, 512, 32)
     rounded = [np.asarray(array.astype(jnp.bfloat16), np.float64) for array in (x, kernel)]
