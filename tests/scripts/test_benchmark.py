@@ -33,6 +33,7 @@ def measured(call, tmp_path_factory):
     return done.stdout.decode(), json.loads(file.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_the_table_has_every_contestant_at_every_size(measured):
     printed, report = measured
     *table, empty, missing = printed.splitlines()
@@ -48,6 +49,7 @@ def test_the_table_has_every_contestant_at_every_size(measured):
     assert measured == list(itertools.product(SIZES, CONTESTANTS))
 
 
+@pytest.mark.slow
 def test_ratios_are_quotients_and_rates_are_operations_by_time(measured):
     _, report = measured
     milliseconds = {(row["case"], row["contestant"]): row for row in report["rows"]}
@@ -61,6 +63,7 @@ def test_ratios_are_quotients_and_rates_are_operations_by_time(measured):
             assert row[f"{kind}_flops_per_second"] == pytest.approx(1e3 * flops / ms)
 
 
+@pytest.mark.slow
 def test_the_json_file_says_what_the_figures_were_made_with(measured):
     _, report = measured
     assert report["command"].startswith("python scripts/benchmark.py attention --sizes '2,2,8,4;1,2,16,4' ")
@@ -72,6 +75,7 @@ def test_the_json_file_says_what_the_figures_were_made_with(measured):
         assert row["peak_bytes"] is None or row["case"] == "1,2,16,4"
 
 
+@pytest.mark.slow
 def test_markdown_has_the_same_rows(measured):
     _, report = measured
     title, _, note, _, header, rule, *rows = as_markdown(benchmark.table_of(report)).splitlines()

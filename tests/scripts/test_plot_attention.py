@@ -110,6 +110,7 @@ def test_a_pair_is_printed_and_in_the_page(look):
     assert "".join(f"<td>{weight}</td>" for weight in row) in page
 
 
+@pytest.mark.slow
 def test_svg_instead_of_png(look):
     sentence = "<script>alert(1)</script> & Tom"
     _, files = look(sentence, "--svg")

@@ -53,6 +53,7 @@ def test_the_order_of_the_download_does_not_matter(tmp_path, monkeypatch):
         assert content == (tmp_path / f"b/{name}.tsv").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_files_of_the_published_figures_come_back(corpus_root, tmp_path):
     lines = [line for name in ("train", "valid", "test") for line in lines_of(corpus_root / f"{name}.tsv")]
     script.prepare_tatoeba(spa(tmp_path, sorted(lines)), tmp_path / "out")

@@ -17,9 +17,12 @@ SMALL = [
     *("model.encoder_layers=1", "model.decoder_layers=1", "training.warmup_steps=1", "training.label_smoothing=0"),
 ]
 OVERRIDES = [  # each value once, two at a time: a compilation is what a test costs
-    ["model.score=scaled_dot_product", "model.kernel=chunked"],
     ["model.score=dot_product", "model.positions=rotary"],
     ["model.score=general", "model.key_value_heads=1"],
+    ["model.positions=relative", "model.rematerialize=true"],
+]
+MORE_OVERRIDES = [
+    ["model.score=scaled_dot_product", "model.kernel=chunked"],
     ["model.score=additive", "model.attention_dropout=0.1"],
     ["model.positions=learned", "model.value_dim=6"],
     ["model.positions=alibi", "model.kernel=xla"],
@@ -37,7 +40,9 @@ def copying(vocab_size: int) -> Batch:
     )
 
 
-@pytest.mark.parametrize("overrides", OVERRIDES, ids=" ".join)
+@pytest.mark.parametrize(
+    "overrides", [*OVERRIDES, *(pytest.param(more, marks=pytest.mark.slow) for more in MORE_OVERRIDES)], ids=" ".join
+)
 def test_it_learns_and_each_of_its_parameters_is_trained(overrides):
     config = load_config(QUICKSTART, [*SMALL, *overrides])
     state = init_state(config.model, config.training, 20)
