@@ -73,8 +73,8 @@ def command_line() -> argparse.Namespace:
     parser.add_argument("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=256")
     parser.add_argument("--devices", type=counts, default="1,8,64,256", help="how many (default: %(default)s)")
     parser.add_argument("--rows-per-device", type=positive, default=64, help="of weak scaling (default: %(default)s)")
-    parser.add_argument("--utilisation", type=share, default=0.4, help="of the peak, by the matrix products on one "
-                        "device: an assumption, which scripts/benchmark.py train measures (default: %(default)s)")  # fmt: skip
+    assumed = "of the peak, by the matrix products on one device; benchmark.py train measures it (default: %(default)s)"
+    parser.add_argument("--utilisation", type=share, default=0.4, help=assumed)
     parser.add_argument("--accelerator", choices=ACCELERATORS, default="h200", help="published peaks (%(default)s)")
     parser.add_argument("--flops", type=above_zero, metavar="T", help="instead: 10^12 bfloat16 operations a second")
     parser.add_argument("--memory", type=above_zero, metavar="GB", help="instead: memory of a device")
@@ -129,15 +129,16 @@ def work_of(config: RunConfig, rows: int) -> StepWork:
 def step_table(config: RunConfig, accelerator: Accelerator, utilisation: float) -> Table:
     """What a step is, on whatever it runs."""
     work = work_of(config, config.data.batch_rows)
+    flops = f"{work.flops() / 1e12:.2f} TFLOP, {work.flops() / work.places() / 1e6:.0f} MFLOP a token"
     rows = [
         ["batch", f"{work} tokens, if none is padding: {work.places():,}"],
         ["parameters", f"{work.parameters():,}"],
-        ["operations of matrix products", f"{work.flops() / 1e12:.2f} TFLOP, {work.flops() / work.places() / 1e6:.0f} MFLOP a token"],
+        ["operations of matrix products", flops],
         *([name, megabytes(size)] for name, size in work.bytes(config.training).items() if size),
         ["the optimizer reads and writes", megabytes(work.update_bytes(config.training))],
         ["accelerator", in_words(accelerator)],
         ["utilisation of its peak, assumed", f"{utilisation:.0%}"],
-    ]  # fmt: skip
+    ]
     return Table("A step", "Bytes of all devices together.", ["", ""], rows)
 
 

@@ -34,7 +34,7 @@ class Accelerator:
     memory: float  # bytes
     memory_bandwidth: float
     inside: float  # what a device sends to others of its node
-    between: float  # what it sends to other nodes, all devices of its node at once
+    between: float  # what it sends to other nodes, each device by a link of its own
     node: int  # devices
 
 
@@ -66,7 +66,7 @@ class Transfer(NamedTuple):
     kind: str
     bytes: int  # on one device: of what is reduced, or of what is there once it is gathered
     devices: int  # that take part in one of them
-    span: int  # from the first of these to the last
+    stride: int = 1  # from one of these to the next, as the mesh numbers them
 
     def sent(self) -> float:
         """Bytes that a device sends around a ring: every part of the array but its own, to sum and to share."""
@@ -74,8 +74,15 @@ class Transfer(NamedTuple):
         return passes * (self.devices - 1) / self.devices * self.bytes
 
     def seconds(self, accelerator: Accelerator) -> float:
-        """At the bandwidth of the slowest link on the way."""
-        return self.sent() / (accelerator.inside if self.span <= accelerator.node else accelerator.between)
+        """At the bandwidth of the slowest link on the way, without latency.
+
+        A ring leaves a node once. As many rings as the node has devices of this collective share its bytes, each with
+        a link of its own to the next node.
+        """
+        if self.devices * self.stride <= accelerator.node:
+            return self.sent() / accelerator.inside
+        links = max(1, accelerator.node // self.stride)
+        return self.sent() / min(accelerator.inside, links * accelerator.between)
 
 
 class Parameter(NamedTuple):
@@ -121,8 +128,7 @@ def gathers(work: StepWork, layout: Layout) -> list[Transfer]:
     """Parameters, forward and once more backward: matrices as operands of products, for look-ups the table as it is."""
     table, matrices, _ = _by_use(work, layout)
     operands = 2 * (matrices + table) * WIDTHS[work.model.matmul_dtype] // FLOAT
-    span = layout.fsdp * layout.tensor
-    return [Transfer("parameters", "all-gather", operands + table, layout.fsdp, span)]
+    return [Transfer("parameters", "all-gather", operands + table, layout.fsdp, layout.tensor)]
 
 
 def gradient_sums(work: StepWork, layout: Layout) -> list[Transfer]:
@@ -132,15 +138,15 @@ def gradient_sums(work: StepWork, layout: Layout) -> list[Transfer]:
     reduce-scatter, too.
     """
     table, matrices, vectors = _by_use(work, layout)
-    whole = "all-reduce" if layout.data > 1 else "reduce-scatter"
-    span = layout.fsdp * layout.tensor
-    if layout.fsdp == 1:
-        return [Transfer("gradients", "all-reduce", 3 * table + matrices + vectors, layout.data, layout.devices)]
+    _, fsdp, tensor = layout
+    if fsdp == 1:
+        return [Transfer("gradients", "all-reduce", 3 * table + matrices + vectors, layout.data, tensor)]
+    of_lookups = "all-reduce" if layout.data > 1 else "reduce-scatter"
     return [
-        Transfer("gradients", "reduce-scatter", matrices + table, layout.fsdp, span),
-        Transfer("gradients", "all-reduce", (matrices + table) // layout.fsdp, layout.data, layout.devices),
-        Transfer("gradients", whole, 2 * table, layout.by_rows, layout.devices),
-        Transfer("gradients", "all-reduce", vectors, layout.by_rows, layout.devices),
+        Transfer("gradients", "reduce-scatter", matrices + table, fsdp, tensor),
+        Transfer("gradients", "all-reduce", (matrices + table) // fsdp, layout.data, fsdp * tensor),
+        Transfer("gradients", of_lookups, 2 * table, layout.by_rows, tensor),
+        Transfer("gradients", "all-reduce", vectors, layout.by_rows, tensor),
     ]
 
 
@@ -154,8 +160,8 @@ def activation_sums(work: StepWork, layout: Layout) -> list[Transfer]:
     sources = (2 + 4) * model.encoder_layers + 2 * model.decoder_layers + 1
     targets = (3 + 5) * model.decoder_layers + 1 + 1
     width = FLOAT * model.d_model * (work.sources * sources + work.targets * targets)
-    rows = work.rows // layout.by_rows
-    return [Transfer("activations", "all-reduce", rows * (width + 4 * FLOAT * work.targets), layout.tensor, layout.tensor)]
+    row = width + 4 * FLOAT * work.targets
+    return [Transfer("activations", "all-reduce", work.rows // layout.by_rows * row, layout.tensor)]
 
 
 def _by_use(work: StepWork, layout: Layout) -> tuple[int, int, int]:
@@ -176,13 +182,15 @@ def _by_use(work: StepWork, layout: Layout) -> tuple[int, int, int]:
 
 
 def activation_bytes(work: StepWork, layout: Layout) -> int:
-    """What the gradients need of the blocks: inputs of products and of norms, the weights of attention, dropout's masks.
+    """What gradients need of the blocks: inputs of products and of norms, the weights of attention, dropout's masks.
 
     With ``model.rematerialize`` the blocks' inputs, and one block's activations at a time. An estimate: which arrays
     are kept and which are fused away or computed twice, the compiler decides.
     """
     model, rows = work.model, work.rows // layout.by_rows
-    encoder = work.sources * _sublayers(model, 2, 1, layout.tensor) + work.sources * _weights(model, work.sources, layout)
+    encoder = work.sources * _sublayers(model, 2, 1, layout.tensor) + work.sources * _weights(
+        model, work.sources, layout
+    )
     decoder = work.targets * _sublayers(model, 3, 2, layout.tensor)
     decoder += work.targets * (_weights(model, work.targets, layout) + _weights(model, work.sources, layout))
     if not model.rematerialize:
