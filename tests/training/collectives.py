@@ -1,6 +1,6 @@
 """Compiles a training step for meshes of simulated devices; prints what it sends as JSON, for test_scaling.py.
 
-A program of its own, because JAX counts its devices once in a process: python collectives.py DATA FSDP TENSOR …
+A program of its own, because JAX counts its devices once in a process: python collectives.py 8·1·1 2·2·2 …
 """
 
 import json
@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from math import prod
+from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
@@ -36,20 +37,22 @@ def sent(text: str) -> Counter[str]:
     return total
 
 
-def compiled(work: StepWork, training: TrainingConfig, shape: tuple[int, ...]) -> jax.stages.Compiled:
+def compiled(work: StepWork, training: TrainingConfig, shape: tuple[int, int, int]) -> Any:
     mesh = make_mesh(MeshConfig(*shape))
     layout = layout_of(mesh, work.model, training, work.vocab_size)
     state = laid_out(layout, work.model, training, work.vocab_size)
     rows = NamedSharding(mesh, PartitionSpec(ROWS))
     batch = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=rows), work.batch())
-    return make_train_step(build(work.model, work.vocab_size), training, layout).lower(state, batch).compile()
+    step: Any = make_train_step(build(work.model, work.vocab_size), training, layout)
+    return step.lower(state, batch).compile()
 
 
 def main(names: list[str]) -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     report = {}
     for name in names:
-        step = compiled(WORK, TRAINING, tuple(map(int, name.split("·"))))
+        data, fsdp, tensor = map(int, name.split("·"))
+        step = compiled(WORK, TRAINING, (data, fsdp, tensor))
         memory = step.memory_analysis()
         report[name] = {"sent": sent(step.as_text()), "state": memory.argument_size_in_bytes}
         report[name]["temporary"] = memory.temp_size_in_bytes
