@@ -11,7 +11,8 @@ Arithmetic alone (training/scaling.py), at vendors' published peaks; nothing is 
   sent           by one device in a step
   compute        of the matrix products at --utilisation of the peak, and what the optimizer reads and writes
   sending        of gradients and parameters + of activations, at the slowest link's bandwidth, without latency
-  efficiency     tokens/s of all devices by those of as many devices alone: if transfers hide behind products / if not
+  efficiency     tokens/s of all devices by as many times those of one alone, which has the whole batch, or its fixed
+                 rows: if transfers hide behind products / if not. Above 100 % where devices share the optimizer's work
 """
 
 import argparse
@@ -43,7 +44,7 @@ ACCELERATORS = {
     "v5p": Accelerator("TPU v5p", 459e12, 95e9, 2.765e12, 200e9, 200e9, 8960),
 }
 UNITS = {"flops": 1e12, "memory": 1e9, "memory_bandwidth": 1e9, "inside": 1e9, "between": 1e9, "node": 1}
-NODE = 8  # devices over which mixed layouts have fsdp or tensor
+INSIDE = 8  # devices over which mixed layouts have fsdp or tensor
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,6 +63,7 @@ def main() -> None:
         tables = [step_table(config, accelerator, arguments.utilisation)]
         for fixed in (None, arguments.rows_per_device):
             tables.append(scaling_table(config, accelerator, arguments.utilisation, arguments.devices, fixed))
+        tables = [replace(table, title=f"{arguments.CONFIG.stem}: {table.title}") for table in tables]
     print("\n\n".join(map(as_markdown if arguments.markdown else as_text, tables)))
 
 
@@ -139,7 +141,7 @@ def step_table(config: RunConfig, accelerator: Accelerator, utilisation: float) 
         ["accelerator", in_words(accelerator)],
         ["utilisation of its peak, assumed", f"{utilisation:.0%}"],
     ]
-    return Table("A step", "Bytes of all devices together.", ["", ""], rows)
+    return Table("a step", "Bytes of all devices together.", ["", ""], rows)
 
 
 def in_words(accelerator: Accelerator) -> str:
@@ -161,14 +163,14 @@ def scaling_table(
         batch = fixed * count if fixed else config.data.batch_rows
         for layout in layouts(count):
             rows.append(scaling_row(config, layout, batch, accelerator, utilisation, fixed or batch))
-    title = f"{fixed} rows on each device" if fixed else f"A batch of {config.data.batch_rows} rows"
-    note = "Efficiency: transfers hidden behind products / not hidden."
+    title = f"{fixed} rows on each device" if fixed else f"a batch of {config.data.batch_rows} rows"
+    note = "Efficiency: transfers hidden behind products / not hidden. A dash: the rows do not divide so."
     return Table(title, note, [*header, "efficiency"], rows)
 
 
 def layouts(devices: int) -> list[Layout]:
     """All by data, all by fsdp, and of several nodes: either of fsdp or tensor in the node, data between them."""
-    inside = min(devices, NODE)
+    inside = min(devices, INSIDE)
     mixed = [(devices // inside, inside, 1)] if devices > inside else []
     shapes = [(devices, 1, 1), (1, devices, 1), *mixed, (devices // inside, 1, inside)]
     return [Layout(*shape) for shape in dict.fromkeys(shapes)]
@@ -182,8 +184,8 @@ def scaling_row(
     first = [f"{layout.devices}", str(layout)]
     try:
         refuse_uneven(AbstractMesh(layout, MESH_AXES), config.model, rows, training.accumulation)
-    except UserError as error:
-        return [*first, str(error), *[""] * 6]
+    except UserError:
+        return [*first, *["–"] * 7]
     taken = times(work, training, layout, accelerator, utilisation)
     one = sum(times(work_of(config, alone), training, Layout(1, 1, 1), accelerator, utilisation)) / alone
     gained = [rows * one / layout.devices / seconds for seconds in (taken.overlapped(), taken.in_turn())]
