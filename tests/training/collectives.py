@@ -1,0 +1,63 @@
+"""Compiles a training step for meshes of simulated devices; prints what it sends as JSON, for test_scaling.py.
+
+A program of its own, because JAX counts its devices once in a process: python collectives.py 8·1·1 2·2·2 …
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from math import prod
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from model.config import ModelConfig
+from model.sharding import ROWS
+from model.transformer import build
+from training.config import MeshConfig, TrainingConfig
+from training.mesh import laid_out, layout_of, make_mesh
+from training.state import make_train_step
+from training.work import StepWork
+
+MODEL = ModelConfig(d_model=64, num_heads=8, head_dim=8, encoder_layers=2, decoder_layers=1, d_ff=128, dropout=0.0)
+WORK = StepWork(MODEL, vocab_size=512, rows=16, sources=24, targets=32)
+TRAINING = TrainingConfig(steps=10, ema_decay=0.9, clip_norm=0.0)
+WIDTHS = {"f32": 4, "bf16": 2, "s32": 4, "u32": 4, "pred": 1}
+COLLECTIVE = re.compile(r" = (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(")
+
+
+def sent(text: str) -> Counter[str]:
+    """Bytes of the results of each kind of collective in compiled HLO; a loop's count once."""
+    total: Counter[str] = Counter()
+    for shapes, kind in COLLECTIVE.findall(text):
+        for dtype, sizes in re.findall(r"(\w+)\[([\d,]*)\]", shapes):
+            total[kind] += WIDTHS[dtype] * prod(map(int, filter(None, sizes.split(","))))
+    return total
+
+
+def compiled(work: StepWork, training: TrainingConfig, shape: tuple[int, int, int]) -> Any:
+    mesh = make_mesh(MeshConfig(*shape))
+    layout = layout_of(mesh, work.model, training, work.vocab_size)
+    state = laid_out(layout, work.model, training, work.vocab_size)
+    rows = NamedSharding(mesh, PartitionSpec(ROWS))
+    batch = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=rows), work.batch())
+    step: Any = make_train_step(build(work.model, work.vocab_size), training, layout)
+    return step.lower(state, batch).compile()
+
+
+def main(names: list[str]) -> None:
+    jax.config.update("jax_num_cpu_devices", 8)
+    report = {}
+    for name in names:
+        data, fsdp, tensor = map(int, name.split("·"))
+        step = compiled(WORK, TRAINING, (data, fsdp, tensor))
+        memory = step.memory_analysis()
+        report[name] = {"sent": sent(step.as_text()), "state": memory.argument_size_in_bytes}
+        report[name]["temporary"] = memory.temp_size_in_bytes
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
