@@ -4,7 +4,6 @@ The run lives in runs/NAME. The same command starts it, continues it where it st
 """
 
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -39,7 +38,7 @@ from training.checkpoint import find_newest, keep_only, note, notes, restore, sa
 from training.compilation import recompilations_told
 from training.environment import environment
 from training.history import keep_records, rewind_records
-from training.interruption import exit_when_interrupted, noted
+from training.interruption import exit_when_interrupted, noted, why_paused
 from training.lock import locked, refuse_if_lost
 from training.mesh import (
     everywhere,
@@ -143,7 +142,7 @@ def take_steps(
                 monitor.say(f"{run_dir} is complete at step {step}: {best}")
                 break
             if stopping:
-                reason = signal.Signals(stop.asked).name if stop.asked else f"{session_seconds / 60:.3g} minutes"
+                reason = why_paused(stop.asked, session_seconds, 60 * settings.minutes)
                 monitor.say(f"paused at step {step} after {reason}; the same command continues")
                 break
             window_start += time.monotonic() - pause_start  # speed is the speed of training

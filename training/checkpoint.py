@@ -25,7 +25,7 @@ from data.errors import UserError, in_words
 from data.files import write_atomically
 from model.config import ModelConfig
 from model.transformer import Params, init_params
-from training.processes import is_first, wait_for_all
+from training.processes import is_first, is_loss, wait_for_all
 from training.state import TrainState
 
 for name in ("absl", "asyncio"):  # by which Orbax tells every step of a save, and each fault many times
@@ -251,6 +251,8 @@ def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
         wait_for_all("the manifest")
     except Exception as error:  # the trees are sound: what fails is the disk, in Orbax as one of many exceptions
         shutil.rmtree(temporary, ignore_errors=True)
+        if is_loss(error):
+            raise
         told = f"cannot write the checkpoint {final} (earlier ones are as they were): {_in_words(error)}"
         raise UserError(told) from error
     return final

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-Handler = Callable[[int, FrameType | None], object]
+Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
 class Interrupted(KeyboardInterrupt):
@@ -81,6 +81,13 @@ def handled_by(handler: Handler) -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, earlier[number])
+
+
+def why_paused(asked: int, seconds: float, limit: float) -> str:
+    """What a training stops for: a signal, its limit of time, or else another of its processes, which has either."""
+    if asked:
+        return signal.Signals(asked).name
+    return f"{seconds / 60:.3g} minutes" if 0 < limit < seconds else "a signal to another process"
 
 
 def name_of(number: int) -> str:

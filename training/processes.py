@@ -8,7 +8,10 @@ import contextlib
 import importlib.util
 import os
 import re
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Iterator
 from glob import glob
@@ -20,7 +23,10 @@ from jax.experimental import multihost_utils
 from data.errors import UserError
 from data.tokenizer import sha256
 from training.config import MeshConfig
+from training.interruption import handled_by
 
+PATIENCE = 300  # seconds until all processes must have started
+LAST_WORDS = 1  # seconds that the others have, once the first one is to end: when it is gone, JAX aborts them
 # What the collectives of CPUs, GPUs and TPUs say when a process that takes part is gone.
 GONE = re.compile(r"gloo|nccl|unavailable|connection|coordination|heartbeat|socket|deadline|peer", re.IGNORECASE)
 
@@ -28,17 +34,38 @@ GONE = re.compile(r"gloo|nccl|unavailable|connection|coordination|heartbeat|sock
 def join_others(config: MeshConfig) -> None:
     """Find the other processes of the run, if there are any; before anything asks for a device.
 
-    UserError if they are not there after some minutes.
+    UserError if that cannot be; the program ends if they are not all there after some minutes.
     """
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM from training/interruption.py
     try:
-        if config.coordinator:
-            jax.distributed.initialize(config.coordinator, config.processes, config.process)
-        elif started_by_scheduler():
-            jax.distributed.initialize()
+        if config.coordinator or started_by_scheduler():
+            address, number = config.coordinator or None, config.process if config.coordinator else None
+            with _waiting():
+                jax.distributed.initialize(
+                    address, config.processes or None, number, initialization_timeout=2 * PATIENCE
+                )
     except (RuntimeError, ValueError) as error:
         told = str(error).partition("\n")[0]
         raise UserError(f"the processes of this run do not find each other (mesh.coordinator): {told}") from None
+
+
+@contextlib.contextmanager
+def _waiting() -> Iterator[None]:
+    """Inside, a signal ends the program at once, and so does the end of patience: JAX's own would be an abort."""
+    end_of_patience = threading.Timer(PATIENCE, _give_up)
+    end_of_patience.daemon = True
+    end_of_patience.start()
+    try:
+        with handled_by(signal.SIG_DFL):
+            yield
+    finally:
+        end_of_patience.cancel()
+
+
+def _give_up() -> None:
+    told = f"error: the processes of this run did not find each other in {PATIENCE} seconds: start all of them, each "
+    print(told + "with the mesh.coordinator of the first", file=sys.stderr, flush=True)
+    os._exit(2)
 
 
 def started_by_scheduler() -> bool:
@@ -80,10 +107,10 @@ def added(total: str) -> str:
 
 
 def refuse_difference(what: str, text: str) -> None:
-    """UserError on all processes but the first if theirs differs from the first one's."""
-    mine = np.frombuffer(bytes.fromhex(sha256(text.encode())), np.uint8)
-    if not np.array_equal(_of_each(mine)[0], mine):
-        raise UserError(f"process {jax.process_index()} has another {what} than process 0: give all of them the same")
+    """UserError on every process, the same one, if the text of any differs from the first one's."""
+    digests = _of_each(np.frombuffer(bytes.fromhex(sha256(text.encode())), np.uint8))
+    if (other := int((digests != digests[0]).any(axis=1).argmax())) > 0:
+        raise UserError(f"process {other} has another {what} than process 0: give all of them the same")
 
 
 def _of_each(numbers: np.ndarray) -> np.ndarray:
@@ -108,17 +135,25 @@ def ending_with_others(told: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if jax.process_count() == 1:
+        if not jax.distributed.is_initialized():
             raise
+        code = _told(error, told)
         sys.stdout.flush()
-        os._exit(_told(error, told))
+        if is_first():
+            time.sleep(LAST_WORDS)
+        os._exit(code)
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether an error says that another process is gone."""
+    return jax.process_count() > 1 and bool(GONE.search(f"{type(error).__name__} {error}"))
 
 
 def _told(error: BaseException, told: str) -> int:
     """Print what happened; the exit code."""
     if isinstance(error, SystemExit):  # it has been told
         code = error.code if isinstance(error.code, int) else 1
-    elif GONE.search(f"{type(error).__name__} {error}"):
+    elif is_loss(error):
         first_line = str(error).partition("\n")[0]
         print(f"\nanother process of this run is gone, or cannot be reached: {told} ({first_line})", file=sys.stderr)
         code = 1

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from attention.kernels.devices import on_each_device
 from attention.kernels.padding import padded
 from attention.kernels.request import Request
 from attention.masks import visible_keys
@@ -56,8 +57,16 @@ def cudnn(
     cuDNN keeps a number for each segment, head and position that there could be, so its memory grows with T²/2: this
     is for rows of up to about a thousand tokens. Lengths must be even, and are padded.
     """
-    length, most = query.shape[2], max(2, (query.shape[2] + 1) // 2)  # of one segment, jax makes no packed row
     query, scale = as_dot_product(score, query)
+    # jax's own rule for several devices does not say that lengths and offsets are divided as the rows are.
+    kernel = partial(_attend, causal=causal, scale=scale)
+    return on_each_device(kernel, query, key, value, query_segments, key_segments)
+
+
+def _attend(
+    query: Array, key: Array, value: Array, query_segments: Array, key_segments: Array, *, causal: bool, scale: float
+) -> Array:
+    length, most = query.shape[2], max(2, (query.shape[2] + 1) // 2)  # of one segment, jax makes no packed row
     visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
     seen, heard = visible.any(axis=2)[:, None, :, None], visible.any(axis=1)[:, None, :, None]
     query, key, value = jnp.where(seen, query, 0), jnp.where(heard, key, 0), jnp.where(heard, value, 0)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu import splash_attention
 from jaxtyping import Array, Float, Int, Key
 
+from attention.kernels.devices import on_each_device
 from attention.kernels.padding import padded
 from attention.kernels.request import Request
 from attention.masks import visible_keys
@@ -44,9 +45,15 @@ def tpu(
 
     The kernel lets padding see padding, and gives a query that sees nothing a mean of values: both become zeros.
     """
-    visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
     query, scale = as_dot_product(score, query)
-    queries = padded(query * scale, 2, BLOCK), padded(query_segments, 1, BLOCK)
+    return on_each_device(partial(_attend, causal=causal), query * scale, key, value, query_segments, key_segments)
+
+
+def _attend(
+    query: Array, key: Array, value: Array, query_segments: Array, key_segments: Array, *, causal: bool
+) -> Array:
+    visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
+    queries = padded(query, 2, BLOCK), padded(query_segments, 1, BLOCK)
     keys = padded(key, 2, BLOCK), padded(value, 2, BLOCK), padded(key_segments, 1, BLOCK)
     attend_sentence = splash(query.shape[1], queries[1].shape[1], keys[2].shape[1], causal=causal)
     output = jax.vmap(attend_sentence)(*queries, *keys)[:, :, : query.shape[2]]

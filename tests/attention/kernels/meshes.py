@@ -1,0 +1,68 @@
+"""Attention on eight simulated devices, each with its rows and heads; prints what came of it as JSON, for test_devices.
+
+A program of its own, because JAX counts its devices once in a process.
+"""
+
+import json
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from attention import attend, tracing_for
+from attention.kernels.devices import on_each_device
+
+SEGMENTS: Any = np.tile(np.array([1, 1, 1, 2, 2, 0], np.int32), (4, 1))
+
+
+def arrays(groups: int) -> list[np.ndarray]:
+    generator = np.random.default_rng(0)
+    return [generator.normal(size=(4, heads, 6, 8)).astype(np.float32) for heads in (4, groups, groups)]
+
+
+def attended(*arguments: jax.Array, kernel: str = "definition") -> jax.Array:
+    *three, queries, keys = arguments
+    return attend(*three, query_segments=queries, key_segments=keys, causal=True, kernel=kernel)
+
+
+def differentiated(mesh: jax.sharding.Mesh, groups: int) -> list[list[float]]:
+    """The output of the definition and its gradients, computed on each device."""
+
+    def weighted(query: jax.Array, key: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+        with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
+            output = on_each_device(attended, query, key, value, SEGMENTS, SEGMENTS)
+        return (output * np.arange(output.size).reshape(output.shape)).sum(), output
+
+    step = jax.jit(jax.grad(weighted, (0, 1, 2), has_aux=True))
+    gradients, output = step(*jax.device_put(arrays(groups), NamedSharding(mesh, PartitionSpec("rows"))))
+    return [np.ravel(array).tolist() for array in (output, *gradients)]
+
+
+def kernels_for_a_tpu(mesh: jax.sharding.Mesh) -> int:
+    """How often the program of a TPU calls splash attention."""
+
+    def total(*three: jax.Array) -> jax.Array:
+        with jax.sharding.use_abstract_mesh(mesh.abstract_mesh), tracing_for("tpu"):
+            return attended(*three, SEGMENTS, SEGMENTS, kernel="tpu").sum()
+
+    of_rows = NamedSharding(mesh, PartitionSpec("rows"))
+    like = [jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=of_rows) for array in arrays(2)]
+    lowered = jax.jit(jax.grad(total, (0, 1, 2))).trace(*like).lower(lowering_platforms=("tpu",))
+    return lowered.as_text().count("@tpu_custom_call")
+
+
+def main() -> None:
+    jax.config.update("jax_num_cpu_devices", 8)
+    make = partial(jax.make_mesh, axis_names=("rows", "heads"), axis_types=(AxisType.Auto,) * 2)
+    one, eight = make((1, 1), devices=jax.devices()[:1]), make((2, 4))
+    report = {
+        "numbers": {groups: [differentiated(mesh, groups) for mesh in (one, eight)] for groups in (4, 2)},
+        "kernels": [kernels_for_a_tpu(mesh) for mesh in (one, eight)],
+    }
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

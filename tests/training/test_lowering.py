@@ -1,0 +1,77 @@
+"""What runs on a TPU is lowered for one: the training step, also on a mesh, and every search."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from attention import tracing_for
+from evaluation.translate import search_batch
+from model.ranking import Ranking
+from model.sampling import Sampling
+from model.transformer import build, init_params
+from tests.training.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
+from training.config import MeshConfig
+from training.mesh import laid_out, layout_of, make_mesh, on_devices, rows_here
+from training.state import make_train_step
+
+ROOT = Path(__file__).parents[2]
+
+
+def for_a_tpu(jitted, *arguments, **options):
+    """The program in StableHLO."""
+    with tracing_for("tpu"):
+        return jitted.trace(*arguments, **options).lower(lowering_platforms=("tpu",)).as_text()
+
+
+def calls_in_the_training_step(kernel, *shape):
+    """How often it calls a kernel that is made for TPUs, on a mesh of this shape."""
+    model, mesh = replace(MODEL, kernel=kernel), make_mesh(MeshConfig(*shape))
+    layout = layout_of(mesh, model, TRAINING, VOCAB)
+    step = make_train_step(build(model, VOCAB), TRAINING, layout)
+    batch = on_devices(mesh, make_batch(0), ROWS, rows_here(mesh, ROWS))
+    return for_a_tpu(step, laid_out(layout, model, TRAINING, VOCAB), batch).count("@tpu_custom_call")
+
+
+def test_the_training_step():
+    assert calls_in_the_training_step("definition", 1, 1, 1) == 0
+    assert calls_in_the_training_step("tpu", 1, 1, 1) > 1
+
+
+@pytest.mark.slow
+def test_the_training_step_of_eight_devices_has_the_kernels_of_one():
+    code = """
+import jax
+jax.config.update("jax_num_cpu_devices", 8)
+from tests.training.test_lowering import calls_in_the_training_step as calls
+print(*(calls("tpu", *shape) for shape in ((1, 1, 1), (8, 1, 1), (2, 2, 2))))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=300)
+    one, *eight = done.stdout.split()
+    assert eight == [one, one], done.stderr
+
+
+@pytest.mark.parametrize(("beam_size", "sampling"), [(3, None), (1, None), (1, Sampling(0.7, 5, 0.9))])
+def test_the_searches(beam_size, sampling):
+    model = replace(MODEL, dropout=0.0)
+    params = jax.eval_shape(lambda: init_params(model, VOCAB, jax.random.key(0)))
+    program = for_a_tpu(
+        search_batch,
+        (build(model, VOCAB),),
+        (params,),
+        np.ones((2, 8), np.int32),
+        np.full(2, 12, np.int32),
+        None,
+        np.zeros(2, np.uint32),
+        np.uint32(1),
+        beam_size=beam_size,
+        count=1,
+        ranking=Ranking("gnmt", 1.0, 0.0),
+        sampling=sampling,
+        max_length=12,
+    )
+    assert "stablehlo.while" in program
