@@ -66,6 +66,11 @@ def ended(processes):
     return [(process.returncode, text) for process, text in zip(processes, told, strict=True)]
 
 
+def assert_complete(processes):
+    both = ended(processes)
+    assert [code for code, _ in both] == [0, 0], "\n".join(told for _, told in both)
+
+
 def train_here(config_file, run_dir, *overrides):
     """One process, with the one device of this test."""
     train(load_config(config_file, [*CHEAP, *overrides, f"run_dir={run_dir}"]))
@@ -98,10 +103,10 @@ def test_two_processes_train_what_one_trains_and_one_of_them_speaks(start, small
 def test_a_run_goes_from_two_processes_to_one_and_back(start, small_experiment, tmp_path):
     changes = ["training.steps=6", "training.eval_every=3", "model.dropout=0.1", "training.ema_decay=0.9"]
     run_dir, pausing = tmp_path / "moved", [*changes, "training.minutes=1e-9"]
-    assert [code for code, _ in ended(start(run_dir, *pausing))] == [0, 0]
+    assert_complete(start(run_dir, *pausing))
     train_here(small_experiment, run_dir, *pausing)
     assert good_steps(run_dir)[-1] == 2
-    assert [code for code, _ in ended(start(run_dir, *changes))] == [0, 0]
+    assert_complete(start(run_dir, *changes))
     train_here(small_experiment, tmp_path / "straight", *changes)
     assert_same_run(run_dir, tmp_path / "straight")
 
