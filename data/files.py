@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,12 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def cache_folder() -> Path:
+    """This project's part of where programs keep what can be made again. RuntimeError if there is no home."""
+    usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return Path(os.environ.get("XDG_CACHE_HOME") or usual) / "puente"
 
 
 def append_line(path: Path, line: str) -> None:

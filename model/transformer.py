@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -252,6 +253,7 @@ class Transformer(nnx.Module):
         return self.logits(self.final_norms[1](x) if self.final_norms else x), seen.mean(axis=1), cache
 
 
+@cache
 def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:
     """The model's structure without its numbers: ``nnx.merge(graphdef, params)`` is a Transformer."""
     return nnx.graphdef(nnx.eval_shape(lambda: Transformer(config, vocab_size, rngs=nnx.Rngs(0))))

@@ -18,6 +18,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test ru
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HOME"] = _cache.name
 os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
+os.environ["XDG_CACHE_HOME"] = _cache.name
 # The same small programs are compiled again and again, by the processes that tests start too: once is enough.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(_cache.name, "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import orbax.checkpoint as ocp
 
 from data.errors import UserError, in_words
 from data.files import write_atomically
@@ -217,6 +216,8 @@ def _restore_tree(directory: Path, like: Any) -> Any:
     target = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding or here), like
     )
+    import orbax.checkpoint as ocp  # here and below, because a start can do without the third of a second it takes
+
     with ocp.StandardCheckpointer() as checkpointer:
         _refuse_other_shapes(directory, checkpointer.metadata(directory.resolve()).item_metadata.tree, like)
         return checkpointer.restore(directory.resolve(), target)
@@ -289,6 +290,8 @@ def _in_words(error: Exception) -> str:
 
 
 def _save_trees(directory: Path, parts: dict[str, Any]) -> None:
+    import orbax.checkpoint as ocp
+
     with ocp.StandardCheckpointer() as checkpointer:
         for name, tree in parts.items():
             checkpointer.save(directory.resolve() / name, tree)

@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from data.files import cache_folder
+
 MOST_BYTES = 1 << 30  # of compiled programs; the least recently used make room
 
 
@@ -34,19 +36,13 @@ def keep_compiled_programs() -> None:
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
-        folder = cache_folder() / "puente" / f"compiled-{processor()}"
+        folder = cache_folder() / f"compiled-{processor()}"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # who can write here can have this process run anything
         remove_unfinished(folder)
         if os.access(folder, os.W_OK):
             os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
             os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MOST_BYTES))
             os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-
-
-def cache_folder() -> Path:
-    """Where this system's programs keep what can be made again."""
-    usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return Path(os.environ.get("XDG_CACHE_HOME") or usual)
 
 
 def processor() -> str:

@@ -7,13 +7,12 @@ import hashlib
 
 from data.errors import UserError
 from data.pairs import as_tsv
+from data.phrasebook.kept import phrasebook
 from data.readers import Rows, SourceReport
 
 
 def read(name: str, split: str, columns: list[str]) -> Rows:
     """The rows of ``phrasebook:PART`` or ``phrasebook:PART:SPLIT``; ``split`` is the one meant if none is named."""
-    from data.phrasebook.splits import phrasebook  # here, because it makes the sentences, in seconds
-
     if sorted(columns) != ["en", "es"]:
         raise UserError(f"the phrasebook's columns are en and es: data.columns cannot be {' and '.join(columns)}")
     part, chosen = (*name.split(":", 2), "", "")[1:3]
