@@ -28,12 +28,6 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def cache_folder() -> Path:
-    """This project's part of where programs keep what can be made again. RuntimeError if there is no home."""
-    usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return Path(os.environ.get("XDG_CACHE_HOME") or usual) / "puente"
-
-
 def append_line(path: Path, line: str) -> None:
     """Add a line to a file and flush it to the disk; the same UserError.
 
@@ -43,6 +37,12 @@ def append_line(path: Path, line: str) -> None:
         file.write(line + "\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+def cache_folder() -> Path:
+    """This project's part of where programs keep what can be made again. RuntimeError if there is no home."""
+    usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return Path(os.environ.get("XDG_CACHE_HOME") or usual) / "puente"
 
 
 @contextlib.contextmanager

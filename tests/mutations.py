@@ -226,8 +226,8 @@ MUTATIONS = [
     Mutation(
         "a save that fails leaves no half",
         "training/checkpoint.py",
-        "        shutil.rmtree(temporary, ignore_errors=True)\n        told",
-        "        told",
+        "        shutil.rmtree(temporary, ignore_errors=True)\n        if",
+        "        if",
         f"{CHECKPOINT}::test_a_save_that_fails_in_the_middle_leaves_no_half",
     ),
     Mutation(

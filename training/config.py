@@ -79,8 +79,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class MeshConfig:
-    """The devices of a run, data × fsdp × tensor of them, and the processes that hold them. Results do not depend on
-    either but for rounding, and a run may continue on another mesh."""
+    """The devices, data × fsdp × tensor of them; a run may continue on another mesh."""
 
     data: int = field(
         default=0, metadata={"help": "groups of devices with rows of their own; 0: as many as the others leave"}

@@ -10,15 +10,15 @@ PROGRAM, ROOT = "scripts/scaling.py", Path(__file__).parents[2]
 def test_devices_that_divide_the_rows_and_others(call):
     config, shape = (
         ROOT / "configs/transformer-base.yaml",
-        ("--devices", "7", "--rows-per-device", "2", "--inside", "1"),
+        ("--devices", "6", "--rows-per-device", "2", "--inside", "1"),
     )
     done = call(PROGRAM, config, "model.d_model=64", *shape)
     assert done.returncode == 0, done.stderr.decode()
     printed = done.stdout.decode()
     assert "NVIDIA H200, changed" in printed and "links 1 GB/s in a node of 8" in printed
-    by_data = [line.split() for line in printed.splitlines() if "7·1·1" in line]
-    assert [row[2] for row in by_data] == ["28", "2"]  # 196 rows of the batch, and two
-    assert sum("1·1·7" in line and "–" in line for line in printed.splitlines()) == 2  # 8 heads
+    by_data = [line.split() for line in printed.splitlines() if "6·1·1" in line]
+    assert [row[2] for row in by_data] == ["32", "2"]  # 192 rows of the batch, and two
+    assert sum("1·1·6" in line and "–" in line for line in printed.splitlines()) == 2  # 8 heads
 
 
 def test_a_mistake_is_one_line(call):

@@ -23,7 +23,7 @@ from training.state import make_train_step
 VOCAB, ROWS, STEPS = 64, 16, 20
 MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=32, dropout=0.1)
 TRAINING = TrainingConfig(steps=100, warmup_steps=5, learning_rate=1e-2, ema_decay=0.9, accumulation=2)
-LAYOUTS = {"1 1 1": (1, 1, 1), "8 1 1": (8, 1, 1), "1 8 1": (1, 8, 1), "2 1 4": (2, 1, 4), "2 2 2": (2, 2, 2)}
+LAYOUTS = {"1 1 1": (1, 1, 1), "8 1 1": (8, 1, 1), "1 8 1": (1, 8, 1), "2 2 2": (2, 2, 2)}
 
 
 def make_batch(step: int) -> Batch:

@@ -16,7 +16,7 @@ from training.config import MeshConfig, TrainingConfig
 from training.mesh import layout_of, make_mesh, mesh_in_words, on_devices, refuse_uneven, rows_here
 from training.state import init_state
 
-OTHERS = ["8 1 1", "1 8 1", "2 1 4", "2 2 2"]
+OTHERS = ["8 1 1", "1 8 1", "2 2 2"]
 MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=32)
 
 
