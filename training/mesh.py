@@ -47,7 +47,7 @@ def refuse_uneven(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: int
         ("model.d_ff", model.d_ff, "mesh.tensor", tensor),
     ):
         if size % parts:
-            raise UserError(f"{key}={size} cannot be divided by {by} = {parts}")
+            raise UserError(f"{key}={size} cannot be divided by {by} = {parts}; change it, or the mesh (mesh.data=1)")
 
 
 def layout_of(mesh: Mesh, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
