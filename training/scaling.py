@@ -125,9 +125,12 @@ def transfers(work: StepWork, training: TrainingConfig, layout: Layout) -> list[
 
 
 def gathers(work: StepWork, layout: Layout) -> list[Transfer]:
-    """Parameters, forward and once more backward: matrices as operands of products, for look-ups the table as it is."""
+    """Parameters, once for both directions: matrices as operands of products, for look-ups the table as it is.
+
+    Of a divided vocabulary, logits and their gradients read the table in two layouts.
+    """
     table, matrices, _ = _by_use(work, layout)
-    operands = 2 * (matrices + table) * WIDTHS[work.model.matmul_dtype] // FLOAT
+    operands = (matrices + table * (1 if layout.tensor == 1 else 2)) * WIDTHS[work.model.matmul_dtype] // FLOAT
     return [Transfer("parameters", "all-gather", operands + table, layout.fsdp, layout.tensor)]
 
 

@@ -84,7 +84,7 @@ def test_gradients_of_all_devices_and_two_more_of_the_table():
 
 
 def test_gathered_operands_are_as_wide_as_products_read_them():
-    """Twice two bytes of every matrix instead of twice four; what look-ups read stays four."""
+    """Two bytes of every matrix instead of four; what look-ups read stays four."""
     narrow = replace(WORK, model=replace(WORK.model, matmul_dtype="bfloat16"))
     wide, halved = (transfers(work, TRAINING, Layout(1, 8, 1))[0] for work in (WORK, narrow))
     table = 4 * 512 * 64
