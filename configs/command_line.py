@@ -2,10 +2,19 @@
 
 import argparse
 from collections.abc import Callable
+from typing import NoReturn
 
 from configs.keys import describe_keys
+from data.errors import UserError
 
 AddOptions = Callable[[argparse.ArgumentParser], object]  # what it returns is not used
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as the user's other mistakes are."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; --help shows an example")
 
 
 def command_line(description: str, positional: str, positional_help: str) -> tuple[str, list[str]]:

@@ -10,10 +10,10 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import NoReturn
 
+from configs.command_line import Parser
 from configs.load import load_run_config
-from data.errors import UserError, exit_on_user_error
+from data.errors import exit_on_user_error
 from data.tokenizer import load_tokenizer
 from training.averaging import By, average, choose_steps, validation_bleu
 from training.checkpoint import damaged_steps, good_steps
@@ -23,13 +23,6 @@ EXAMPLES = """example:
   python scripts/average_checkpoints.py runs/tatoeba-small --last 5
   python eval.py runs/tatoeba-small decoding.checkpoint=last-5
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as the user's other mistakes are."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; --help shows an example")
 
 
 def main() -> None:

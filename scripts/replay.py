@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from training.startup import prepare_process
 
@@ -29,6 +29,7 @@ if __name__ == "__main__":
 import jax
 from tqdm import tqdm
 
+from configs.command_line import Parser
 from configs.load import differences, load_config, load_run_config
 from configs.schema import RunConfig
 from data.errors import UserError, exit_on_user_error
@@ -47,13 +48,6 @@ EXAMPLES = """examples:
   python scripts/replay.py runs/tatoeba-small runs/tatoeba-small-again
 """
 OF_DATA = ("fingerprint", "tokenizer.sha256", "direction", "training_pairs")
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as the user's other mistakes are."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; --help shows an example")
 
 
 def main() -> None:

@@ -18,10 +18,10 @@ Arithmetic alone (training/scaling.py), at vendors' published peaks; nothing is 
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from jax.sharding import AbstractMesh
 
+from configs.command_line import Parser
 from configs.load import load_config
 from configs.schema import RunConfig
 from data.card_text import Table, as_markdown, as_text, three_digits
@@ -45,13 +45,6 @@ ACCELERATORS = {
 }
 UNITS = {"flops": 1e12, "memory": 1e9, "memory_bandwidth": 1e9, "inside": 1e9, "between": 1e9, "node": 1}
 INSIDE = 8  # devices over which mixed layouts have fsdp or tensor
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as the user's other mistakes are."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; --help shows an example")
 
 
 def main() -> None:

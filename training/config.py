@@ -1,5 +1,6 @@
 """Configuration of training."""
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -103,5 +104,8 @@ class MeshConfig:
             raise ValueError("mesh.fsdp and mesh.tensor must be at least 1, mesh.data at least 0")
         if bool(self.coordinator) != bool(self.processes):
             raise ValueError("mesh.coordinator=HOST:PORT and mesh.processes=N are set together")
+        address = re.fullmatch(r"\S+:([0-9]{1,5})", self.coordinator)
+        if self.coordinator and not (address and 0 < int(address[1]) < 2**16):
+            raise ValueError(f"mesh.coordinator must be HOST:PORT, such as node1:12345, not {self.coordinator}")
         if not 0 <= self.process < max(self.processes, 1):
             raise ValueError(f"mesh.process={self.process} must be from 0 to mesh.processes - 1")

@@ -121,6 +121,9 @@ def test_what_does_not_divide_is_refused(shape, rows, told):
         {"fsdp": 0},
         {"coordinator": "host:1"},
         {"processes": 2},
+        {"coordinator": "host", "processes": 2},
+        {"coordinator": "host:port", "processes": 2},
+        {"coordinator": "host:65536", "processes": 2},
         {"coordinator": "host:1", "processes": 2, "process": 2},
     ],
 )
