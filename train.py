@@ -7,11 +7,11 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from training.startup import prepare_process
 
@@ -34,8 +34,9 @@ from evaluation.report import evaluate, write_report
 from evaluation.translate import Translator
 from model.sharding import mesh_of
 from model.transformer import build
+from training.background import in_background
 from training.checkpoint import find_newest, keep_only, note, notes, restore, save
-from training.compilation import recompilations_told
+from training.compilation import compile_ahead, recompilations_told
 from training.environment import environment
 from training.history import keep_records, rewind_records
 from training.interruption import exit_when_interrupted, noted, why_paused
@@ -55,7 +56,6 @@ from training.mesh import (
 from training.monitor import Monitor, Silence
 from training.preflight import choose_kernels, refuse_beyond_table
 from training.processes import (
-    added,
     ending_with_others,
     is_first,
     join_others,
@@ -97,36 +97,44 @@ def train(config: RunConfig) -> None:
     refuse_difference("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
     with locked(run_dir):
         newest = of_first(find_newest(run_dir) if is_first() else None)
+        parts = config.model, config.training, config.tokenizer.vocab_size
+        layout = layout_of(mesh, *parts)
+        fresh = in_background(initial_state, layout, *parts) if newest is None else None
         prepared = prepare_run(config, run_dir, newest)
-        parts = config.model, config.training, prepared.tokenizer.vocab_size
-        layout, progress = layout_of(mesh, *parts), Progress()
-        if newest is None:
-            state = initial_state(layout, *parts)
-        else:
-            state, progress = restore(run_dir, newest, laid_out(layout, *parts)), Progress(**notes(run_dir, newest))
-            progress = progress if is_first() else replace(progress, batches=Progress().batches)  # they are added up
-        take_steps(config, prepared, run_dir, layout, state, progress)
+        state = fresh or in_background(restore, run_dir, newest, laid_out(layout, *parts))
+        progress = Progress() if newest is None else Progress.from_notes(notes(run_dir, newest))
+        take_steps(config, prepared, run_dir, newest or 0, layout, state, progress)
 
 
 def take_steps(
-    config: RunConfig, prepared: Prepared, run_dir: Path, layout: TrainState, state: TrainState, progress: Progress
+    config: RunConfig,
+    prepared: Prepared,
+    run_dir: Path,
+    step: int,
+    layout: TrainState,
+    begun: Future[TrainState],
+    progress: Progress,
 ) -> None:
-    """Steps with visible ifs: log, save, evaluate, stop."""
-    settings, step = config.training, int(state.step)
-    last_step = find_last_step(settings, prepared.stream)
+    """Steps after ``step`` with visible ifs: log, save, evaluate, stop. ``begun`` is the state that is being made."""
+    settings, last_step = config.training, find_last_step(config.training, prepared.stream)
     mesh, rows = mesh_of(layout), config.data.batch_rows
     here = rows_here(mesh, rows)
-    train_step = make_train_step(build(config.model, prepared.tokenizer.vocab_size), settings, layout)
+    parts = config.model, settings, config.tokenizer.vocab_size
+    train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), settings, layout)
     check = partial(refuse_divergence, limit=settings.max_skipped, stream=prepared.stream, run_dir=run_dir)
     validate = make_validation(config, prepared, run_dir, mesh)
     evaluated, earlier_seconds, session_start = progress.evaluated == step, progress.seconds, time.monotonic()
     with (
         closing(prefetch(prepared.stream, step, config.data.prefetch, here)) as batches,
         closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if is_first() else Silence()) as monitor,
-        recompilations_told("train_step", lambda seconds: monitor.say(recompiled(step + 1, seconds))),
+        recompilations_told("train_step", lambda told: monitor.say(f"step {step + 1}: {told}")),
         noted() as stop,
     ):
         monitor.say(f"{run_dir}: step {step} of {last_step} on {mesh_in_words(mesh)}; {corpus_in_words(prepared)}")
+        if step < last_step and not progress.is_exhausted(settings.patience):
+            first = on_devices(mesh, prepared.stream.batch(step, here), rows, here)
+            compile_ahead(train_step, laid_out(layout, *parts), first)
+        state = begun.result()
         window_first_step, window_start = step, time.monotonic()
         previous, stopping, session_seconds, pause_start = None, False, 0.0, time.monotonic()
         while True:
@@ -135,7 +143,7 @@ def take_steps(
                 with stop.at_once():  # all is saved: the restart evaluates
                     bleu = validate(state, progress.seconds / 60, monitor)
                 progress = progress.after_evaluation(step, bleu)
-                note(run_dir, step, notes_of(progress))
+                note(run_dir, step, progress.noted())
                 keep_only(run_dir, settings.keep, progress.best_step)
             if step >= last_step or progress.is_exhausted(settings.patience):
                 best = f"BLEU {progress.best_bleu:.2f} at step {progress.best_step}"
@@ -170,16 +178,11 @@ def take_steps(
                 check(reading, step)
                 refuse_if_lost(run_dir)
                 progress = replace(progress, seconds=earlier_seconds + session_seconds)
-                save(run_dir, state, notes_of(progress))
+                save(run_dir, state, progress.noted())
                 keep_only(run_dir, settings.keep, progress.best_step)
     leave_together()
     if stop.asked:
         sys.exit(128 + stop.asked)  # as shells do: what was to follow on a whole training does not
-
-
-def recompiled(step: int, seconds: float) -> str:
-    """The line on a training step that was compiled again."""
-    return f"step {step}: the training step was compiled again, in {seconds:.1f} s: its inputs are not as they were"
 
 
 def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
@@ -208,11 +211,6 @@ def write_down(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
     prepared.save(run_dir)
     save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
     write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
-
-
-def notes_of(progress: Progress) -> dict[str, Any]:
-    """What a checkpoint notes: of the batches, those of all processes."""
-    return asdict(replace(progress, batches=added(progress.batches)))
 
 
 def make_validation(

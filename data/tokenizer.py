@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from data.config import TokenizerConfig
 from data.errors import UserError
 from data.files import write_atomically
+from data.kept import made_once
 from data.pairs import Pairs
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -148,10 +149,11 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
 def train_or_load_tokenizer(
     run_dir: Path, training: Pairs, config: TokenizerConfig, *, keep: bool = False
 ) -> Tokenizer:
-    """The run's tokenizer if it was trained on this text with this config, else a new one (not saved yet).
+    """The run's tokenizer if it was trained on this text with this config, else a new one (not saved in the run yet).
 
-    Checkpoints are of no use with another vocabulary: a run that has some keeps its own with ``keep``, whatever the
-    text is now. UserError if that is damaged or, without ``keep``, of another text or config.
+    One that any run has trained on them is read back from the user's cache folder. Checkpoints are of no use with
+    another vocabulary: a run that has some keeps its own with ``keep``, whatever the text is now. UserError if that is
+    damaged or, without ``keep``, of another text or config.
     """
     key, needed = tokenizer_key(training, config), has_checkpoints(run_dir)
     if needed or (run_dir / KEY_FILE).exists():
@@ -168,7 +170,12 @@ def train_or_load_tokenizer(
             f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
             "undo that, or set run_dir=NEW_FOLDER"
         )
-    return Tokenizer(train(training, config), key)
+    return Tokenizer(made_once(name_of(key), lambda: train(training, config)), key)
+
+
+def name_of(key: str) -> str:
+    """What a vocabulary depends on: its key, this code and SentencePiece's."""
+    return "tokenizer-" + sha256(key.encode() + Path(__file__).read_bytes() + sentencepiece.__version__.encode())
 
 
 def has_checkpoints(run_dir: Path) -> bool:

@@ -253,10 +253,16 @@ class Transformer(nnx.Module):
         return self.logits(self.final_norms[1](x) if self.final_norms else x), seen.mean(axis=1), cache
 
 
-@cache
 def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:
     """The model's structure without its numbers: ``nnx.merge(graphdef, params)`` is a Transformer."""
-    return nnx.graphdef(nnx.eval_shape(lambda: Transformer(config, vocab_size, rngs=nnx.Rngs(0))))
+    return structure(config, vocab_size)[0]
+
+
+@cache
+def structure(config: ModelConfig, vocab_size: int) -> tuple[nnx.GraphDef[Transformer], nnx.State]:
+    """The structure, and of each parameter the shape, the type and the letters of its axes (model/sharding.py)."""
+    model = nnx.eval_shape(lambda: Transformer(config, vocab_size, rngs=nnx.Rngs(0)))
+    return nnx.graphdef(model), nnx.state(model, nnx.Param)
 
 
 def init_params(config: ModelConfig, vocab_size: int, key: Array) -> Params:

@@ -1,4 +1,4 @@
-"""Telling when a function is compiled a second time, which a loop of equal steps should never need."""
+"""Compiling a function before its first call, and telling of a second time, which a loop of equal steps never needs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,9 +8,15 @@ import jax
 COMPILED = "/jax/core/compile/backend_compile_duration"  # also where a kept program was loaded instead
 
 
+def compile_ahead(function: Callable[..., object], *arguments: object) -> None:
+    """Compile a jitted function for arguments, or for shapes, types and places of them, before its first call."""
+    assert isinstance(function, jax.stages.Wrapped)
+    function.lower(*arguments).compile()
+
+
 @contextmanager
-def recompilations_told(function: str, tell: Callable[[float], None]) -> Iterator[None]:
-    """Call ``tell`` with the seconds of every compilation of a jitted function, by its name, but the first in here."""
+def recompilations_told(function: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Call ``tell`` with a line on every compilation of a jitted function, by its name, but the first in here."""
     compilations = 0
 
     def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
@@ -18,7 +24,7 @@ def recompilations_told(function: str, tell: Callable[[float], None]) -> Iterato
         if event == COMPILED and kwargs.get("fun_name") == f"jit({function})":
             compilations += 1
             if compilations > 1:
-                tell(duration_secs)
+                tell(f"{function} was compiled again, in {duration_secs:.1f} s: its inputs are not as they were")
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:

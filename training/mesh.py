@@ -18,10 +18,10 @@ from data.packing import Batch, slice_rows
 from model.config import ModelConfig
 from model.loss import Loss
 from model.sharding import MESH_AXES, ROWS, parameter_spec
-from model.transformer import Params, Transformer
+from model.transformer import Params, structure
 from training.config import MeshConfig, TrainingConfig
 from training.optimizer import optimizer
-from training.state import TrainState, init_state, seeded_state
+from training.state import TrainState, seeded_state, state_like
 
 
 def make_mesh(config: MeshConfig) -> Mesh:
@@ -52,8 +52,8 @@ def refuse_uneven(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: int
 
 def layout_of(mesh: Mesh, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """Where each array of the training state lies: moments and averages with their parameters, counts everywhere."""
-    like = jax.eval_shape(lambda: init_state(model, training, vocab_size))
-    variables = nnx.state(nnx.eval_shape(lambda: Transformer(model, vocab_size, rngs=nnx.Rngs(0))), nnx.Param)
+    like = state_like(model, training, vocab_size)
+    variables = structure(model, vocab_size)[1]
     params = nnx.to_pure_dict(jax.tree.map(partial(_sharding_of, mesh), variables, is_leaf=_is_parameter))
     everywhere = NamedSharding(mesh, PartitionSpec())
     opt_state = optax.tree.map_params(
@@ -76,9 +76,10 @@ def initial_state(layout: TrainState, model: ModelConfig, training: TrainingConf
 
 def laid_out(layout: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """Shapes, types and places of a state's arrays, for a checkpoint to be restored into."""
-    like = jax.eval_shape(lambda: init_state(model, training, vocab_size))
     return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), like, layout
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        state_like(model, training, vocab_size),
+        layout,
     )
 
 

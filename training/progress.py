@@ -2,8 +2,9 @@
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from data.packing import Batch
 from data.stream import BatchStream
 from training.config import TrainingConfig
 from training.optimizer import learning_rate
+from training.processes import added, is_first
 from training.state import Reading, Skipped, Sums
 
 
@@ -45,6 +47,16 @@ class Progress:
                 digest.update(np.ascontiguousarray(array).data)
             total += int.from_bytes(digest.digest())
         return replace(self, batches=f"{total % 2**256:064x}")
+
+    def noted(self) -> dict[str, Any]:
+        """What a checkpoint notes: of the batches, those of all processes."""
+        return asdict(replace(self, batches=added(self.batches)))
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> "Progress":
+        """What a checkpoint noted; its batches are the first process's, since they are added up."""
+        progress = cls(**notes)
+        return progress if is_first() else replace(progress, batches=cls().batches)
 
     def is_exhausted(self, patience: int) -> bool:
         """Early stopping: too many evaluations without a better BLEU."""

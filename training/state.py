@@ -1,6 +1,7 @@
 """Everything that evolves on the device, and the one function that evolves it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -16,7 +17,7 @@ from model.config import ModelConfig
 from model.layers import DropoutKey
 from model.loss import Loss
 from model.sharding import mesh_of, on_mesh
-from model.transformer import Params, Transformer, init_params
+from model.transformer import Params, Transformer, init_params, structure
 from training.config import TrainingConfig
 from training.optimizer import optimizer
 
@@ -87,11 +88,21 @@ def init_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) ->
 
 def seeded_state(model: ModelConfig, training: TrainingConfig, vocab_size: int, seed: UInt32[Array, ""]) -> TrainState:
     """``init_state``, to be compiled: its seed is no constant, so that what is kept for one serves all."""
-    params = init_params(model, vocab_size, jax.random.key(seed))
+    return state_of(training, init_params(model, vocab_size, jax.random.key(seed)))
+
+
+def state_of(training: TrainingConfig, params: Params) -> TrainState:
+    """State before the first step, from its parameters."""
     averaged = jax.tree.map(jnp.copy, params) if training.ema_decay else None
     skipped = Skipped(*(jnp.zeros((), jnp.int32) for _ in Skipped._fields))
     step = jnp.zeros((), jnp.int32)
     return TrainState(step, params, optimizer(training).init(params), averaged, zero_sums(), skipped)
+
+
+def state_like(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
+    """Shapes and types of a state's arrays."""
+    like: TrainState = jax.eval_shape(partial(state_of, training), nnx.to_pure_dict(structure(model, vocab_size)[1]))
+    return like
 
 
 _init_state = jax.jit(seeded_state, static_argnames=("model", "training", "vocab_size"))

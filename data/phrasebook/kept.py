@@ -1,13 +1,11 @@
-"""The phrasebook as it was made once, in the user's cache folder: making it takes seconds of every start."""
+"""The phrasebook as it was made once: making it takes seconds of every start."""
 
-import contextlib
 import hashlib
 import json
 import unicodedata
 from pathlib import Path
 
-from data.errors import UserError
-from data.files import cache_folder, write_atomically
+from data.kept import made_once
 from data.pairs import Pairs
 
 HERE = Path(__file__).parent
@@ -16,11 +14,7 @@ Parts = dict[tuple[str, str], Pairs]  # by part and split
 
 def phrasebook() -> Parts:
     """What ``splits.phrasebook`` makes, read back if the same sources have made it before."""
-    try:
-        path = cache_folder() / f"phrasebook-{fingerprint()[:16]}.json"
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
-        return made()
-    return read_back(path) or keep(path, made())
+    return parts_in(made_once(f"phrasebook-{fingerprint()}", lambda: as_json(made())))
 
 
 def made() -> Parts:
@@ -37,20 +31,9 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def keep(path: Path, parts: Parts) -> Parts:
-    """Write the parts below the SHA-256 of their text; a folder that cannot be written to keeps nothing."""
-    body = json.dumps([[*key, list(pairs.sources), list(pairs.targets)] for key, pairs in parts.items()])
-    with contextlib.suppress(UserError):
-        write_atomically(path, f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}")
-    return parts
+def as_json(parts: Parts) -> bytes:
+    return json.dumps([[*key, list(pairs.sources), list(pairs.targets)] for key, pairs in parts.items()]).encode()
 
 
-def read_back(path: Path) -> Parts | None:
-    """The parts in a file that is as it was written; None if there is none."""
-    try:
-        digest, _, body = path.read_text(encoding="utf-8").partition("\n")
-    except (OSError, ValueError):
-        return None
-    if hashlib.sha256(body.encode()).hexdigest() != digest:
-        return None
-    return {(part, split): Pairs(sources, targets) for part, split, sources, targets in json.loads(body)}
+def parts_in(content: bytes) -> Parts:
+    return {(part, split): Pairs(sources, targets) for part, split, sources, targets in json.loads(content)}
