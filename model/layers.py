@@ -60,7 +60,17 @@ def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey) -> Float[Ar
     """Zero each element with probability ``rate`` and scale the others by 1 / (1 - rate); nothing without a key."""
     if key is None or rate == 0:
         return x
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+    return jnp.where(bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
+    """Independent draws, each true with this probability to within 2^-17.
+
+    Two come from each random word, where ``jax.random.bernoulli`` takes a word for each: words are what dropout costs.
+    """
+    words = jax.random.bits(key, (*shape[:-1], -(-shape[-1] // 2)))
+    halves = jnp.concatenate([words & 0xFFFF, words >> 16], axis=-1)[..., : shape[-1]]
+    return halves < jnp.uint32(round(2**16 * probability))
 
 
 def split_key(key: DropoutKey, parts: int) -> list[DropoutKey]:

@@ -7,7 +7,7 @@ import pytest
 from flax import nnx
 
 from model.config import ModelConfig
-from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, dropout, matmul
+from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout, matmul
 
 CONFIG = ModelConfig(d_model=8, num_heads=2, head_dim=4, d_ff=16, encoder_layers=1, decoder_layers=1)
 
@@ -43,6 +43,21 @@ def test_dropout_keeps_the_mean_and_drops_the_rate():
     assert set(np.unique(dropped)) == {0.0, np.float32(1 / 0.7)}
     assert np.mean(np.asarray(dropped) == 0) == pytest.approx(0.3, abs=0.005)  # 3.4 standard deviations
     assert dropout(jnp.ones(3), 0.3, None).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("probability", [0.0, 2**-16, 0.25, 0.9, 1 - 2**-16, 1.0])
+@pytest.mark.parametrize("width", [1, 6, 7])
+def test_a_draw_compares_sixteen_bits_of_a_word(probability, width):
+    words = np.asarray(jax.random.bits(jax.random.key(3), (500, (width + 1) // 2)))
+    low, high = words.astype("<u4").view("<u2").reshape(500, -1, 2).transpose(2, 0, 1)
+    expected = np.concatenate([low, high], axis=1)[:, :width] / 2**16 < probability
+    np.testing.assert_array_equal(bernoulli(jax.random.key(3), probability, (500, width)), expected)
+
+
+def test_draws_of_a_word_are_independent():
+    first, second = np.split(np.asarray(bernoulli(jax.random.key(4), 0.5, (200, 1000))), 2, axis=1)
+    both = (first & second).mean(), (first & ~second).mean(), (~first & second).mean()
+    np.testing.assert_allclose(both, 0.25, atol=5 * (0.25 * 0.75 / first.size) ** 0.5)  # five standard deviations
 
 
 def test_layer_norm_equals_flax():
