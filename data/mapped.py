@@ -29,7 +29,7 @@ class GrowingArray:
     """A flat array that is written block by block. UserError where the disk is full."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._dtype = np.dtype(dtype)
+        self._dtype, self._length = np.dtype(dtype), 0
         with told_as_user_error(scratch()):
             self._file = tempfile.TemporaryFile(dir=scratch())  # noqa: SIM115 (the mapping outlives any block)
 
@@ -37,14 +37,23 @@ class GrowingArray:
         # Written, and not stored into a mapping: on a full disk that would kill the process.
         with told_as_user_error(scratch()):
             self._file.write(np.ascontiguousarray(block, self._dtype).data)
+        self._length += len(block)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def so_far(self) -> np.ndarray:
+        """All that was appended, mapped, to be read only."""
+        if not self._length:  # nothing cannot be mapped
+            return np.zeros(0, self._dtype)
+        with told_as_user_error(scratch()):
+            self._file.flush()
+            return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
 
     def mapped(self) -> np.ndarray:
-        """All that was appended, to be read only. Nothing can be appended after it."""
-        with self._file as file, told_as_user_error(scratch()):
-            if file.tell() == 0:  # nothing cannot be mapped
-                return np.zeros(0, self._dtype)
-            file.flush()
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
+        """The same. Nothing can be appended after it."""
+        with self._file:
+            return self.so_far()
 
 
 def on_disk(array: np.ndarray) -> np.ndarray:

@@ -40,12 +40,14 @@ from data.packing import (
     token_table,
 )
 from data.pairs import Pairs
+from data.segmentations import Segmentations
 from data.sentences import blocks_of
 from data.telling import in_brief
 from data.tokenizer import Tokenizer
 
 ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS = range(5)  # what random bits are drawn for
 MOST_ROWS = 16  # that a sentence may fill: what is longer is no sentence
+MOST_KEPT = 2_000_000  # pairs whose segmentations are kept for later epochs: they take some 3 kB of disk each
 ALGORITHM = 1  # raise it when the same inputs come to give other batches
 
 
@@ -104,6 +106,10 @@ class BatchStream:
         self.pairs = len(self.training)
         self.report = {"over_long": len(training) - self.pairs}
         self.fingerprint = fingerprint(self.training, tokenizer, config, seed, self.weights)
+        self._segmentations: dict[int, Segmentations] = {}
+        if config.subword_sampling > 0 and self.pairs <= MOST_KEPT:
+            self._segmentations[SOURCE_SUBWORDS] = Segmentations(tokenizer, self.training.sources)
+            self._segmentations[TARGET_SUBWORDS] = Segmentations(tokenizer, self.training.targets)
         self._rows = RowCounts(cache_path, self.fingerprint)
         self._first_step = {0: 0}  # of each epoch, as far as known
         self._recent: dict[tuple[int, int], Packed] = {}
@@ -213,7 +219,10 @@ class BatchStream:
     ) -> TokenTable:
         seed = int(random_bits(1, self.seed, epoch, use, window)[0] >> np.uint64(33))
         alpha = self.config.subword_sampling
-        return token_table(self.tokenizer.encode_sampled([sentences[i] for i in chosen.tolist()], alpha, seed))
+        if use in self._segmentations:
+            return compact(self._segmentations[use].draw(chosen, alpha, seed))
+        some = [sentences[i] for i in chosen.tolist()]
+        return compact(Segmentations(self.tokenizer, some).draw(np.arange(len(some)), alpha, seed))
 
 
 class RowCounts(dict[tuple[int, int], int]):
@@ -270,8 +279,10 @@ def sampled_row_lengths(
 ) -> tuple[int, int]:
     """(S, T) in the ratio of one draw for some 20,000 pairs, since random subwords lengthen one language more."""
     some = training.take(usual[:: 1 + len(usual) // 20_000].tolist())
-    sources = token_table(tokenizer.encode_sampled(some.sources, config.subword_sampling, seed=0))
-    targets = token_table(tokenizer.encode_sampled(some.targets, config.subword_sampling, seed=0))
+    sources, targets = (
+        Segmentations(tokenizer, side).draw(np.arange(len(some)), config.subword_sampling, seed=0)
+        for side in (some.sources, some.targets)
+    )
     return row_lengths(sources.length, targets.length, config.row_length)
 
 

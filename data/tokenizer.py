@@ -7,14 +7,16 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import sentencepiece
-from jaxtyping import Float, Int
 
 from data.config import TokenizerConfig
 from data.errors import UserError
@@ -34,10 +36,13 @@ LONGEST = 4192  # bytes of a sentence that SentencePiece trains on, by its own c
 # input_sentence_size, would do, but it is written into the model file, and so would change that of every small corpus.
 ENOUGH = 1_000_000
 CANDIDATES = 16  # segmentations that subword regularisation draws from
+BLOCK = 500  # sentences that a thread takes at a time
 
 
 class Tokenizer:
     """A trained vocabulary. ``model`` is the SentencePiece file; ``key`` names what it was trained on.
+
+    ``scores`` has the log-probability of each piece.
 
     ValueError if the file is none, or has other special symbols.
     """
@@ -46,7 +51,7 @@ class Tokenizer:
         self.model = model
         self.key = key
         self._processor = processor_of(model)
-        self._scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
+        self.scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
 
     @property
     def vocab_size(self) -> int:
@@ -57,23 +62,16 @@ class Tokenizer:
         ids: list[list[int]] = self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences])
         return ids
 
-    def encode_sampled(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Like ``encode``, but with a segmentation drawn at random; a function of its arguments alone.
+    def segmentations(self, sentences: Sequence[str]) -> list[list[list[int]]]:
+        """Up to 16 segmentations of each normalised sentence, the likeliest first; at least one, if an empty one.
 
-        Subword regularisation (Kudo 2018, section 3.2): one of a sentence's 16 likeliest segmentations, each with
-        probability ∝ P(segmentation)^alpha; smaller ``alpha`` is more random. Needs a unigram vocabulary.
-        SentencePiece's own sampler cannot be used: whatever its seed, it draws differently in every process.
+        SentencePiece searches for them in as many threads as there are processors.
         """
         texts = [s.replace(META, META_STAND_IN) for s in sentences]
-        candidates = [found or [[]] for found in self._processor.nbest_encode(texts, nbest_size=CANDIDATES)]
-        flat = list(chain.from_iterable(candidates))
-        lengths = np.fromiter(map(len, flat), np.int64, len(flat))
-        ends = np.cumsum(lengths)
-        pieces = np.fromiter(chain.from_iterable(flat), np.int64, int(lengths.sum()))
-        sums = np.concatenate([[0.0], np.cumsum(self._scores[pieces])])
-        counts = np.fromiter(map(len, candidates), np.int64, len(candidates))
-        uniform = np.random.Philox(key=seed).random_raw(len(candidates)) / 2**64
-        return [flat[choice] for choice in draw(sums[ends] - sums[ends - lengths], counts, alpha, uniform)]
+        search = partial(self._processor.nbest_encode, nbest_size=CANDIDATES)
+        blocks = [texts[first : first + BLOCK] for first in range(0, len(texts), BLOCK)]
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            return [found or [[]] for found in chain.from_iterable(threads.map(search, blocks))]
 
     def decode(self, ids: list[list[int]]) -> list[str]:
         """The text of each list of ids; special symbols spell nothing."""
@@ -102,25 +100,6 @@ def processor_of(model: bytes) -> sentencepiece.SentencePieceProcessor:
     if special != (PAD, UNK, BOS, EOS):
         raise ValueError(f"the ids of padding, unknown, BOS and EOS are {special}, not {(PAD, UNK, BOS, EOS)}")
     return processor
-
-
-def draw(
-    log_probs: Float[np.ndarray, " candidates"],
-    counts: Int[np.ndarray, " sentences"],
-    alpha: float,
-    uniform: Float[np.ndarray, " sentences"],
-) -> Int[np.ndarray, " sentences"]:
-    """The index of one candidate of every sentence, with probability ∝ exp(alpha · log_probs) among its own.
-
-    The candidates of sentence i are the next ``counts[i]`` of the flat list, likeliest first.
-    """
-    last = np.cumsum(counts) - 1
-    first = last - counts + 1
-    weights = np.exp(alpha * (log_probs - np.repeat(log_probs[first], counts)))
-    total = np.cumsum(weights)
-    before = total[first] - weights[first]
-    choice = np.searchsorted(total, before + uniform * (total[last] - before), side="right")
-    return np.clip(choice, first, last)
 
 
 def sha256(content: bytes) -> str:

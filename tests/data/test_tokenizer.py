@@ -1,20 +1,15 @@
-import hashlib
 import json
 import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from data.config import TokenizerConfig
 from data.corpus import load_source
 from data.errors import UserError
 from data.pairs import Pairs, normalise
-from data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, draw, load_tokenizer, train, train_or_load_tokenizer
+from data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, load_tokenizer, train, train_or_load_tokenizer
 
 CONFIG = TokenizerConfig(vocab_size=330)
 ROOT = Path(__file__).parents[2]
@@ -50,7 +45,9 @@ def test_every_line_of_the_real_corpus_comes_back(corpus, real_tokenizer, split)
 def test_odd_text_comes_back(phrase_tokenizer):
     odd = [normalise(text) for text in ODD]
     assert phrase_tokenizer.decode(phrase_tokenizer.encode(odd)) == odd
-    assert phrase_tokenizer.decode(phrase_tokenizer.encode_sampled(odd, 0.2, 1)) == odd
+    assert [phrase_tokenizer.decode(found) for found in phrase_tokenizer.segmentations(odd)] == [
+        [text] * len(found) for text, found in zip(odd, phrase_tokenizer.segmentations(odd), strict=True)
+    ]
     assert phrase_tokenizer.encode([]) == phrase_tokenizer.decode([]) == []
 
 
@@ -89,56 +86,6 @@ def test_the_largest_and_smallest_vocabulary_are_told_and_true(phrases, kind):
     many_letters = Pairs([chr(0x4E00 + i) for i in range(200)], ["x"] * 200)
     with pytest.raises(UserError, match=r"too small for this corpus: at least 46\d pieces"):
         train(many_letters, TokenizerConfig(type=kind, vocab_size=300))
-
-
-def test_sampling_depends_on_its_arguments_alone(phrases, phrase_tokenizer):
-    first = phrase_tokenizer.encode_sampled(phrases.sources, 0.2, seed=5)
-    other = phrase_tokenizer.encode_sampled(phrases.sources, 0.2, seed=6)
-    assert first != other
-    assert first != phrase_tokenizer.encode(phrases.sources)
-    assert phrase_tokenizer.decode(first) == phrase_tokenizer.decode(other) == phrases.sources
-    with ThreadPoolExecutor(max_workers=3) as pool:
-        seeds = [5, 6, 5, 6, 5, 5, 6]
-        drawn = list(pool.map(lambda seed: phrase_tokenizer.encode_sampled(phrases.sources, 0.2, seed), seeds))
-    assert drawn == [{5: first, 6: other}[seed] for seed in seeds]
-
-
-def test_sampling_is_the_same_in_another_process(tmp_path, phrases, phrase_tokenizer):
-    # SentencePiece's own sampler is not, whatever its seed: resuming with it would change the batches.
-    phrase_tokenizer.save(tmp_path)
-    code = (
-        "import sys, pathlib, hashlib; from data.tokenizer import load_tokenizer;"
-        "ids = load_tokenizer(pathlib.Path(sys.argv[1])).encode_sampled(sys.argv[2:], 0.2, 5);"
-        "print(hashlib.sha256(str(ids).encode()).hexdigest())"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path), *phrases.sources]
-    elsewhere = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    here = phrase_tokenizer.encode_sampled(phrases.sources, 0.2, 5)
-    assert elsewhere == hashlib.sha256(str(here).encode()).hexdigest()
-
-
-def test_sampling_follows_the_probabilities(phrase_tokenizer):
-    sentence, draws, alpha = "remembers", 20_000, 0.3
-    candidates = phrase_tokenizer._processor.nbest_encode(sentence, nbest_size=16)
-    scores = [sum(phrase_tokenizer._processor.get_score(piece) for piece in ids) for ids in candidates]
-    expected = np.exp(alpha * np.array(scores))
-    expected /= expected.sum()
-    drawn = phrase_tokenizer.encode_sampled([sentence] * draws, alpha, seed=3)
-    shares = np.array([drawn.count(ids) for ids in candidates]) / draws
-    assert len(candidates) > 4
-    np.testing.assert_allclose(shares, expected, atol=4 * np.sqrt(0.25 / draws))
-
-
-def test_the_draw_by_hand():
-    # Two sentences with 2 and 3 candidates; weights 1, 1/2 and 1, 1, 1/4 at alpha 1.
-    log_probs = np.log([1, 0.5, 0.5, 0.5, 0.125])
-    for uniform, chosen in (
-        ((0.0, 0.0), [0, 2]),
-        ((0.66, 0.45), [0, 3]),
-        ((0.67, 0.9), [1, 4]),
-        ((0.999, 0.999), [1, 4]),
-    ):
-        np.testing.assert_array_equal(draw(log_probs, np.array([2, 3]), 1.0, np.array(uniform)), chosen)
 
 
 def test_a_saved_tokenizer_is_reused_while_nothing_changed(tmp_path, phrases, monkeypatch):
