@@ -1,6 +1,7 @@
 """How long train.py takes from the command to the end of its first step."""
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -8,16 +9,23 @@ from pathlib import Path
 from data.card_text import Table
 from data.errors import UserError
 
-Seconds = dict[str, float]  # by what the compilation cache held before
+Seconds = dict[str, float]  # by what the user's cache folder held before
 
 
 def seconds_to_first_step(command: list[str], folder: Path) -> Seconds:
-    """``command`` starts train.py on an experiment; twice, each time in a new run directory within ``folder``.
+    """``command`` starts train.py on an experiment; three times, each in a new run directory within ``folder``.
 
-    What it compiles the first time lies in JAX's cache the second time. UserError if it ends without a step.
+    The first time with an empty cache folder, then with the vocabulary (and the phrasebook, if it is used) that this
+    left there, at last with the compiled programs as well. UserError if it ends without a step.
     """
-    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(folder / "cache")}
-    return {before: until_first_step(command, folder / before, environment) for before in ("empty", "filled")}
+    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    seconds = {"nothing": until_first_step(command, folder / "first", environment)}
+    for programs in (folder / "cache" / "puente").glob("compiled-*"):
+        shutil.rmtree(programs)
+    seconds["data"] = until_first_step(command, folder / "second", environment)
+    seconds["data and programs"] = until_first_step(command, folder / "third", environment)
+    return seconds
 
 
 def until_first_step(command: list[str], run_dir: Path, environment: dict[str, str]) -> float:
@@ -47,7 +55,7 @@ def last_line(path: Path) -> str:
 
 
 def start_table(seconds: Seconds) -> Table:
-    """Both starts."""
-    note = "From the command to the end of the first step of train.py, in a new run directory: tokenizer included."
+    """The starts, one a row."""
+    note = "From the command to the end of the first step of train.py, in a new run directory."
     rows = [[before, f"{value:.1f}"] for before, value in seconds.items()]
-    return Table("Start", note, ["compilation cache", "seconds"], rows)
+    return Table("Start", note, ["kept from before", "seconds"], rows)
