@@ -97,7 +97,7 @@ def train(config: RunConfig) -> None:
     refuse_difference("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
     with locked(run_dir):
         newest = of_first(find_newest(run_dir) if is_first() else None)
-        parts = config.model, config.training, config.tokenizer.vocab_size
+        parts = config.model, config.training, config.tokenizer.vocab_size  # no state need wait for the corpus
         layout = layout_of(mesh, *parts)
         fresh = in_background(initial_state, layout, *parts) if newest is None else None
         prepared = prepare_run(config, run_dir, newest)
@@ -115,7 +115,7 @@ def take_steps(
     begun: Future[TrainState],
     progress: Progress,
 ) -> None:
-    """Steps after ``step`` with visible ifs: log, save, evaluate, stop. ``begun`` is the state that is being made."""
+    """Steps after ``step`` with visible ifs: log, save, evaluate, stop. ``begun`` will be the state."""
     settings, last_step = config.training, find_last_step(config.training, prepared.stream)
     mesh, rows = mesh_of(layout), config.data.batch_rows
     here = rows_here(mesh, rows)
@@ -131,7 +131,7 @@ def take_steps(
         noted() as stop,
     ):
         monitor.say(f"{run_dir}: step {step} of {last_step} on {mesh_in_words(mesh)}; {corpus_in_words(prepared)}")
-        if step < last_step and not progress.is_exhausted(settings.patience):
+        if step < last_step and not progress.is_exhausted(settings.patience):  # else the run is complete
             first = on_devices(mesh, prepared.stream.batch(step, here), rows, here)
             compile_ahead(train_step, laid_out(layout, *parts), first)
         state = begun.result()
