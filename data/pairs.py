@@ -4,7 +4,7 @@ import functools
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 
@@ -94,6 +94,17 @@ def marks() -> re.Pattern[str]:
 def fold(sentence: str) -> str:
     """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
     return " ".join(sentence.casefold().translate(PUNCTUATION).split()) or sentence
+
+
+def fold_all(sentences: Iterable[str]) -> Iterator[str]:
+    """``fold`` of each normalised sentence, many at a time: every start folds the whole corpus."""
+    for block in blocks_of(sentences):
+        text = "\n".join(block).casefold()
+        for character in set(text):
+            if PUNCTUATION[ord(character)] is None:
+                text = text.replace(character, "")
+        for folded, sentence in zip(text.split("\n"), block, strict=True):
+            yield " ".join(folded.split()) or sentence
 
 
 class WithoutPunctuation(dict[int, int | None]):

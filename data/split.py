@@ -13,7 +13,7 @@ from jaxtyping import UInt64
 from data.corpus import SPLITS
 from data.errors import UserError
 from data.files import write_atomically
-from data.pairs import Pairs, fold
+from data.pairs import Pairs, fold_all
 from data.sentences import blocks_of
 from data.telling import in_brief
 
@@ -25,7 +25,7 @@ def sentence_hashes(sentences: Iterable[str]) -> UInt64[np.ndarray, " H"]:
     """Sorted distinct 8-byte BLAKE2b hashes of the folded sentences."""
     digests = bytearray()  # of every sentence: the sentences themselves would be too many to keep and compare
     for block in blocks_of(sentences):
-        digests += b"".join([hashlib.blake2b(s.encode(), digest_size=8).digest() for s in {fold(s) for s in block}])
+        digests += b"".join([hashlib.blake2b(s.encode(), digest_size=8).digest() for s in set(fold_all(block))])
     hashes = np.frombuffer(digests, dtype="<u8")
     hashes.sort()  # in place, and not by np.unique, which puts integers into a table of six times their size
     distinct = np.ones(len(hashes), dtype=bool)
@@ -45,9 +45,9 @@ def audit(splits: dict[str, Pairs]) -> Audit:
 
 def comparable(splits: dict[str, Sequence[str]]) -> dict[str, set[str]]:
     """The folded sentences of each split, but of ``train``, which may be large, only what another split has too."""
-    others = {name: {fold(s) for s in sentences} for name, sentences in splits.items() if name != "train"}
+    others = {name: set(fold_all(sentences)) for name, sentences in splits.items() if name != "train"}
     held_out = set().union(*others.values())
-    return others | {"train": {folded for folded in map(fold, splits["train"]) if folded in held_out}}
+    return others | {"train": {folded for folded in fold_all(splits["train"]) if folded in held_out}}
 
 
 def shared(some: set[str], others: set[str]) -> dict[str, Any]:

@@ -305,8 +305,8 @@ def fingerprint(
     """SHA-256 of all that the batches depend on."""
     settings = [ALGORITHM, seed, config.row_length, config.batch_rows, config.window, config.subword_sampling]
     digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
-    for source, target in zip(training.sources, training.targets, strict=True):
-        digest.update(f"\n{source}\t{target}".encode())
+    for block in blocks_of(zip(training.sources, training.targets, strict=True)):
+        digest.update("".join(f"\n{source}\t{target}" for source, target in block).encode())
     if weights is not None:
         digest.update(weights.tobytes())
     return digest.hexdigest()

@@ -23,6 +23,7 @@ from data.errors import UserError
 from data.files import write_atomically
 from data.kept import made_once
 from data.pairs import Pairs
+from data.sentences import blocks_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
@@ -165,8 +166,8 @@ def has_checkpoints(run_dir: Path) -> bool:
 def tokenizer_key(training: Pairs, config: TokenizerConfig) -> str:
     """SHA-256 of everything the tokenizer depends on: the config and every training sentence in order."""
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode())
-    for sentence in sentences_of(training):
-        digest.update(b"\n" + sentence.encode())
+    for block in blocks_of(sentences_of(training)):
+        digest.update("".join(f"\n{sentence}" for sentence in block).encode())
     return digest.hexdigest()
 
 

@@ -4,7 +4,6 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.pallas.ops.tpu import splash_attention
 from jaxtyping import Array, Float, Int, Key
 
 from attention.kernels.devices import on_each_device
@@ -62,6 +61,8 @@ def _attend(
 
 def splash(heads: int, queries: int, keys: int, *, causal: bool):  # type: ignore[no-untyped-def]
     """The kernel of one sentence: (query, query_segments, key, value, key_segments) → output."""
+    from jax.experimental.pallas.ops.tpu import splash_attention  # here, because it takes long to load
+
     kind = splash_attention.CausalMask if causal else splash_attention.FullMask
     mask = splash_attention.MultiHeadMask([kind((queries, keys)) for _ in range(heads)])
     kernel = splash_attention.make_splash_mha(mask, head_shards=1, q_seq_shards=1)

@@ -2,9 +2,11 @@ import hashlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data.errors import UserError
-from data.pairs import Pairs, fold
+from data.pairs import Pairs, fold, fold_all, normalise
 from data.split import audit, overlap_with_training, refuse_overlap, save_hashes, sentence_hashes
 
 CLEAN = {
@@ -26,6 +28,12 @@ CLEAN = {
 )
 def test_fold(sentence, folded):
     assert fold(sentence) == folded
+
+
+@given(st.lists(st.text()))
+def test_many_are_folded_as_each_alone_is(texts):
+    sentences = [normalise(text) for text in texts] * 2 + ["¿Qué?", "...", "", "STRASSE Straße"]
+    assert list(fold_all(sentences)) == [fold(sentence) for sentence in sentences]
 
 
 def test_hashes_are_sorted_distinct_and_of_folded_text():
