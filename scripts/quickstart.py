@@ -17,7 +17,7 @@ from data.errors import exit_on_user_error
 ROOT = Path(__file__).parents[1]
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
 HAND_WRITTEN = "phrasebook:phrases"
-SENTENCE = "Where did my sister buy the white shoes?"
+SENTENCE = "My sister is going to buy the white shoes."
 
 NEXT = f"""
 Try next
