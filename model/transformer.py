@@ -259,8 +259,8 @@ def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:
 
 
 @cache
-def structure(config: ModelConfig, vocab_size: int) -> tuple[nnx.GraphDef[Transformer], nnx.State]:
-    """The structure, and of each parameter the shape, the type and the letters of its axes (model/sharding.py)."""
+def structure(config: ModelConfig, vocab_size: int) -> tuple[nnx.GraphDef[Transformer], Any]:
+    """The structure, and an ``nnx.State`` with each parameter's shape, type and letters of axes (model/sharding.py)."""
     model = nnx.eval_shape(lambda: Transformer(config, vocab_size, rngs=nnx.Rngs(0)))
     return nnx.graphdef(model), nnx.state(model, nnx.Param)
 
