@@ -16,7 +16,7 @@ BLOCK = 10_000  # sentences whose segmentations are lists, which take far more m
 class Segmentations:
     """The likeliest segmentations of each sentence, found when it is first drawn and then kept, mapped.
 
-    Finding them takes twenty times as long as all the rest of making a batch. Kept, they take some 1.3 kB of disk for
+    Finding them takes twenty times as long as all the rest of making a batch. Kept, they take some 1.1 kB of disk for
     a sentence of ten tokens.
     """
 
