@@ -42,8 +42,8 @@ from training.history import keep_records, rewind_records
 from training.interruption import exit_when_interrupted, noted, why_paused
 from training.lock import locked, refuse_if_lost
 from training.mesh import (
+    compiled_initial_state,
     everywhere,
-    initial_state,
     laid_out,
     layout_of,
     make_mesh,
@@ -99,9 +99,13 @@ def train(config: RunConfig) -> None:
         newest = of_first(find_newest(run_dir) if is_first() else None)
         parts = config.model, config.training, config.tokenizer.vocab_size  # no state need wait for the corpus
         layout = layout_of(mesh, *parts)
-        fresh = in_background(initial_state, layout, *parts) if newest is None else None
+        if newest is None:  # only compiled as yet: such a vocabulary may be beyond the corpus, and beyond memory
+            compiled = in_background(compiled_initial_state, layout, *parts)
         prepared = prepare_run(config, run_dir, newest)
-        state = fresh or in_background(restore, run_dir, newest, laid_out(layout, *parts))
+        if newest is None:
+            state = in_background(lambda: compiled.result()())
+        else:
+            state = in_background(restore, run_dir, newest, laid_out(layout, *parts))
         progress = Progress() if newest is None else Progress.from_notes(notes(run_dir, newest))
         take_steps(config, prepared, run_dir, newest or 0, layout, state, progress)
 

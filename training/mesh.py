@@ -70,8 +70,16 @@ def layout_of(mesh: Mesh, model: ModelConfig, training: TrainingConfig, vocab_si
 
 def initial_state(layout: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """``init_state``, with every array made where it lies."""
+    return compiled_initial_state(layout, model, training, vocab_size)()
+
+
+def compiled_initial_state(
+    layout: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int
+) -> Callable[[], TrainState]:
+    """``initial_state``, ready to be called: until then, its arrays take no memory."""
+    seed = np.uint32(training.seed)
     seeded = partial(seeded_state, model, training, vocab_size)
-    return jax.jit(seeded, out_shardings=layout)(np.uint32(training.seed))
+    return partial(jax.jit(seeded, out_shardings=layout).lower(seed).compile(), seed)
 
 
 def laid_out(layout: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
