@@ -7,19 +7,19 @@ import os
 import re
 from pathlib import Path
 
-from training.startup import prepare_process
+from cli.process import prepare_process
 
 if __name__ == "__main__":
     prepare_process()
 
-from configs.command_line import command_line
+from cli.command_line import command_line
+from cli.load_run import MAY_CHANGE, load_trained
+from common.errors import UserError, exit_on_user_error
 from configs.load import load_run_config
 from data.config import DataConfig
-from data.corpus import load_held_out
-from data.errors import UserError, exit_on_user_error
-from data.split import overlap_with_training
-from evaluation.report import Evaluation, evaluate, write_report
-from evaluation.trained import MAY_CHANGE, load_trained
+from data.sources.corpus import load_held_out
+from data.splits.overlap import overlap_with_training
+from evaluation.evaluate import Evaluation, evaluate, write_report
 
 SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")  # beside how it is searched
 

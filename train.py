@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from training.startup import prepare_process
+from cli.process import prepare_process
 
 if __name__ == "__main__":
     prepare_process()
@@ -21,27 +21,32 @@ if __name__ == "__main__":
 import jax
 from jax.sharding import Mesh
 
+from cli.command_line import command_line
+from common.errors import UserError, exit_on_user_error
+from common.files import append_line, remove_leftovers, write_atomically
 from configs.changes import accepted_changes
-from configs.command_line import command_line
 from configs.load import load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
-from data.errors import UserError, exit_on_user_error
-from data.files import append_line, remove_leftovers, write_atomically
+from data.batches.stream import prefetch, validation_batches
 from data.prepare import Prepared, prepare
-from data.readers import SourceReport
-from data.stream import prefetch, validation_batches
-from evaluation.report import evaluate, write_report
+from data.sources.text import SourceReport
+from evaluation.evaluate import evaluate, write_report
 from evaluation.translate import Translator
 from model.sharding import mesh_of
 from model.transformer import build
-from training.background import in_background
-from training.checkpoint import find_newest, keep_only, note, notes, restore, save
-from training.compilation import compile_ahead, recompilations_told
-from training.environment import environment
-from training.history import keep_records, rewind_records
-from training.interruption import exit_when_interrupted, noted, why_paused
-from training.lock import locked, refuse_if_lost
-from training.mesh import (
+from training.devices.background import in_background
+from training.devices.compilation import compile_ahead, recompilations_told
+from training.devices.distributed import (
+    ending_with_others,
+    is_first,
+    join_others,
+    leave_together,
+    of_any,
+    of_first,
+    refuse_difference,
+)
+from training.devices.dry_run import corpus_in_words, summary
+from training.devices.mesh import (
     compiled_initial_state,
     everywhere,
     laid_out,
@@ -53,20 +58,15 @@ from training.mesh import (
     refuse_uneven,
     rows_here,
 )
-from training.monitor import Monitor, Silence
-from training.preflight import choose_kernels, refuse_beyond_table
-from training.processes import (
-    ending_with_others,
-    is_first,
-    join_others,
-    leave_together,
-    of_any,
-    of_first,
-    refuse_difference,
-)
+from training.devices.preflight import choose_kernels, refuse_beyond_table
 from training.progress import Progress, find_last_step, readings, refuse_divergence
+from training.run.checkpoint import find_newest, keep_only, note, notes, restore, save
+from training.run.config_history import keep_records, rewind_records
+from training.run.environment import environment
+from training.run.lock import locked, refuse_if_lost
+from training.run.metrics import Monitor, Silence
+from training.run.signals import exit_when_interrupted, noted, why_paused
 from training.state import TrainState, after_log, make_loss_step, make_train_step
-from training.summary import corpus_in_words, summary
 
 
 def main() -> None:

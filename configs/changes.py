@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from common.errors import UserError
 from configs.load import differences
 from configs.schema import RunConfig
-from data.errors import UserError
 
 Kind = Literal["harmless", "changes the training", "incompatible"]
 

@@ -20,11 +20,11 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import CollectionEndEvent, CollectionStartEvent, MarkedYAMLError, SafeLoader, ScalarEvent, YAMLError, parse
 
+from common.errors import UserError
+from common.files import write_atomically
+from common.text import in_brief
 from configs.keys import KEYS, SECTIONS, nearest, sections, spell
 from configs.schema import RunConfig
-from data.errors import UserError
-from data.files import write_atomically
-from data.telling import in_brief
 
 try:
     from yaml import CSafeLoader as Syntax

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from common.errors import UserError
 from data.config import DataConfig
-from data.corpus import filter_pairs, held_out_path, load_source
-from data.errors import UserError
-from data.holdout import hold_out, without
 from data.pairs import Pairs, concatenate
-from data.readers import SourceReport
-from data.split import Audit, audit, refuse_overlap
+from data.sources.corpus import filter_pairs, held_out_path, load_source
+from data.sources.text import SourceReport
+from data.splits.holdout import hold_out, without
+from data.splits.overlap import Audit, audit, refuse_overlap
 
 Account = dict[str, Any]  # file, sha256, rows, weight, one count for each reason to drop a row, and the pairs left
 REASONS = ("malformed", "empty", "mismatched", "overlapping", "held_out")

@@ -11,7 +11,7 @@ from itertools import chain, compress
 import numpy as np
 from jaxtyping import Bool
 
-from data.sentences import SentenceWriter, blocks_of, stored
+from data.store.sentences import SentenceWriter, blocks_of, stored
 
 SHORT = 1000  # characters of a sentence in which no run of combining marks takes long to put in order
 

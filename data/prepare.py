@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common.errors import UserError
+from common.files import write_atomically
 from data.assemble import Corpus, assemble, weights_of
+from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
-from data.corpus import held_out_path
-from data.errors import UserError
-from data.files import write_atomically
 from data.pairs import Pairs, as_tsv, concatenate
-from data.split import save_hashes
-from data.stream import BatchStream
+from data.sources.corpus import held_out_path
+from data.splits.overlap import save_hashes
 from data.tokenizer import Tokenizer, has_checkpoints, sha256, train_or_load_tokenizer
 
 DATA_FILE = "data.json"

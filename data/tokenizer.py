@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from common.disk_cache import made_once
+from common.errors import UserError
+from common.files import write_atomically
+from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
-from data.errors import UserError
-from data.files import write_atomically
-from data.kept import made_once
 from data.pairs import Pairs
-from data.sentences import blocks_of
+from data.store.sentences import blocks_of
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
 MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 
 # SentencePiece writes a space as U+2581 and so would read a real U+2581 back as a space. Normalised text holds no

@@ -13,16 +13,17 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Int, UInt32
 
-from data.errors import UserError
+from common.errors import UserError
+from common.special_tokens import EOS, PAD
 from data.pairs import normalise
-from data.tokenizer import EOS, PAD, Tokenizer
+from data.tokenizer import Tokenizer
 from evaluation.long_lines import cut, join
-from evaluation.mbr import choose, probabilities
+from evaluation.minimum_risk import choose, probabilities
 from model.config import DecodingConfig, ModelConfig
-from model.hypotheses import Hypotheses
-from model.ranking import Ranking
-from model.sampling import Sampling, greedy, sample
-from model.search import beam_search
+from model.decoding.beam import beam_search
+from model.decoding.hypotheses import Hypotheses
+from model.decoding.ranking import Ranking
+from model.decoding.sampling import Sampling, greedy, sample
 from model.sharding import whole
 from model.transformer import Params, Transformer, build
 

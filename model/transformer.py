@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from model.cache import Cache, lineage_bias, own_places, write
 from model.config import ModelConfig
+from model.decoding.cache import Cache, lineage_bias, own_places, write
 from model.layers import DropoutKey, Embedding, FeedForward, LayerNorm, MultiHeadAttention, Residual, split_key
 from model.loss import Loss
 from model.positions import Order, RelativeBias, alibi_bias
@@ -124,8 +124,8 @@ class DecoderBlock(nnx.Module):
 class Transformer(nnx.Module):
     """Encoder and decoder over one embedding, which also gives the logits.
 
-    Arrays of tokens, segments and positions are as in ``data/packing.py``: segment 0 is padding, positions restart
-    with each segment. The results of a segment do not depend on the other segments of its row.
+    Arrays of tokens, segments and positions are as in ``data/batches/packing.py``: segment 0 is padding,
+    positions restart with each segment. The results of a segment do not depend on the other segments of its row.
     """
 
     def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):

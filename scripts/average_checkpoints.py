@@ -11,12 +11,12 @@ import shlex
 import sys
 from pathlib import Path
 
-from configs.command_line import Parser
+from cli.command_line import Parser
+from common.errors import exit_on_user_error
 from configs.load import load_run_config
-from data.errors import exit_on_user_error
 from data.tokenizer import load_tokenizer
-from training.averaging import By, average, choose_steps, validation_bleu
-from training.checkpoint import damaged_steps, good_steps
+from training.run.averaging import By, average, choose_steps, validation_bleu
+from training.run.checkpoint import damaged_steps, good_steps
 
 EXAMPLES = """example:
   python train.py configs/tatoeba-small.yaml training.keep=5

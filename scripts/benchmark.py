@@ -21,14 +21,10 @@ from typing import Any
 import jax
 
 from attention import KERNELS
-from configs.load import load_config, load_run_config
-from configs.schema import RunConfig
-from data.card_text import Table, as_markdown, as_text, three_digits
-from data.corpus import load_held_out
-from data.errors import UserError, exit_on_user_error
-from data.files import write_atomically
-from evaluation.decoding_peers import versions
-from evaluation.decoding_speed import (
+from benchmarks.attention import Case, Row, add_peaks, measure
+from benchmarks.cost.decoding import Work
+from benchmarks.cost.step import StepWork
+from benchmarks.decoding import (
     CONTESTANTS,
     able,
     beams_of,
@@ -40,14 +36,11 @@ from evaluation.decoding_speed import (
     text_row,
     text_table,
 )
-from evaluation.decoding_work import Work
-from evaluation.report import evaluate
-from evaluation.trained import load_trained
-from model.config import ModelConfig
-from training.attention_speed import Case, Row, add_peaks, measure
-from training.environment import environment
-from training.first_step import seconds_to_first_step, start_table
-from training.speed import (
+from benchmarks.peers.decoding import versions
+from benchmarks.peers.training import GPU_PEERS, PEERS
+from benchmarks.startup import seconds_to_first_step, start_table
+from benchmarks.training import OURS, Contestant, contestants_of, measure_steps, read_corpus, training_table
+from benchmarks.turns import (
     Apart,
     all_cores,
     best_in_turns,
@@ -57,9 +50,16 @@ from training.speed import (
     torch_if_installed,
     use_cores,
 )
-from training.train_peers import GPU_PEERS, PEERS
-from training.train_speed import OURS, Contestant, contestants_of, measure_steps, read_corpus, training_table
-from training.work import StepWork
+from cli.load_run import load_trained
+from common.errors import UserError, exit_on_user_error
+from common.files import write_atomically
+from configs.load import load_config, load_run_config
+from configs.schema import RunConfig
+from data.card.tables import Table, as_markdown, as_text, three_digits
+from data.sources.corpus import load_held_out
+from evaluation.evaluate import evaluate
+from model.config import ModelConfig
+from training.run.environment import environment
 
 ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this
 project that can serve, jax.nn.dot_product_attention called directly in its own layout, and PyTorch's

@@ -39,11 +39,11 @@ from attention import (
     weigh,
     weigh_head,
 )
-from data.errors import UserError, exit_on_user_error
-from data.files import write_atomically
-from evaluation.heatmaps import COLOURS
-from training.environment import environment
-from training.speed import processor
+from benchmarks.turns import processor
+from common.errors import UserError, exit_on_user_error
+from common.files import write_atomically
+from evaluation.attention_view.heatmaps import COLOURS
+from training.run.environment import environment
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"

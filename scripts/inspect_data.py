@@ -7,14 +7,14 @@ are written to data_card/ in the run's directory. Nothing is trained but the tok
 
 from pathlib import Path
 
-from configs.command_line import command_line
+from cli.command_line import command_line
+from common.errors import exit_on_user_error
+from common.files import write_atomically
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.card import Card, make_card
-from data.card_text import as_markdown, as_text, tables_of
-from data.errors import exit_on_user_error
-from data.files import write_atomically
-from data.pictures import draw_batch, draw_lengths, png
+from data.card.numbers import Card, make_card
+from data.card.pictures import draw_batch, draw_lengths, png
+from data.card.tables import as_markdown, as_text, tables_of
 
 PICTURES = """## Pictures
 

@@ -18,7 +18,7 @@ import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
-from training.startup import prepare_process
+from cli.process import prepare_process
 
 if __name__ == "__main__":
     prepare_process()
@@ -27,18 +27,19 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from configs.command_line import command_line_with_options
-from data.errors import UserError, exit_on_user_error
-from data.files import write_atomically
+from cli.command_line import command_line_with_options
+from cli.load_run import load_trained
+from common.errors import UserError, exit_on_user_error
+from common.files import write_atomically
+from common.special_tokens import BOS, EOS
 from data.pairs import normalise
-from data.tokenizer import BOS, EOS, Tokenizer
-from evaluation.attention_page import Inside, page
-from evaluation.heatmaps import HeatMaps, png, svg
-from evaluation.trained import load_trained
+from data.tokenizer import Tokenizer
+from evaluation.attention_view.heatmaps import HeatMaps, png, svg
+from evaluation.attention_view.page import Inside, page
+from evaluation.attention_view.word_pairs import PairWeights, pair_weights, table, words_of
 from evaluation.translate import Hypothesis, Translator
-from evaluation.word_pairs import PairWeights, pair_weights, table, words_of
+from model.attention_weights import AttentionWeights, attention_weights
 from model.transformer import Params
-from model.weights import AttentionWeights, attention_weights
 
 MOST_TOKENS = 60  # that are still legible along an axis
 CUT = "…"  # what stands for EOS where the length limit ended a translation

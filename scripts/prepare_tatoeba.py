@@ -9,12 +9,12 @@ import argparse
 import hashlib
 from pathlib import Path
 
-from data.errors import UserError, exit_on_user_error
-from data.files import write_atomically
-from data.holdout import hash_of, without
+from common.errors import UserError, exit_on_user_error
+from common.files import write_atomically
 from data.pairs import Pairs, as_tsv, fold, normalise
-from data.readers import Reading, read_tsv
-from data.split import audit
+from data.sources.text import Reading, read_tsv
+from data.splits.holdout import hash_of, without
+from data.splits.overlap import audit
 
 ROOT = Path(__file__).parents[1]
 HELD_OUT = ROOT / "data" / "tatoeba_held_out.txt"

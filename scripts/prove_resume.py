@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from configs.command_line import command_line_with_options
+from cli.command_line import command_line_with_options
+from common.errors import UserError, exit_on_user_error
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.errors import UserError, exit_on_user_error
 from data.tokenizer import load_tokenizer, sha256
-from training.checkpoint import damaged_steps, good_steps, notes
-from training.outcome import outcome
+from training.replay.run_digest import outcome
+from training.run.checkpoint import damaged_steps, good_steps, notes
 
 ROOT = Path(__file__).parents[1]
 START, STEPS, CHECKPOINT, EVALUATION = MOMENTS = (

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from common.errors import exit_on_user_error
 from configs.load import differences, load_config, load_run_config
-from data.errors import exit_on_user_error
 
 ROOT = Path(__file__).parents[1]
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from training.startup import prepare_process
+from cli.process import prepare_process
 
 if __name__ == "__main__":
     prepare_process()
@@ -29,18 +29,18 @@ if __name__ == "__main__":
 import jax
 from tqdm import tqdm
 
-from configs.command_line import Parser
+from cli.command_line import Parser
+from common.errors import UserError, exit_on_user_error
 from configs.load import differences, load_config, load_run_config
 from configs.schema import RunConfig
-from data.errors import UserError, exit_on_user_error
 from data.prepare import prepare
 from data.tokenizer import load_tokenizer
-from training.checkpoint import damaged_steps, good_steps, notes
-from training.history import changed_at, record_of
-from training.inspection import inspect
-from training.parting import Bounds, Parting, find_bounds, in_lockstep, parting_of_states, unlike_checkpoint
-from training.preflight import choose_kernels
-from training.replay import Replay, Run, Stretch, Taken, recorded_lines, unlike_recorded
+from training.devices.preflight import choose_kernels
+from training.replay.divergence import Bounds, Parting, find_bounds, in_lockstep, parting_of_states, unlike_checkpoint
+from training.replay.inspect_step import inspect
+from training.replay.replay import Replay, Run, Stretch, Taken, recorded_lines, unlike_recorded
+from training.run.checkpoint import damaged_steps, good_steps, notes
+from training.run.config_history import changed_at, record_of
 from training.state import init_state
 
 EXAMPLES = """examples:

@@ -1,6 +1,6 @@
 """What a config would cost on many accelerators, on paper: FLOPs, memory, bytes sent, expected efficiency.
 
-Arithmetic alone (training/scaling.py), at vendors' published peaks; nothing is run. docs/scaling.md explains it.
+Arithmetic alone (benchmarks/cost/scaling.py), at vendors' published peaks; nothing is run. docs/scaling.md explains it.
 
   fixed batch    data.batch_rows rows however many devices there are (strong scaling)
   fixed rows     --rows-per-device on each (weak scaling)
@@ -21,15 +21,15 @@ from pathlib import Path
 
 from jax.sharding import AbstractMesh
 
-from configs.command_line import Parser
+from benchmarks.cost.scaling import Accelerator, Layout, Times, state_bytes, temporary_bytes, times, transfers
+from benchmarks.cost.step import StepWork
+from cli.command_line import Parser
+from common.errors import UserError, exit_on_user_error
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.card_text import Table, as_markdown, as_text, three_digits
-from data.errors import UserError, exit_on_user_error
+from data.card.tables import Table, as_markdown, as_text, three_digits
 from model.sharding import MESH_AXES
-from training.mesh import refuse_uneven
-from training.scaling import Accelerator, Layout, Times, state_bytes, temporary_bytes, times, transfers
-from training.work import StepWork
+from training.devices.mesh import refuse_uneven
 
 EXAMPLES = """examples:
   python scripts/scaling.py configs/transformer-big.yaml data.batch_rows=256 --markdown

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from training.startup import prepare_process
+from cli.process import prepare_process
 
 if __name__ == "__main__":
     prepare_process()
@@ -27,14 +27,14 @@ if __name__ == "__main__":
 import jax.numpy as jnp
 from tqdm import tqdm
 
-from configs.command_line import command_line
-from data.errors import UserError, exit_on_user_error
+from cli.command_line import command_line
+from cli.load_run import Trained, load_trained
+from cli.stdin import decoded
+from common.errors import UserError, exit_on_user_error
+from common.special_tokens import EOS
 from data.pairs import normalise
-from data.standard_input import decoded
-from data.tokenizer import EOS
-from evaluation.given import Pair, log_probs
-from evaluation.trained import Trained, load_trained
-from model.ranking import Ranking
+from evaluation.forced_scores import Pair, log_probs
+from model.decoding.ranking import Ranking
 
 LINES = 512  # read, scored and written together
 

@@ -19,19 +19,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from training.startup import prepare_process
+from cli.process import prepare_process
 
 if __name__ == "__main__":
     prepare_process()
 
 from tqdm import tqdm
 
-from configs.command_line import command_line_with_options
-from data.errors import UserError, exit_on_user_error
+from cli.command_line import command_line_with_options
+from cli.load_run import Trained, load_trained
+from cli.stdin import decoded
+from common.errors import UserError, exit_on_user_error
 from data.pairs import normalise
-from data.standard_input import decoded
-from evaluation.given import align
-from evaluation.trained import Trained, load_trained
+from evaluation.forced_scores import align
 from evaluation.translate import Translation
 
 LINES, CHARACTERS = 512, 100_000  # read, translated and written together: memory does not grow with the input

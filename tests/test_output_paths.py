@@ -4,12 +4,12 @@ import os
 
 import pytest
 
+from common.errors import UserError
+from common.files import write_atomically
 from configs.load import load_config
-from data.errors import UserError
-from data.files import write_atomically
 from eval import name_of
 from scripts.plot_attention import slug
-from training.averaging import refuse_name
+from training.run.averaging import refuse_name
 
 NAMES = [
     "../../x",
@@ -30,7 +30,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", [*NAMES, *(f"{name}.tsv.gz" for name in NAMES)])
 def test_a_report_stays_in_its_folder_whatever_the_set_is_called(tmp_path, name):
-    for ending in ("json", "translations.txt"):  # as evaluation/report.py writes them
+    for ending in ("json", "translations.txt"):  # as evaluation/evaluate.py writes them
         path = tmp_path / "run/eval" / f"{name_of(name)}.{ending}"
         write_atomically(path, "x")
         assert os.path.realpath(path.parent) == os.path.realpath(tmp_path / "run/eval")

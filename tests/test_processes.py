@@ -13,10 +13,10 @@ import pytest
 
 from configs.load import load_config
 from train import train
-from training.checkpoint import damaged_steps, good_steps, notes
-from training.lock import locked
-from training.outcome import metrics_of
-from training.processes import started_by_scheduler
+from training.devices.distributed import started_by_scheduler
+from training.replay.run_digest import metrics_of
+from training.run.checkpoint import damaged_steps, good_steps, notes
+from training.run.lock import locked
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 400  # seconds: a process that takes longer hangs

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import train as train_module
+from common.errors import UserError
 from configs.load import load_config
-from data.errors import UserError
-from data.packing import Batch
-from data.stream import prefetch
+from data.batches.packing import Batch
+from data.batches.stream import prefetch
 from train import train
-from training.checkpoint import good_steps, notes, restore
-from training.interruption import Interrupted
-from training.lock import locked
-from training.outcome import metrics_of, outcome
+from training.replay.run_digest import metrics_of, outcome
+from training.run.checkpoint import good_steps, notes, restore
+from training.run.lock import locked
+from training.run.signals import Interrupted
 from training.state import init_state
 
 ROOT = Path(__file__).parents[1]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from data.errors import UserError
-from data.packing import Batch
-from data.stream import BatchStream
+from common.errors import UserError
+from data.batches.packing import Batch
+from data.batches.stream import BatchStream
 from training.config import TrainingConfig
+from training.devices.distributed import added, is_first
 from training.optimizer import learning_rate
-from training.processes import added, is_first
 from training.state import Reading, Skipped, Sums
 
 

@@ -12,7 +12,7 @@ from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
-from data.packing import Batch
+from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.layers import DropoutKey
 from model.loss import Loss
@@ -132,7 +132,7 @@ def make_train_step(
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Reading]]:
     """One compiled update: ``(state, batch) → (state, reading)``. The old state is donated.
 
-    ``layout`` has the sharding of each array of the state (``training/mesh.py``); None leaves all to one device.
+    ``layout`` has the sharding of each array of the state (``training/devices/mesh.py``); None: one device has all.
 
     A step whose loss, gradient or update is not finite counts as a step and changes nothing but the counts of such
     steps.

@@ -50,9 +50,10 @@ def cudnn(
 ) -> Float[Array, "B N T H"]:
     """``attend`` by cuDNN. The segments of a row must be numbered 1, 2, 3 … from its left, padding last.
 
-    That is how data/packing.py makes them. There may be one segment for two positions, the fewest that a sentence has;
-    the outputs of any further one are NaN, not wrong. What padding gives, and its gradients, which cuDNN leaves open,
-    become zeros. Causality counts from the start of a segment, which in self-attention is the same as in the row.
+    That is how data/batches/packing.py makes them. There may be one segment for two positions, the fewest that a
+    sentence has; the outputs of any further one are NaN, not wrong. What padding gives, and its gradients, which cuDNN
+    leaves open, become zeros. Causality counts from the start of a segment, which in self-attention is the same as in
+    the row.
 
     cuDNN keeps a number for each segment, head and position that there could be, so its memory grows with T²/2: this
     is for rows of up to about a thousand tokens. Lengths must be even, and are padded.

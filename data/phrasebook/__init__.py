@@ -5,10 +5,10 @@
 
 import hashlib
 
-from data.errors import UserError
+from common.errors import UserError
 from data.pairs import as_tsv
 from data.phrasebook.kept import phrasebook
-from data.readers import Rows, SourceReport
+from data.sources.text import Rows, SourceReport
 
 
 def read(name: str, split: str, columns: list[str]) -> Rows:

@@ -5,7 +5,7 @@ import json
 import unicodedata
 from pathlib import Path
 
-from data.kept import made_once
+from common.disk_cache import made_once
 from data.pairs import Pairs
 
 HERE = Path(__file__).parent

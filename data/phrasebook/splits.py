@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from data.holdout import hash_of, hold_out, text_of, without
 from data.pairs import Pairs
 from data.phrasebook.grammar import Sentence, generate
+from data.splits.holdout import hash_of, hold_out, text_of, without
 
 PHRASES = Path(__file__).with_name("phrases.tsv")
 HELD_OUT_PHRASES = 150

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from common.errors import UserError
 from configs.changes import CHANGES, HARMLESS, accepted_changes, changes
 from configs.keys import KEYS, RUN_KEYS, SECTIONS
 from configs.schema import RunConfig
-from data.errors import UserError
 
 OLD = RunConfig(run_dir="runs/mine")
 

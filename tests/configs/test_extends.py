@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from configs.schema import RunConfig
-from data.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from configs.schema import RunConfig
-from data.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

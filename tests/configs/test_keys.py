@@ -2,7 +2,7 @@
 
 import pytest
 
-from configs.command_line import command_line, command_line_of_several, command_line_with_options
+from cli.command_line import command_line, command_line_of_several, command_line_with_options
 from configs.keys import KEYS, SECTIONS, describe_keys, nearest, spell
 from configs.load import EXPECTED
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import UserError
 from configs.keys import KEYS
 from configs.load import differences, load_config, load_run_config, save_config
 from configs.schema import RunConfig
-from data.errors import UserError
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from data.config import DataConfig, TokenizerConfig
-from data.corpus import load_source
 from data.pairs import Pairs
+from data.sources.corpus import load_source
 from data.tokenizer import Tokenizer, train
 
 SUBJECTS = {"Tom": "Tomás", "My sister": "Mi hermana", "The teacher": "El maestro", "Nobody": "Nadie"}

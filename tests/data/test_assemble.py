@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
+from common.errors import UserError
 from data.assemble import REASONS, assemble, weights_of
 from data.config import DataConfig, TokenizerConfig
-from data.corpus import load_held_out, load_source
-from data.errors import UserError
 from data.pairs import Pairs, concatenate, fold
+from data.sources.corpus import load_held_out, load_source
 from tests.prepared import prepare_and_save
 
 TOKENIZER = TokenizerConfig(vocab_size=330)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from common.errors import UserError
+from common.special_tokens import BOS, EOS, PAD
+from data.batches.packing import Batch
+from data.batches.stream import BatchStream
 from data.config import DataConfig
-from data.errors import UserError
-from data.packing import Batch
 from data.pairs import Pairs, normalise
-from data.stream import BatchStream
-from data.tokenizer import BOS, EOS, PAD
 
 EPOCHS = 3
 WORDS = st.sampled_from(["Tom", "sees", "a", "house", "casa", "ñandú", "漢", "😀", "▁", "<s>", "\u0301x", "\x07"])

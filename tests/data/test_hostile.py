@@ -18,15 +18,15 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.stdin import decoded
+from common.errors import UserError
 from data.assemble import assemble
+from data.batches.stream import BatchStream, validation_batches
+from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
-from data.corpus import load_held_out, load_source
-from data.errors import UserError
 from data.pairs import Pairs, concatenate, normalise, with_marks_in_order
-from data.pictures import draw_lengths
-from data.split import HASHES_FILE, overlap_with_training, refuse_overlap, save_hashes
-from data.standard_input import decoded
-from data.stream import BatchStream, validation_batches
+from data.sources.corpus import load_held_out, load_source
+from data.splits.overlap import HASHES_FILE, overlap_with_training, refuse_overlap, save_hashes
 from data.tokenizer import Tokenizer, load_tokenizer, train
 
 ROOT = Path(__file__).parents[2]

@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
+from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
-from data.errors import UserError
 from data.pairs import Pairs
 from tests.prepared import prepare_and_save
 

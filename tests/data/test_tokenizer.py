@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import UserError
+from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
-from data.corpus import load_source
-from data.errors import UserError
 from data.pairs import Pairs, normalise
-from data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, load_tokenizer, train, train_or_load_tokenizer
+from data.sources.corpus import load_source
+from data.tokenizer import Tokenizer, load_tokenizer, train, train_or_load_tokenizer
 
 CONFIG = TokenizerConfig(vocab_size=330)
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import UserError
+from common.special_tokens import EOS
+from data.batches.stream import BatchStream, visits_in
 from data.config import DataConfig
-from data.errors import UserError
 from data.pairs import Pairs, concatenate
-from data.stream import BatchStream, visits_in
-from data.tokenizer import EOS
 
 CONFIG = DataConfig(row_length=48, batch_rows=4, window=50)
 WEIGHTS = np.repeat([1, 0.5, 2], 80)  # of the 240 phrases, as if they came from three sources

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.errors import UserError
-from evaluation.mbr import expected_utilities
+from common.errors import UserError
+from evaluation.minimum_risk import expected_utilities
 from evaluation.translate import Translator, batches, bucket_of, rows_of, search_batch
 from model.config import DecodingConfig
 

@@ -11,10 +11,10 @@ import numpy as np
 import optax
 from flax import nnx
 
-from model.cache import Cache, own_places
-from model.candidates import BOS, EOS, PAD, UNK
+from common.special_tokens import BOS, EOS, PAD, UNK
 from model.config import ModelConfig
-from model.hypotheses import Hypotheses
+from model.decoding.cache import Cache, own_places
+from model.decoding.hypotheses import Hypotheses
 from model.transformer import Transformer
 
 VOCABULARY = 12

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from model import weights
-from model.cache import branch
+from model import attention_weights as weights
 from model.config import ModelConfig
+from model.decoding.cache import branch
 from model.transformer import Transformer, build, init_params
 
 VOCAB = 40

@@ -6,7 +6,7 @@ import pytest
 
 from configs.load import load_config, save_config
 from tests.prepared import prepare_and_save
-from training.checkpoint import save
+from training.run.checkpoint import save
 from training.state import init_state
 
 

@@ -11,7 +11,7 @@ import pytest
 from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
 from scripts import average_checkpoints as script
-from training.checkpoint import load_for_inference, restore, save
+from training.run.checkpoint import load_for_inference, restore, save
 from training.state import init_state
 
 PROGRAM = "scripts/average_checkpoints.py"

@@ -9,12 +9,12 @@ from dataclasses import asdict, replace
 import jax
 import pytest
 
+from benchmarks.attention import measure
+from benchmarks.decoding import decoding_table, prepare, rows_of
 from configs.load import load_config
-from data.card_text import as_markdown, as_text, three_digits
-from evaluation.decoding_speed import decoding_table, prepare, rows_of
+from data.card.tables import as_markdown, as_text, three_digits
 from model.config import ModelConfig
 from scripts import benchmark
-from training.attention_speed import measure
 
 PROGRAM = "scripts/benchmark.py"
 SIZES = ["2,2,8,4", "1,2,16,4"]

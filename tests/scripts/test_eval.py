@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
+from common.errors import UserError
 from configs.load import load_run_config
-from data.errors import UserError
 from eval import name_of, name_of_set
 
 

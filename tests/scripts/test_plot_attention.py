@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from common.special_tokens import BOS, EOS
 from configs.load import load_run_config
-from data.tokenizer import BOS, EOS, load_tokenizer
+from data.tokenizer import load_tokenizer
 from evaluation.translate import Translator
-from model.weights import attention_weights
+from model.attention_weights import attention_weights
 from scripts import plot_attention
-from training.checkpoint import load_for_inference
+from training.run.checkpoint import load_for_inference
 
 PROGRAM = "scripts/plot_attention.py"
 

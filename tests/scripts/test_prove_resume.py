@@ -11,9 +11,9 @@ import pytest
 
 from configs.load import load_config
 from scripts.prove_resume import compare
-from training.checkpoint import notes, restore, save
-from training.outcome import outcome
 from training.progress import Progress
+from training.replay.run_digest import outcome
+from training.run.checkpoint import notes, restore, save
 from training.state import init_state
 
 CHANGES = ["model.dropout=0.2", "data.subword_sampling=0.3", "data.window=64", "training.accumulation=2"]

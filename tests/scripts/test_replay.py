@@ -12,19 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
-from data.errors import UserError
-from data.packing import fill, place, token_table
+from data.batches.packing import fill, place, token_table
 from data.pairs import normalise
 from data.tokenizer import load_tokenizer
 from model.transformer import build
 from scripts import replay as script
 from tests.prepared import prepare_and_save
-from training.checkpoint import good_steps, restore, save
-from training.history import keep_records
-from training.inspection import ModuleNorms, module_norms, pair_losses
-from training.parting import parting_of_states
-from training.replay import Replay, Stretch
+from training.replay.divergence import parting_of_states
+from training.replay.inspect_step import ModuleNorms, module_norms, pair_losses
+from training.replay.replay import Replay, Stretch
+from training.run.checkpoint import good_steps, restore, save
+from training.run.config_history import keep_records
 from training.state import init_state, make_loss_step, zero_sums
 
 EVERYTHING_ON = [

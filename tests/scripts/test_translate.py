@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from data.errors import UserError
+from common.errors import UserError
 from evaluation.translate import Translation
 from scripts import translate
 

@@ -13,13 +13,13 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from benchmarks.cost.step import StepWork
 from model.config import ModelConfig
 from model.sharding import ROWS
 from model.transformer import build
 from training.config import MeshConfig, TrainingConfig
-from training.mesh import laid_out, layout_of, make_mesh
+from training.devices.mesh import laid_out, layout_of, make_mesh
 from training.state import make_train_step
-from training.work import StepWork
 
 MODEL = ModelConfig(d_model=64, num_heads=8, head_dim=8, encoder_layers=2, decoder_layers=1, d_ff=128, dropout=0.0)
 WORK = StepWork(MODEL, vocab_size=512, rows=16, sources=24, targets=32)

@@ -11,13 +11,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from data.packing import Batch
+from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.transformer import build
-from training.checkpoint import restore, save
 from training.config import MeshConfig, TrainingConfig
-from training.mesh import initial_state, laid_out, layout_of, make_mesh, on_devices, rows_here
-from training.outcome import digest_of
+from training.devices.mesh import initial_state, laid_out, layout_of, make_mesh, on_devices, rows_here
+from training.replay.run_digest import digest_of
+from training.run.checkpoint import restore, save
 from training.state import make_train_step
 
 VOCAB, ROWS, STEPS = 64, 16, 20

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.outcome import metrics_of
+from training.replay.run_digest import metrics_of
 
 ROOT = Path(__file__).parents[2]
 CHANGES = ["training.steps=8", "training.eval_every=4", "training.log_every=2", "training.save_every=1"]

@@ -11,12 +11,12 @@ import pytest
 
 from attention import tracing_for
 from evaluation.translate import search_batch
-from model.ranking import Ranking
-from model.sampling import Sampling
+from model.decoding.ranking import Ranking
+from model.decoding.sampling import Sampling
 from model.transformer import build, init_params
 from tests.training.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
 from training.config import MeshConfig
-from training.mesh import laid_out, layout_of, make_mesh, on_devices, rows_here
+from training.devices.mesh import laid_out, layout_of, make_mesh, on_devices, rows_here
 from training.state import make_train_step
 
 ROOT = Path(__file__).parents[2]

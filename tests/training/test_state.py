@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from common.errors import UserError
+from data.batches.packing import Batch
+from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
-from data.errors import UserError
-from data.packing import Batch
 from data.pairs import Pairs
-from data.stream import BatchStream
 from data.tokenizer import Tokenizer, train
 from model.config import ModelConfig
 from model.transformer import build

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from configs.load import load_config
-from data.packing import Batch
+from data.batches.packing import Batch
 from model.transformer import build
 from training.state import init_state, make_train_step
 

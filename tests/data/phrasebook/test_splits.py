@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
+from common.errors import UserError
 from data.config import DataConfig
-from data.corpus import load_source
-from data.errors import UserError
 from data.pairs import concatenate, fold
 from data.phrasebook.splits import generated, hand_written, phrasebook
+from data.sources.corpus import load_source
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""Operations, bytes and transfers counted on paper, to hold measurements against."""

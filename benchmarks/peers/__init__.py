@@ -1,0 +1,1 @@
+"""The same work in PyTorch, transformers and CTranslate2, to compare with."""

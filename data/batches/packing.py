@@ -1,0 +1,208 @@
+"""Several sentence pairs to a row: where each goes, and the arrays that the model reads.
+
+B batch row · S source position · T target position · P sentence pair · n tokens of all pairs.
+
+A pair takes one segment of the same row on both sides. Sentences have few distinct lengths, so packing works on a
+histogram of (source length, target length) cells: it composes one row from the cells, greedily and largest first, and
+then lays down as many such rows as the histogram holds (after the histogram packing of Krell et al. 2021,
+https://arxiv.org/abs/2107.02027, with two lengths for one). The cost grows with the number of cells, not of pairs.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Int32
+
+from common.special_tokens import BOS, EOS
+
+
+class Batch(NamedTuple):
+    """Packed rows, all int32: NumPy on the host, jax on the device.
+
+    Segments are numbered from 1 in each row, 0 is padding; positions restart with each segment. ``target_inputs`` is
+    BOS and the tokens, ``target_labels`` the tokens and EOS: the shift is made here, once.
+    """
+
+    source_tokens: Int32[Any, "B S"]
+    source_segments: Int32[Any, "B S"]
+    source_positions: Int32[Any, "B S"]
+    target_inputs: Int32[Any, "B T"]
+    target_labels: Int32[Any, "B T"]
+    target_segments: Int32[Any, "B T"]
+    target_positions: Int32[Any, "B T"]
+
+
+class TokenTable(NamedTuple):
+    """Sentences as one flat array, each closed by EOS: sentence i is ``flat[start[i] : start[i] + length[i]]``."""
+
+    flat: Int32[np.ndarray, " n"]
+    start: Int[np.ndarray, " P"]
+    length: Int[np.ndarray, " P"]
+
+
+class Placement(NamedTuple):
+    """Where each pair goes: its row, its segment number there, and where that starts on each side."""
+
+    row: Int[np.ndarray, " P"]
+    segment: Int[np.ndarray, " P"]
+    source_offset: Int[np.ndarray, " P"]
+    target_offset: Int[np.ndarray, " P"]
+    rows: int
+
+
+class Packed(NamedTuple):
+    """Pairs that have their places, in the order of the rows."""
+
+    sources: TokenTable
+    targets: TokenTable
+    placement: Placement
+
+
+def token_table(sentences: Iterable[list[int]]) -> TokenTable:
+    """Lists of ids, without EOS, as a table with EOS."""
+    closed = [[*ids, EOS] for ids in sentences]
+    length = np.fromiter(map(len, closed), dtype=np.int64, count=len(closed))
+    flat = np.fromiter(chain.from_iterable(closed), dtype=np.int32, count=int(length.sum()))
+    return TokenTable(flat, np.cumsum(length) - length, length)
+
+
+def take(table: TokenTable, pairs: slice | Int[np.ndarray, " P"] | Bool[np.ndarray, " P"]) -> TokenTable:
+    """The chosen sentences; the flat array is shared."""
+    return TokenTable(table.flat, table.start[pairs], table.length[pairs])
+
+
+def compact(table: TokenTable) -> TokenTable:
+    """The same sentences, one after the other in a flat array of their own."""
+    start = np.cumsum(table.length) - table.length
+    return TokenTable(
+        table.flat[np.repeat(table.start - start, table.length) + np.arange(table.length.sum())], start, table.length
+    )
+
+
+def row_lengths(
+    source_length: Int[np.ndarray, " P"], target_length: Int[np.ndarray, " P"], row_length: int
+) -> tuple[int, int]:
+    """(S, T): ``row_length`` for the side with more tokens, the other in the corpus's ratio, so that both fill up."""
+    source, target = int(source_length.sum()), int(target_length.sum())
+    longer = max(source, target, 1)
+    return max(1, round(row_length * source / longer)), max(1, round(row_length * target / longer))
+
+
+def place(
+    source_length: Int[np.ndarray, " P"], target_length: Int[np.ndarray, " P"], capacity: tuple[int, int]
+) -> Placement:
+    """Find every pair its place. Lengths count EOS and must not exceed the capacity (S, T) of a row."""
+    lengths, cell, count = np.unique(
+        np.stack([source_length, target_length], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    waiting = np.argsort(cell, kind="stable")  # the pairs, cell by cell
+    next_of = np.cumsum(count) - count  # where in ``waiting`` the cell's next pair stands
+    placed = np.zeros((4, len(source_length)), dtype=np.int64)
+    rows = 0
+    while count.any():
+        chosen = compose_row(lengths, count, capacity)
+        copies = int((count[chosen] // np.bincount(chosen, minlength=len(count))[chosen]).min())
+        offset = np.zeros(2, dtype=np.int64)
+        for segment, c in enumerate(chosen, start=1):
+            pairs = waiting[next_of[c] : next_of[c] + copies]
+            placed[0, pairs] = np.arange(rows, rows + copies)
+            placed[1:, pairs] = np.array([segment, *offset])[:, None]
+            next_of[c] += copies
+            count[c] -= copies
+            offset += lengths[c]
+        rows += copies
+    return Placement(placed[0], placed[1], placed[2], placed[3], rows)
+
+
+def compose_row(
+    lengths: Int[np.ndarray, "C 2"], count: Int[np.ndarray, " C"], capacity: tuple[int, int]
+) -> Int[np.ndarray, " segments"]:
+    """The cells of one row: each time the largest that fits, less half of the imbalance it leaves between the sides.
+
+    The half is measured: it fills 98 % of both sides of the Tatoeba corpus, no such term 93 %, twice as much 97.8 %.
+    """
+    cells = np.flatnonzero(count)
+    share: Float[np.ndarray, "C 2"] = lengths[cells] / np.array(capacity)
+    size, tilt = share.sum(axis=1), share[:, 0] - share[:, 1]
+    room, left, row_tilt = np.array(capacity), count[cells], 0.0
+    chosen: list[int] = []
+    while True:
+        fits: Bool[np.ndarray, " C"] = (lengths[cells, 0] <= room[0]) & (lengths[cells, 1] <= room[1]) & (left > 0)
+        best = int(np.argmax(np.where(fits, size - 0.5 * np.abs(row_tilt + tilt), -np.inf)))
+        if not fits[best]:
+            return cells[np.array(chosen, dtype=np.int64)]
+        chosen.append(best)
+        room, row_tilt = room - lengths[cells[best]], row_tilt + tilt[best]
+        left[best] -= 1
+
+
+def in_row_order(
+    sources: TokenTable, targets: TokenTable, placement: Placement, order: Int[np.ndarray, " rows"]
+) -> Packed:
+    """The placed pairs row by row, where row i is the one that was placed as ``order[i]``."""
+    row = np.argsort(order)[placement.row]
+    pairs = np.argsort(row, kind="stable")
+    of_row = Placement(
+        row[pairs],
+        placement.segment[pairs],
+        placement.source_offset[pairs],
+        placement.target_offset[pairs],
+        placement.rows,
+    )
+    return Packed(take(sources, pairs), take(targets, pairs), of_row)
+
+
+def fill_rows(packed: Packed, first: int, last: int, capacity: tuple[int, int]) -> Batch:
+    """The rows from ``first`` up to, not with, ``last``; no token of any other row is read."""
+    pairs = slice(*np.searchsorted(packed.placement.row, [first, last]))
+    row, segment, source_offset, target_offset, _ = packed.placement
+    placement = Placement(row[pairs] - first, segment[pairs], source_offset[pairs], target_offset[pairs], last - first)
+    return fill(take(packed.sources, pairs), take(packed.targets, pairs), placement, capacity)
+
+
+def empty_rows(rows: int, capacity: tuple[int, int]) -> Batch:
+    """Nothing but padding."""
+    source, target = (np.zeros((rows, length), dtype=np.int32) for length in capacity)
+    return Batch(source, source, source, target, target, target, target)
+
+
+def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacity: tuple[int, int]) -> Batch:
+    """The placed pairs as rows: every token copied to its place at once."""
+    source = scatter(sources, placement, placement.source_offset, capacity[0])
+    target = scatter(targets, placement, placement.target_offset, capacity[1])
+    return Batch(
+        source_tokens=source[0],
+        source_segments=source[1],
+        source_positions=source[2],
+        target_inputs=np.where(target[1] == 0, target[0], np.where(target[2] == 0, BOS, np.roll(target[0], 1, axis=1))),
+        target_labels=target[0],
+        target_segments=target[1],
+        target_positions=target[2],
+    )
+
+
+def scatter(
+    table: TokenTable, placement: Placement, offset: Int[np.ndarray, " P"], width: int
+) -> Int32[np.ndarray, "3 B width"]:
+    """Tokens, segments and positions of one side; 0, which is PAD, where there is nothing."""
+    position = np.arange(table.length.sum()) - np.repeat(np.cumsum(table.length) - table.length, table.length)
+    place = np.repeat(placement.row * width + offset, table.length) + position
+    rows = np.zeros((3, placement.rows * width), dtype=np.int32)
+    rows[0, place] = table.flat[np.repeat(table.start, table.length) + position]
+    rows[1, place] = np.repeat(placement.segment, table.length)
+    rows[2, place] = position
+    return rows.reshape(3, placement.rows, width)
+
+
+def slice_rows(batch: Batch, rows: slice | Int[np.ndarray, " B"]) -> Batch:
+    """Some rows of a batch, or its rows in another order."""
+    return Batch(*(array[rows] for array in batch))
+
+
+def join_rows(batches: list[Batch], rows: int) -> Batch:
+    """Batches below each other, then empty rows up to ``rows``."""
+    capacity = batches[0].source_tokens.shape[1], batches[0].target_labels.shape[1]
+    missing = empty_rows(rows - sum(len(batch.source_tokens) for batch in batches), capacity)
+    return Batch(*(np.concatenate(arrays) for arrays in zip(*batches, missing, strict=True)))

@@ -1,0 +1,1 @@
+"""Readers of sentence pairs, one for each kind of file."""

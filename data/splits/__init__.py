@@ -1,0 +1,1 @@
+"""Held-out pairs, and proof that they share no sentence with the training pairs."""

@@ -1,0 +1,1 @@
+"""Sentences and tokens on disk, mapped into memory."""

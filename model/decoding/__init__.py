@@ -1,0 +1,1 @@
+"""From encoded sources to target tokens: cache, searches, sampling, forced decoding."""

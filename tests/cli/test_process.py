@@ -1,0 +1,69 @@
+"""What is compiled is kept for other processes, unless JAX's own variables say otherwise."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = "JAX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_MAX_SIZE", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+TELL = """
+import os
+from cli.process import prepare_process
+prepare_process()
+print(os.environ.get("JAX_COMPILATION_CACHE_DIR"), os.environ.get("GLIBC_TUNABLES"))
+"""
+COMPILE = """
+from cli.process import prepare_process
+prepare_process()
+import jax
+hits = []
+jax.monitoring.register_event_listener(lambda event, **_: hits.append(event.endswith("/cache_hits")))
+print(jax.jit(lambda x: (x @ x).sum())(jax.numpy.ones((4, 4))), any(hits))
+"""
+
+
+def run(code: str, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A process that has the user's cache folder there, and no settings but ``variables``."""
+    environment = {name: value for name, value in os.environ.items() if name not in (*SETTINGS, "GLIBC_TUNABLES")}
+    environment |= {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)} | variables
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+
+def test_the_folder_is_the_users_and_the_process_has_large_pages(tmp_path):
+    folder, tunables = run(TELL, tmp_path).stdout.split()
+    assert Path(folder).parent == tmp_path / "puente" and Path(folder).is_dir()
+    assert tunables == ("glibc.malloc.hugetlb=1" if sys.platform == "linux" else "None")
+
+
+def test_what_the_environment_says_stays(tmp_path):
+    told = run(TELL, tmp_path, JAX_COMPILATION_CACHE_DIR="mine", GLIBC_TUNABLES="glibc.malloc.hugetlb=0").stdout
+    assert told.split() == ["mine", "glibc.malloc.hugetlb=0"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
+    (tmp_path / "file").touch()
+    done = run(TELL, tmp_path / "file")
+    assert done.stdout.split()[0] == "None" and not done.stderr
+
+
+def test_a_second_process_takes_what_the_first_compiled_and_a_damaged_program_is_compiled_again(tmp_path):
+    at_once = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    assert run(COMPILE, tmp_path, **at_once).stdout.split() == ["64.0", "False"]
+    assert run(COMPILE, tmp_path, **at_once).stdout.split() == ["64.0", "True"]
+    programs = list(tmp_path.rglob("*-cache"))
+    for program in programs:
+        program.write_bytes(program.read_bytes()[:100])
+        program.with_name(program.name.replace("-cache", "-atime")).unlink()  # as a process leaves it that was killed
+    assert run(COMPILE, tmp_path, **at_once).stdout.split() == ["64.0", "False"]
+    assert all(program.stat().st_size > 100 for program in programs)
+
+
+@pytest.mark.parametrize("variable", ["JAX_ENABLE_COMPILATION_CACHE=false", "JAX_COMPILATION_CACHE_DIR="])
+def test_it_can_be_turned_off(tmp_path, variable):
+    name, value = variable.split("=")
+    done = run(COMPILE, tmp_path, **{name: value, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"})
+    assert done.stdout.split() == ["64.0", "False"] and not list(tmp_path.rglob("*-cache"))

@@ -1,0 +1,104 @@
+"""Files are written whole or not at all, and what the disk refuses is told in one line."""
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError, exit_on_user_error
+from common.files import append_line, remove_leftovers, write_atomically
+
+
+def test_the_old_content_stays_until_the_new_is_on_the_disk(tmp_path, monkeypatch):
+    path = tmp_path / "folder" / "file"
+    write_atomically(path, "old: ñ")
+    order, real_fsync, real_replace = [], os.fsync, os.replace
+
+    def fsync(descriptor):
+        order.append(("fsync", path.read_text()))
+        real_fsync(descriptor)
+
+    def replace(source, target):
+        order.append(("replace", Path(source).read_bytes()))
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    write_atomically(path, b"new")
+    assert order == [("fsync", "old: ñ"), ("replace", b"new")]
+    assert path.read_bytes() == b"new" and list(path.parent.iterdir()) == [path]
+
+
+def test_a_write_that_the_system_refuses_changes_nothing_and_is_told(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # as a quota does: Python ignores the signal
+    try:
+        with pytest.raises(UserError, match=rf"cannot write {path}: File too large; make room, then start the same"):
+            write_atomically(path, "new" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_a_file_and_one_that_is_gone_are_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"cannot write .*file/below: (File exists|Not a directory)"):
+        write_atomically(tmp_path / "file" / "below", "")
+    with pytest.raises(UserError, match=r"cannot write .*gone/metrics: No such file or directory; is its disk still"):
+        append_line(tmp_path / "gone" / "metrics", "line")
+    assert not (tmp_path / "gone").exists()
+
+
+def test_what_a_killed_writer_left_goes_and_that_of_a_living_one_stays(tmp_path):
+    killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    names = [f".a.json.{int(killed.stdout)}.tmp", f".b.json.{os.getpid()}.tmp", ".c.tmp", "d.tmp"]
+    for name in names:
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+    remove_leftovers(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (errno.ENOSPC, "No space left on device; make room, then start the same command again"),
+        (errno.EROFS, "Read-only file system; make it writable, or choose another folder (run_dir=FOLDER)"),
+        (errno.EIO, "Input/output error; is its disk still there?"),
+    ],
+)
+def test_a_fault_of_the_disk_is_one_line_and_exit_code_2(code, advice, capsys):
+    with pytest.raises(SystemExit) as end, exit_on_user_error():
+        raise OSError(code, os.strerror(code), "runs/mine/data.json")
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"error: runs/mine/data.json: {advice}\n"
+
+
+@pytest.mark.parametrize("fault", [MemoryError("Unable to allocate 8 TiB"), RuntimeError("RESOURCE_EXHAUSTED: 8 TiB")])
+def test_a_lack_of_memory_is_one_line_that_names_the_keys_to_change(fault, capsys):
+    with pytest.raises(SystemExit) as end, exit_on_user_error():
+        raise fault
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert "8 TiB): make data.batch_rows, data.row_length or the model smaller" in told and told.count("\n") == 1
+
+
+def test_a_fault_of_the_program_is_none_of_the_users():
+    for fault in (ValueError("x"), OSError(errno.EDOM, "x")):
+        with pytest.raises(type(fault)), exit_on_user_error():
+            raise fault
+
+
+def test_a_reader_that_has_enough_ends_a_program_quietly():
+    program = "from data.errors import exit_on_user_error\nwith exit_on_user_error():\n    print('line\\n' * 100_000)"
+    piped = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert piped.stdout is not None and piped.stdout.readline() == b"line\n"
+    piped.stdout.close()
+    assert piped.stderr is not None and piped.stderr.read() == b""
+    assert piped.wait() == 128 + 13

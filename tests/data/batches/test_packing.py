@@ -1,0 +1,106 @@
+import time
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.special_tokens import BOS, EOS
+from data.batches.packing import fill, join_rows, place, row_lengths, slice_rows, take, token_table
+from data.batches.stream import encode, fits
+
+
+def test_a_tiny_example_by_hand():
+    """The pair of (5, 5) tokens comes first and leaves no target place for (1, 2), which then joins (3, 2)."""
+    sources = token_table([[11, 12], [], [13, 14, 15, 16]])
+    targets = token_table([[21], [22], [23, 24, 25, 26]])
+    placement = place(sources.length, targets.length, (6, 5))
+    batch = fill(sources, targets, placement, (6, 5))
+    assert batch.source_tokens.tolist() == [[13, 14, 15, 16, EOS, 0], [11, 12, EOS, EOS, 0, 0]]
+    assert batch.target_labels.tolist() == [[23, 24, 25, 26, EOS], [21, EOS, 22, EOS, 0]]
+    assert placement.row.tolist() == [1, 1, 0]
+    assert placement.segment.tolist() == [1, 2, 1]
+    assert placement.source_offset.tolist() == [0, 3, 0]
+    assert placement.target_offset.tolist() == [0, 2, 0]
+
+
+def test_segments_positions_and_the_shift_by_hand():
+    sources, targets = token_table([[13], [11, 12]]), token_table([[23], [21, 22]])
+    batch = fill(sources, targets, place(sources.length, targets.length, (6, 7)), (6, 7))
+    assert batch.source_tokens.tolist() == [[11, 12, EOS, 13, EOS, 0]]
+    assert batch.source_segments.tolist() == [[1, 1, 1, 2, 2, 0]]
+    assert batch.source_positions.tolist() == [[0, 1, 2, 0, 1, 0]]
+    assert batch.target_inputs.tolist() == [[BOS, 21, 22, BOS, 23, 0, 0]]
+    assert batch.target_labels.tolist() == [[21, 22, EOS, 23, EOS, 0, 0]]
+    assert batch.target_segments.tolist() == [[1, 1, 1, 2, 2, 0, 0]]
+    assert batch.target_positions.tolist() == [[0, 1, 2, 0, 1, 0, 0]]
+    assert {array.dtype for array in batch} == {np.dtype(np.int32)}
+
+
+def test_a_full_row_does_not_shift_into_the_next():
+    sources, targets = token_table([[5], [6]]), token_table([[7], [8]])
+    batch = fill(sources, targets, place(sources.length, targets.length, (2, 2)), (2, 2))
+    assert batch.target_inputs.tolist() == [[BOS, 7], [BOS, 8]]
+
+
+def test_row_lengths_follow_the_ratio_of_the_corpus():
+    assert row_lengths(np.array([10, 30]), np.array([5, 25]), 64) == (64, 48)  # 30 of 40 tokens
+    assert row_lengths(np.array([5, 25]), np.array([10, 30]), 64) == (48, 64)
+    assert row_lengths(np.array([7]), np.array([7]), 100) == (100, 100)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(2, 40), st.integers(2, 40))
+def test_every_pair_is_placed_once_without_overlap(data, width, height):
+    pair = st.tuples(st.integers(1, width), st.integers(1, height))
+    lengths = np.array(data.draw(st.lists(pair, min_size=1, max_size=120)))
+    rng = np.random.default_rng(len(lengths))
+    sources = token_table(rng.integers(4, 9999, n - 1).tolist() for n in lengths[:, 0])
+    targets = token_table(rng.integers(4, 9999, n - 1).tolist() for n in lengths[:, 1])
+    placement = place(sources.length, targets.length, (width, height))
+    batch = fill(sources, targets, placement, (width, height))
+    assert batch.source_tokens.shape == (placement.rows, width)
+    assert batch.target_labels.shape == (placement.rows, height)
+    # as many real tokens as there are: nothing was overwritten; and every pair can be read back from its segment
+    assert (batch.source_segments > 0).sum() == lengths[:, 0].sum()
+    assert (batch.target_segments > 0).sum() == lengths[:, 1].sum()
+    for i, (row, segment) in enumerate(zip(placement.row, placement.segment, strict=True)):
+        source, target = batch.source_segments[row] == segment, batch.target_segments[row] == segment
+        assert (
+            batch.source_tokens[row][source].tolist() == sources.flat[sources.start[i] :][: sources.length[i]].tolist()
+        )
+        assert (
+            batch.target_labels[row][target].tolist() == targets.flat[targets.start[i] :][: targets.length[i]].tolist()
+        )
+        assert batch.source_positions[row][source].tolist() == list(range(lengths[i, 0]))
+        assert batch.target_inputs[row][target].tolist() == [BOS, *batch.target_labels[row][target][:-1]]
+    assert (batch.source_segments.max(axis=1) > 0).all()  # no row is empty
+
+
+def test_rows_are_sliced_and_joined():
+    sources, targets = token_table([[5], [6], [7]]), token_table([[7], [8], [9]])
+    batch = fill(sources, targets, place(sources.length, targets.length, (2, 2)), (2, 2))
+    joined = join_rows([slice_rows(batch, slice(2, 3)), slice_rows(batch, np.array([1, 0]))], rows=5)
+    assert joined.source_tokens.tolist() == [[7, EOS], [6, EOS], [5, EOS], [0, 0], [0, 0]]
+
+
+def test_the_real_corpus_fills_more_than_95_percent_of_both_sides(corpus, real_training, real_tokenizer):
+    sources, targets = encode(real_tokenizer, real_training.sources), encode(real_tokenizer, real_training.targets)
+    for length in (64, 128):
+        capacity = row_lengths(sources.length, targets.length, length)
+        chosen = np.flatnonzero(fits(sources, targets, capacity))[:65536]
+        some_sources, some_targets = take(sources, chosen), take(targets, chosen)
+        rows = fill(some_sources, some_targets, place(some_sources.length, some_targets.length, capacity), capacity)
+        assert (rows.source_segments > 0).mean() > 0.95
+        assert (rows.target_segments > 0).mean() > 0.95
+
+
+def test_a_million_pairs_take_seconds():
+    """Sixteen windows of 65,536 pairs: about 2 s on one core; the bound leaves room for a busy one."""
+    rng = np.random.default_rng(0)
+    length = np.clip(rng.poisson(9, 65536), 2, 60)
+    sources = token_table([[4] * (n - 1) for n in length])
+    targets = token_table([[4] * (n - 1) for n in np.clip(length + rng.integers(-2, 3, 65536), 1, 60)])
+    start = time.process_time()
+    for _ in range(4):
+        fill(sources, targets, place(sources.length, targets.length, (64, 64)), (64, 64))
+    assert (time.process_time() - start) * 4 < 15

@@ -1,0 +1,317 @@
+"""Parquet files, and datasets of the hub by a local folder laid out like one; offline, one clear line."""
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from common.errors import UserError
+from data.config import DataConfig
+from data.pairs import Pairs
+from data.sources.corpus import load_source
+
+ROOT = Path(__file__).parents[3]
+ROWS = [("one", "uno"), (" two\u00a0 ", "do\u0301s"), ("", '"tres\t3"'), ("NA", "null\n")]
+READ = Pairs(["one", "two", "", "NA"], ["uno", "dós", '"tres 3"', "null"])
+ENGLISH, SPANISH = map(list, zip(*ROWS, strict=True))
+
+# The head of a dataset's page on the hub, as Helsinki-NLP/opus-100 has it.
+PAGE = """---
+task_categories: [translation]
+dataset_info:
+- config_name: en-es
+  features:
+  - name: translation
+    dtype:
+      translation:
+        languages: [en, es]
+- config_name: en-fr
+  features:
+  - name: translation
+    dtype:
+      translation:
+        languages: [en, fr]
+configs:
+- config_name: en-es
+  data_files:
+  - {split: test, path: en-es/test-*}
+  - {split: train, path: en-es/train-*}
+  - {split: validation, path: en-es/validation-*}
+- config_name: en-fr
+  data_files:
+  - {split: train, path: en-fr/train-*}
+---
+
+# A dataset
+"""
+
+
+def nested(rows: Sequence[tuple[str | None, str]], languages: tuple[str, str] = ("en", "es")) -> dict[str, list]:
+    return {"translation": [dict(zip(languages, row, strict=True)) for row in rows]}
+
+
+def write(path: Path, columns: dict[str, list], **options) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, **options)
+    return path
+
+
+def dataset(folder: Path) -> Path:
+    """A folder laid out like a dataset on the hub."""
+    for split in ("train", "validation", "test"):
+        shards = [[(f"{split} {i}", f"{split} n.º {i}") for i in numbers] for numbers in ((0, 1), (2,))]
+        for number, rows in enumerate(shards):
+            write(folder / f"en-es/{split}-0000{number}-of-00002.parquet", nested(rows))
+    write(folder / "en-fr/train-00000-of-00001.parquet", nested([("three", "trois")], ("en", "fr")))
+    (folder / "README.md").write_text(PAGE, encoding="utf-8")
+    return folder
+
+
+def load(folder: Path, name: str, split: str = "train", **changes):
+    return load_source(DataConfig(root=str(folder), **changes), name, split)
+
+
+def refused(folder: Path, name: str, split: str = "train", **changes) -> str:
+    """The one line with which a source is refused, without the folder."""
+    with pytest.raises(UserError) as caught:
+        load(folder, name, split, **changes)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "columns": {"en": ENGLISH, "es": SPANISH},
+    "more columns": {"id": [1, 2, 3, 4], "es": SPANISH, "en": ENGLISH},
+    "nested": nested(ROWS),
+    "nested among others": {"en": [1, 2, 3, 4], "translation": [{"fr": 1, "es": es, "en": en} for en, es in ROWS]},
+    "dictionary": {"en": pyarrow.array(ENGLISH).dictionary_encode(), "es": pyarrow.array(SPANISH)},
+    "large": {"en": pyarrow.array(ENGLISH, pyarrow.large_string()), "es": pyarrow.array(SPANISH)},
+}
+
+
+@pytest.mark.parametrize("direction", ["en-es", "es-en"])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_parquet_gives_the_same_pairs(tmp_path, form, direction):
+    source, target = direction.split("-")
+    for group in (1, 3, 100):
+        path = write(tmp_path / "a.parquet", FORMS[form], row_group_size=group)
+        pairs, report = load(tmp_path, "a.parquet", source=source, target=target)
+        assert pairs == (READ if direction == "en-es" else Pairs(READ.targets, READ.sources))
+        assert (report.file, report.rows, report.malformed) == (str(path), 4, 0)
+        assert report.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_rewritten_file_is_read_anew_and_its_name_is_no_pattern(tmp_path):
+    for name in ("a.parquet", "a[1].parquet", "*.parquet", "a=b.parquet"):
+        for text in ("one", "two"):
+            write(tmp_path / name, {"en": [text], "es": ["x"]})
+            assert load(tmp_path, name)[0] == Pairs([text], ["x"])
+    write(tmp_path / "en=3/a.parquet", {"en": ["one"], "es": ["x"]})  # a folder's name is no column
+    assert load(tmp_path, "en=3/a.parquet")[0] == Pairs(["one"], ["x"])
+
+
+BAD_CELLS = [None, 3, "a\0"]
+
+
+@pytest.mark.parametrize("cell", BAD_CELLS, ids=["null", "number", "NUL"])
+@pytest.mark.parametrize("side", ["en", "es"])
+def test_a_row_without_its_texts_is_named_or_skipped_and_counted(tmp_path, cell, side):
+    texts: dict[str, list] = {"en": ["a", "b", "c"], "es": ["x", "y", "z"]}
+    texts[side][1] = cell
+    if cell == 3:
+        texts[side] = [1, 2, 3]
+    write(tmp_path / "a.parquet", texts)
+    row = 1 if cell == 3 else 2
+    assert refused(tmp_path, "a.parquet").startswith(f"a.parquet: row {row} lacks a text. data.malformed=skip ")
+    if cell == 3:
+        assert refused(tmp_path, "a.parquet", malformed="skip") == "a.parquet has no sentence pairs"
+        return
+    pairs, report = load(tmp_path, "a.parquet", malformed="skip")
+    assert (pairs, report.rows, report.malformed) == (Pairs(["a", "c"], ["x", "z"]), 3, 1)
+
+
+def test_a_null_translation_and_null_languages_are_skipped_and_counted(tmp_path):
+    rows = [{"en": "a", "es": "x"}, None, {"en": None, "es": "y"}, {"en": "c", "es": None}, {"en": "d", "es": "z"}]
+    write(tmp_path / "a.parquet", {"translation": rows})
+    assert refused(tmp_path, "a.parquet").startswith("a.parquet: row 2 lacks a text")
+    pairs, report = load(tmp_path, "a.parquet", malformed="skip")
+    assert (pairs, report.rows, report.malformed) == (Pairs(["a", "d"], ["x", "z"]), 5, 3)
+
+
+def test_missing_columns_are_named_with_those_there_are(tmp_path):
+    write(tmp_path / "a.parquet", {"en": ["a"], "de": ["b"]})
+    assert refused(tmp_path, "a.parquet") == "a.parquet has no column es, only en, de; set data.columns"
+    assert load(tmp_path, "a.parquet", columns=["en", "de"], target="de")[0] == Pairs(["a"], ["b"])
+    write(tmp_path / "a.parquet", nested([("a", "b")], ("es", "fr")))
+    assert "has no column translation.en, only translation.es, translation.fr" in refused(tmp_path, "a.parquet")
+    write(tmp_path / "a.parquet", {"translation": ["a"], "en": ["b"], "es": ["c"]})
+    assert "has no column translation.en, only translation, en, es" in refused(tmp_path, "a.parquet")
+
+
+@pytest.mark.parametrize("malformed", ["stop", "skip"])
+def test_a_file_that_is_not_whole_parquet_is_named_and_nothing_is_printed(tmp_path, malformed, capfd):
+    whole = write(tmp_path / "a.parquet", {"en": ["a"] * 99, "es": ["b"] * 99}).read_bytes()
+    spoilt = whole[:10] + bytes(40) + whole[50:]
+    for content in (b"", b"x\ty\n", whole[:-20], whole[: len(whole) // 2], whole + b"\n", spoilt):
+        (tmp_path / "a.parquet").write_bytes(content)
+        assert refused(tmp_path, "a.parquet", malformed=malformed).startswith("cannot read a.parquet as Parquet: ")
+    write(tmp_path / "a.parquet", {"en": pyarrow.array([], "string"), "es": pyarrow.array([], "string")})
+    assert refused(tmp_path, "a.parquet", malformed=malformed) == "a.parquet has no sentence pairs"
+    bytes_of_latin_1 = pyarrow.array([b"ni\xf1o"]).buffers()
+    latin_1 = pyarrow.Array.from_buffers(pyarrow.string(), 1, bytes_of_latin_1)
+    write(tmp_path / "a.parquet", {"en": ["boy"], "es": latin_1})
+    assert refused(tmp_path, "a.parquet", malformed=malformed).startswith("a.parquet has text that is not UTF-8 (")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_like_a_hub_dataset_has_its_splits(tmp_path):
+    dataset(tmp_path / "opus")
+    for split, name in (("train", "train"), ("valid", "validation"), ("test", "test")):
+        expected = Pairs([f"{name} {i}" for i in range(3)], [f"{name} n.º {i}" for i in range(3)])
+        text = "".join(f"{name} {i}\t{name} n.º {i}\n" for i in range(3))
+        for spelling in ("opus:en-es", f"opus:en-es:{name}", f"{tmp_path}/opus:en-es", "./opus:en-es"):
+            pairs, report = load(tmp_path, spelling, split)
+            assert (pairs, report.rows, report.malformed) == (expected, 3, 0)
+            assert report.sha256 == hashlib.sha256(text.encode()).hexdigest()
+            assert report.file == f"{tmp_path}/opus:en-es:{name}"
+        reverse, same = load(tmp_path, "opus:en-es", split, source="es", target="en")
+        assert reverse == Pairs(expected.targets, expected.sources)
+        assert same.sha256 == report.sha256
+
+
+def test_a_split_may_be_chosen_and_cut_and_another_config_named(tmp_path):
+    dataset(tmp_path / "opus")
+    assert load(tmp_path, "opus:en-es:test", "train")[0].sources == ["test 0", "test 1", "test 2"]
+    assert load(tmp_path, "opus:en-es:train[1:]")[0].sources == ["train 1", "train 2"]
+    assert load(tmp_path, "opus:en-fr", columns=["en", "fr"], target="fr")[0] == Pairs(["three"], ["trois"])
+
+
+def test_the_working_directory_has_datasets_too(tmp_path, monkeypatch):
+    dataset(tmp_path / "here" / "opus")
+    monkeypatch.chdir(tmp_path / "here")
+    pairs, report = load(tmp_path / "nowhere", "opus:en-es")
+    assert (len(pairs), report.file) == (3, f"{tmp_path}/here/opus:en-es:train")
+
+
+def test_a_changed_folder_is_read_anew_and_two_of_one_name_are_two(tmp_path):
+    """The library's own cache gives the old rows for either."""
+    for number in range(3):
+        parent = tmp_path / str(number % 2)
+        folder = dataset(parent / "opus")
+        for shard in folder.glob("en-es/train-*"):
+            write(shard, nested([(f"text {number}", "x")]))
+        assert load(parent, "opus:en-es")[0].sources == [f"text {number}"] * 2
+
+
+def test_what_a_dataset_lacks_is_told_in_one_line(tmp_path):
+    folder = dataset(tmp_path / "opus")
+    assert refused(tmp_path, "opus:en-de") == (
+        "cannot load the dataset opus, config en-de, split train: "
+        "BuilderConfig 'en-de' not found. Available: ['en-es', 'en-fr']"
+    )
+    assert refused(tmp_path, "opus").startswith("cannot load the dataset opus, config None, split train: Config name ")
+    told = refused(tmp_path, "opus:en-fr", "valid")
+    assert told.startswith('cannot load the dataset opus, config en-fr, split validation: Unknown split "validation"')
+    assert "'train'" in told
+    assert refused(tmp_path, "opus:en-es:dev").startswith("cannot load the dataset opus, config en-es, split dev: ")
+    assert refused(tmp_path, "opus:en-es:dev:3").startswith("cannot load the dataset opus, config en-es, split dev:3: ")
+    told = refused(tmp_path, "opus:en-fr")
+    assert told.startswith("opus:en-fr:train has no column translation.es, only translation.en, translation.fr")
+    write(folder / "en-es/test-00000-of-00002.parquet", nested([("a", "x"), (None, "y"), ("c", "z")]))
+    assert refused(tmp_path, "opus:en-es", "test").startswith("opus:en-es:test: row 2 lacks a text")
+    pairs, report = load(tmp_path, "opus:en-es", "test", malformed="skip")
+    assert (pairs.sources, report.rows, report.malformed) == (["a", "c", "test 2"], 4, 1)
+    (folder / "en-es/train-00001-of-00002.parquet").write_bytes(b"no Parquet")
+    told = refused(tmp_path, "opus:en-es")
+    assert told.startswith("cannot load the dataset opus, config en-es, split train: ")
+    assert "An error occurred while generating" not in told and len(told) > 70
+    (folder / "README.md").write_text("---\nconfigs: [\n---\n")
+    assert refused(tmp_path, "opus:en-es").startswith("cannot load the dataset opus, config en-es, split train: ")
+    (tmp_path / "empty").mkdir()
+    assert refused(tmp_path, "empty").startswith("cannot load the dataset empty, config None, split train: ")
+
+
+@pytest.mark.parametrize(
+    "name", ["text", "csv", "train", "a.dat", "mine.tsv.bz2", "/x/y", "../x", "a/b/c", "a b", "a:b/c"]
+)
+def test_a_name_that_can_be_nothing_is_refused_at_once(tmp_path, monkeypatch, name):
+    (tmp_path / "a.dat").write_text("x\ty\n")
+    (tmp_path / "notes.txt").write_text("en,es\n")  # which datasets would read for the name text, or csv
+    monkeypatch.chdir(tmp_path)
+    told = refused(tmp_path / "nowhere", name)
+    assert told.startswith(f"cannot read {name.partition(':')[0]}: it is no .tsv, ")
+    assert told.endswith("no folder, and no OWNER/NAME of the hub")
+
+
+def test_a_folder_named_like_a_reader_is_that_folder(tmp_path, monkeypatch):
+    dataset(tmp_path / "text")
+    monkeypatch.chdir(tmp_path)
+    assert len(load_source(DataConfig(), "text:en-es", "train")[0]) == 3
+
+
+def told_offline(place: str) -> tuple[str, str]:
+    return (
+        f"the dataset {place} is not on this machine and the hub cannot be reached (",
+        f"; connect, or download it elsewhere (hf download --repo-type dataset {place} --local-dir FOLDER) and "
+        f"name FOLDER in place of {place}, or train offline: configs/quickstart.yaml",
+    )
+
+
+@pytest.mark.parametrize("name", ["Helsinki-NLP/opus-100:en-es", "nobody/nothing", "nobody/nothing:en-es:test"])
+def test_a_hub_name_offline_says_what_to_do(tmp_path, name):
+    told = refused(tmp_path, name)
+    start, end = told_offline(name.partition(":")[0])
+    assert told.startswith(start) and told.endswith(end)
+
+
+def printed(folder: Path, name: str, **environment: str) -> str:
+    """What another process prints that loads a source and ends in a UserError."""
+    code = (
+        "import sys; from data.config import *; from data.corpus import *; from data.errors import *\n"
+        "with exit_on_user_error(): load_source(DataConfig(root=sys.argv[1]), sys.argv[2], 'train')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder), name],
+        env={key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
+        | {"PYTHONPATH": str(ROOT), "HF_HOME": str(folder / "home")}
+        | environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    return done.stdout
+
+
+def test_the_library_adds_nothing_of_its_own(tmp_path):
+    dataset(tmp_path / "opus")
+    (tmp_path / "opus/en-es/train-00001-of-00002.parquet").write_bytes(b"no Parquet")
+    told = printed(tmp_path, "opus:en-es")
+    assert told.startswith("error: cannot load the dataset ") and told.count("\n") == 1
+
+
+@pytest.mark.parametrize("answer", ["no connection", "silence"])
+def test_a_hub_that_does_not_answer_is_given_up_soon_and_without_noise(tmp_path, answer):
+    """The library by itself asks six times, for half a minute or more, and tells of each."""
+    server = socket.create_server(("127.0.0.1", 0))
+    endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+    if answer == "no connection":
+        server.close()
+    start = time.monotonic()
+    told = printed(tmp_path, "nobody/nothing:en-es", HF_HUB_OFFLINE="0", HF_ENDPOINT=endpoint, HF_HUB_ETAG_TIMEOUT="1")
+    seconds = time.monotonic() - start
+    server.close()
+    first, last = told_offline("nobody/nothing")
+    assert told.startswith(f"error: {first}") and told.endswith(f"{last}\n") and told.count("\n") == 1
+    assert seconds < 15

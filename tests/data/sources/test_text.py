@@ -1,0 +1,368 @@
+"""Every text form of a corpus gives the same pairs, and what cannot be read is named in one line or counted."""
+
+import gzip
+import hashlib
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import UserError
+from data.config import DataConfig
+from data.pairs import Pairs
+from data.sources.corpus import load_source
+
+ENGLISH = ['"Hello', "NA", "# no", " n\u0303ame\u00a0 x ", "a\u2028b\x0bc", "", "😀 007"]
+SPANISH = ["Hola", "null", 'bye"', "e\u0301l", "▁", "vacío", "1,5"]
+READ = Pairs(['"Hello', "NA", "# no", "ñame x", "a b c", "", "😀 007"], [*SPANISH[:3], "él", *SPANISH[4:]])
+
+
+def table(*columns: list[str]) -> str:
+    return "".join("\t".join(cells) + "\n" for cells in zip(*columns, strict=True))
+
+
+def objects(wrap=lambda en, es: {"en": en, "es": es}, ascii_only=False) -> str:
+    rows = zip(ENGLISH, SPANISH, strict=True)
+    return "".join(json.dumps(wrap(en, es), ensure_ascii=ascii_only) + "\n" for en, es in rows)
+
+
+FORMS = {  # the name in the config, and the files that it stands for
+    "two columns": ("train.tsv", {"train.tsv": table(ENGLISH, SPANISH)}),
+    "two columns in .txt": ("folder/spa.txt", {"folder/spa.txt": table(ENGLISH, SPANISH)}),
+    "three columns": ("spa.txt", {"spa.txt": table(ENGLISH, SPANISH, ["CC-BY 2.0 (France) #1 (Ana)"] * 7)}),
+    "objects": ("train.jsonl", {"train.jsonl": objects()}),
+    "objects in ASCII": ("train.jsonl", {"train.jsonl": objects(ascii_only=True)}),
+    "more keys": ("train.jsonl", {"train.jsonl": objects(lambda en, es: {"id": 3, "es": es, "en": en, "x": [None]})}),
+    "nested": (
+        "train.jsonl",
+        {"train.jsonl": objects(lambda en, es: {"en": 1, "translation": {"fr": "x", "es": es, "en": en}})},
+    ),
+    "parallel": ("news.LANG", {"news.en": table(ENGLISH), "news.es": table(SPANISH)}),
+    "parallel, in the middle": (
+        "LANGUAGE/LANG-es.LANG.txt",
+        {"LANGUAGE/en-es.en.txt": table(ENGLISH), "LANGUAGE/es-es.es.txt": table(SPANISH)},
+    ),
+}
+
+
+def write(folder: Path, files: dict[str, str], packed: bool = False) -> list[str]:
+    """Write the files, and tell the SHA-256 of each."""
+    digests = []
+    for name, text in files.items():
+        content = gzip.compress(text.encode()) if packed else text.encode()
+        path = folder / (name + ".gz" if packed else name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        digests.append(hashlib.sha256(content).hexdigest())
+    return digests
+
+
+@pytest.mark.parametrize("direction", ["en-es", "es-en"])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_pairs(tmp_path, form, end, packed, direction):
+    name, files = FORMS[form]
+    digests = write(tmp_path, {file: text.replace("\n", end) for file, text in files.items()}, packed)
+    source, target = direction.split("-")
+    config = DataConfig(root=str(tmp_path), source=source, target=target)
+    name += ".gz" * packed
+    pairs, report = load_source(config, name, "train")
+    assert pairs == (READ if direction == "en-es" else Pairs(READ.targets, READ.sources))
+    assert (report.file, report.rows, report.malformed) == (str(tmp_path / name), 7, 0)
+    both = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    assert report.sha256 == (digests[0] if len(digests) == 1 else both)
+
+
+def test_the_last_line_may_end_in_nothing(tmp_path):
+    for form in FORMS.values():
+        write(tmp_path, {file: text.removesuffix("\n") for file, text in form[1].items()})
+        assert load_source(DataConfig(root=str(tmp_path)), form[0], "train")[0] == READ
+
+
+def test_keys_and_files_are_named_by_the_columns(tmp_path):
+    write(tmp_path, {"a.jsonl": '{"x": "one", "y": "uno"}\n', "n.x": "one\n", "n.y": "uno\n"})
+    config = DataConfig(root=str(tmp_path), columns=["x", "y"], source="y", target="x")
+    for name in ("a.jsonl", "n.LANG"):
+        assert load_source(config, name, "train")[0] == Pairs(["uno"], ["one"])
+
+
+def test_a_gzip_file_of_several_parts_is_read_whole(tmp_path):
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"one\tuno\ntw") + gzip.compress(b"o\tdos\n"))
+    assert load(tmp_path, "a.tsv.gz")[0] == Pairs(["one", "two"], ["uno", "dos"])
+
+
+def load(folder: Path, name: str, **changes):
+    return load_source(DataConfig(root=str(folder), **changes), name, "train")
+
+
+def refused(folder: Path, name: str, **changes) -> str:
+    """The one line with which a source is refused, without the folder."""
+    with pytest.raises(UserError) as caught:
+        load(folder, name, **changes)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+SKIP = ". data.malformed=skip drops and counts such lines"
+OBJECT = "not a JSON object"
+TEXTS = "the object has no texts en and es; data.columns names its keys"
+BAD_LINES = [  # file, its first lines, the bad line, the problem
+    ("a.tsv", b"x\ty\n", b"no tab", "no tab in the line; it needs exactly one, between the two sentences"),
+    ("a.tsv", b"x\ty\n", b"", "no tab in the line; it needs exactly one, between the two sentences"),
+    ("a.tsv", b"x\ty\n", b"a\tb\tc", "2 tabs in the line; it needs exactly one, between the two sentences"),
+    ("a.txt", b"x\ty\tz\n", b"a\tb", "1 tab in the line; it needs exactly two"),
+    ("a.txt", b"x\ty\tz\n", b"a", "no tab in the line; it needs exactly two"),
+    ("a.txt", b"x\ty\tz\n", b"a\tb\tc\td", "3 tabs in the line; it needs exactly two"),
+    ("a.tsv", b"x\ty\n", b"a\0\tb", "a NUL character in the line; remove it"),
+    ("a.tsv", b"x\ty\n", b"a\rb\tc", "a carriage return inside the line; end lines with LF or CRLF"),
+    ("a.tsv", b"x\ty\n", b"n\xf1\tb", "invalid UTF-8 at byte 2 of the line; save the file as UTF-8"),
+    ("a.tsv", b"x\ty\n", b"a\t\xed\xa0\x80", "invalid UTF-8 at byte 3 of the line; save the file as UTF-8"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": "b"', OBJECT),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a"} {"es": "b"}', OBJECT),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b"", OBJECT),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b"[" * 100_000, OBJECT),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b"9" * 10_000, OBJECT),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'["a", "b"]', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'"en es"', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "fr": "b"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": null}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": 3}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": ["a"], "es": "b"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": "b", "translation": "c"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"translation": {"en": "a"}, "es": "b"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a\ud800", "es": "b"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a", "es": "\ude00\ud83d"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a", "es": "b\u0000"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a\0", "es": "b"}', "a NUL character in the line; remove it"),
+]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(("name", "good", "bad", "problem"), BAD_LINES)
+def test_a_bad_line_is_named_or_skipped_and_counted(tmp_path, name, good, bad, problem, packed):
+    content = good + good + bad + b"\n" + good
+    name, content = (name + ".gz", gzip.compress(content)) if packed else (name, content)
+    (tmp_path / name).write_bytes(content)
+    assert refused(tmp_path, name) == f"{name}:3: {problem}{SKIP}"
+    pairs, report = load(tmp_path, name, malformed="skip")
+    assert (pairs, report.rows, report.malformed) == (Pairs(["x"] * 3, ["y"] * 3), 4, 1)
+    assert report.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_two_halves_of_a_character_are_one_in_json(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(rb'{"en": "\ud83d\ude00", "es": "\u00f1"}')
+    assert load(tmp_path, "a.jsonl")[0] == Pairs(["😀"], ["ñ"])
+
+
+@pytest.mark.parametrize("side", ["en", "es"])
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (b"a\0", "a NUL character in the line; remove it"),
+        (b"\xff", "invalid UTF-8 at byte 1 of the line; save the file as UTF-8"),
+        (b"a\rb", "a carriage return inside the line; end lines with LF or CRLF"),
+    ],
+)
+def test_a_bad_line_of_one_parallel_file_costs_its_pair(tmp_path, side, bad, problem):
+    for language in ("en", "es"):
+        middle = bad if language == side else b"fine"
+        (tmp_path / f"n.{language}").write_bytes(b"%s1\n%s\n%s3\n" % (language.encode(), middle, language.encode()))
+    assert refused(tmp_path, "n.LANG") == f"n.{side}:2: {problem}{SKIP}"
+    pairs, report = load(tmp_path, "n.LANG", malformed="skip")
+    assert (pairs, report.rows, report.malformed) == (Pairs(["en1", "en3"], ["es1", "es3"]), 3, 1)
+
+
+@pytest.mark.parametrize("malformed", ["stop", "skip"])
+@pytest.mark.parametrize("ends", [("en", "es"), ("es", "en")])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+def test_parallel_files_have_as_many_lines(tmp_path, ends, malformed, packed):
+    write(tmp_path, {f"n.{ends[0]}": "a\nb\n", f"n.{ends[1]}": "a\nb\n\n"}, packed)
+    gz = ".gz" * packed
+    assert refused(tmp_path, f"n.LANG{gz}", malformed=malformed) == (
+        f"n.{ends[0]}{gz} ends after 2 lines, but {tmp_path}/n.{ends[1]}{gz} has more: they are not parallel"
+    ).replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.jsonl", "a.LANG"])
+def test_a_byte_order_mark_gzip_without_its_name_and_an_empty_file(tmp_path, name):
+    paths = [tmp_path / name.replace("LANG", language) for language in ("en", "es")]
+    line = b'{"en": "x", "es": "y"}\n' if name == "a.jsonl" else b"x\ty\n"
+
+    def refused_with(content: bytes) -> str:
+        for path in paths:
+            path.write_bytes(content)
+        return refused(tmp_path, name)
+
+    told = paths[0].name
+    assert refused_with(b"\xef\xbb\xbf" + line).startswith(f"{told}:1: begins with a byte order mark; ")
+    assert refused_with(gzip.compress(line)).startswith(f"{told}:1: this is gzip; its name must end in .gz")
+    assert refused_with(line.decode().encode("utf-16")).startswith(f"{told}:1: invalid UTF-8 at byte 1 ")
+    assert refused_with(b"").startswith(f"{told} is empty; it needs ")
+    assert "NUL" in refused_with(line.decode().encode("utf-16-be"))
+
+
+@pytest.mark.parametrize("name", ["a.tsv.gz", "a.jsonl.gz", "n.LANG.gz"])
+def test_a_damaged_gzip_file_stops_whatever_is_skipped(tmp_path, name):
+    line = '{"en": "x", "es": "%d"}' if name == "a.jsonl.gz" else "x\t%d"
+    whole = gzip.compress("".join(f"{line % number}\n" for number in range(5000)).encode())
+    turned = bytearray(whole)
+    turned[-8] ^= 1  # the checksum of the text
+
+    def refused_with(content: bytes, malformed: str) -> str:
+        for language in ("en", "es"):
+            (tmp_path / name.replace("LANG", language)).write_bytes(content)
+        return refused(tmp_path, name, malformed=malformed)
+
+    file = name.replace("LANG", "en")
+    for content in (whole[:-4], whole[: len(whole) // 2], whole[:5], b"x\ty\n", whole + b"more", bytes(turned)):
+        assert refused_with(content, "skip").startswith(f"cannot read {file}: not a whole gzip file (")
+        told = refused_with(content, "stop")
+        assert told.startswith(f"cannot read {file}: not a whole gzip file (")
+    assert refused_with(b"", "stop").startswith(f"{file} is empty")
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "tmx", "xml", "zip", "tar", "tgz", "csv.gz", "tar.gz"])
+def test_an_ending_of_another_form_is_named_with_those_there_are(tmp_path, ending):
+    (tmp_path / f"a.{ending}").write_bytes(b"x\ty\n")
+    assert refused(tmp_path, f"a.{ending}") == (
+        f"data.train: cannot read a.{ending}; known are .tsv, .txt, .jsonl, .parquet and NAME.LANG"
+    )
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.txt", "a.jsonl", "a.parquet", "n.LANG", "n.LANG.gz"])
+def test_a_missing_file_is_named_with_what_to_set(tmp_path, name):
+    told = refused(tmp_path, name)
+    assert told.startswith(f"no train file at {name.replace('LANG', 'en')}; set data.root=FOLDER")
+    assert "PUENTE_CORPUS=FOLDER or data.train=FILE" in told
+    (tmp_path / name.replace("LANG", "en")).mkdir()  # a folder of that name is none
+    assert refused(tmp_path, name) == told
+
+
+def test_the_other_of_two_parallel_files_is_named(tmp_path):
+    write(tmp_path, {"n.en": "x\n"})
+    assert refused(tmp_path, "n.LANG").startswith("no train file at n.es; ")
+
+
+def test_nothing_left_after_skipping_is_an_error(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"no tab\nnone\n")
+    assert refused(tmp_path, "a.tsv", malformed="skip") == "a.tsv has no sentence pairs"
+
+
+def test_a_first_line_that_is_bad_does_not_decide_the_number_of_columns(tmp_path):
+    for bad, good in ((b"a\tb\tc\n", b"x\ty\n"), (b"a\tb\n", b"x\ty\tz\n"), (b"\n", b"x\ty\tz\n")):
+        (tmp_path / "a.tsv").write_bytes(bad + good * 3)
+        assert refused(tmp_path, "a.tsv").startswith("a.tsv:1: ")
+        pairs, report = load(tmp_path, "a.tsv", malformed="skip")
+        assert (pairs, report.malformed) == (Pairs(["x"] * 3, ["y"] * 3), 1)
+
+
+# What random lines are made of: text of 1 to 4 bytes, halves of it, and every byte that means something to a parser.
+PIECES = [b"a", b"b ", b"\t", b"\t", b"\t", b"\r", b"\0", b"\xff", b"\xc3", b"\xb1", b"\xef\xbb\xbf", b"\x1f\x8b"]
+PIECES += [text.encode() for text in ("ñ", "n\u0303", "漢", "😀", "\u2028", "\x85", '"', "\\", "\x0b", "\x1c")]
+RANDOM_LINE = st.lists(st.sampled_from(PIECES), max_size=6).map(b"".join)
+PAIR_LINE = st.tuples(RANDOM_LINE, RANDOM_LINE).map(b"\t".join)
+LINES = st.lists(st.one_of(PAIR_LINE, PAIR_LINE, RANDOM_LINE), max_size=8)
+
+
+def lines_in(content: bytes) -> list[bytes]:
+    """Lines end at line feeds; after the last one there is another line only if there is something in it."""
+    lines = content.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def as_text(line: bytes, first: bool) -> str | None:
+    """What a person would take these bytes for: None if they are no line of text."""
+    body = line[:-1] if line.endswith(b"\r") else line
+    if first and (body[:3] == b"\xef\xbb\xbf" or body[:2] == b"\x1f\x8b"):
+        return None
+    text = body.decode("utf-8", errors="replace")
+    return None if text.encode() != body or set(text) & {"\0", "\r"} else text
+
+
+def tidy(text: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
+
+
+def check_skipping(folder: Path, name: str, expected: list[tuple[str, str] | None]) -> None:
+    """``expected`` has an entry a line, None if the line is bad."""
+    good = [pair for pair in expected if pair]
+    for source, target in (("en", "es"), ("es", "en")):
+        config = DataConfig(root=str(folder), source=source, target=target, malformed="skip")
+        if not good:
+            with pytest.raises(UserError, match="has no sentence pairs" if expected else "is empty"):
+                load_source(config, name, "train")
+            continue
+        pairs, report = load_source(config, name, "train")
+        kept = list(zip(*((pairs.sources, pairs.targets)[:: 1 if source == "en" else -1]), strict=True))
+        assert kept == [(tidy(first), tidy(second)) for first, second in good]
+        assert (report.rows, report.malformed) == (len(expected), len(expected) - len(good))
+
+
+@settings(max_examples=300)
+@given(lines=LINES, end=st.sampled_from([b"\n", b"\r\n"]), ended=st.booleans(), packed=st.booleans())
+def test_skipping_loses_and_alters_no_good_line_of_a_table(tmp_path_factory, lines, end, ended, packed):
+    folder = tmp_path_factory.getbasetemp()
+    content = end.join(lines) + (end if ended else b"")
+    (folder / "r.tsv").write_bytes(content)
+    (folder / "r.tsv.gz").write_bytes(gzip.compress(content))
+    found = lines_in(content)
+    cells = [[] if text is None else text.split("\t") for text in map(as_text, found, [True, *[False] * len(found)])]
+    raw = [len(line.split(b"\t")) for line in found]
+    columns = 3 if raw.count(3) > raw.count(2) else 2
+    expected = [(row[0], row[1]) if len(row) == columns else None for row in cells]
+    check_skipping(folder, "r.tsv.gz" if packed else "r.tsv", expected)
+
+
+@settings(max_examples=200)
+@given(pairs=st.lists(st.tuples(RANDOM_LINE, RANDOM_LINE), max_size=6), packed=st.booleans())
+def test_skipping_loses_and_alters_no_good_line_of_parallel_files(tmp_path_factory, pairs, packed):
+    folder = tmp_path_factory.getbasetemp()
+    for side, language in enumerate(("en", "es")):
+        content = b"".join(pair[side] + b"\n" for pair in pairs)
+        (folder / f"r.{language}").write_bytes(content)
+        (folder / f"r.{language}.gz").write_bytes(gzip.compress(content))
+    expected = []
+    for number, pair in enumerate(pairs):
+        first, second = (as_text(line, number == 0) for line in pair)
+        expected.append(None if first is None or second is None else (first, second))
+    check_skipping(folder, "r.LANG.gz" if packed else "r.LANG", expected)
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+VALUE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.just([]), st.just({}))
+UNWRITABLE = st.tuples(TEXT, st.sampled_from(["\0", "\ud800", "\udc00", "\udfff"]), st.text("ab")).map("".join)
+
+
+@st.composite
+def json_line(draw) -> tuple[bytes, tuple[str, str] | None]:
+    """A line, and the pair in it, made together so that nothing has to be parsed to know it."""
+    kind = draw(st.sampled_from(["good", "good", "good", "value", "key", "unwritable", "cut", "bytes", "other"]))
+    pair = (draw(TEXT), draw(TEXT))
+    row: dict[str, object] = {"en": pair[0], "es": pair[1]}
+    key = draw(st.sampled_from(["en", "es"]))
+    if kind == "value":
+        row[key] = draw(VALUE)
+    elif kind == "unwritable":
+        row[key] = draw(UNWRITABLE)
+    elif kind == "key":
+        row["fr"] = row.pop(key)
+    row = draw(st.sampled_from([row, {"id": 1} | row, {"translation": row}, {"en": 1, "translation": row}]))
+    writable = kind != "unwritable" and draw(st.booleans())
+    line = json.dumps([row] if kind == "other" else row, ensure_ascii=not writable).encode()
+    if kind == "cut":
+        line = line[: draw(st.integers(0, len(line) - 1))]
+    elif kind == "bytes":
+        line += draw(st.sampled_from([b"\xff", b"\0", b"\r ", b"x", b"{}"]))
+    return line + draw(st.sampled_from([b"", b"\r", b" ", b"\t"])) * (kind == "good"), pair if kind == "good" else None
+
+
+@settings(max_examples=300)
+@given(st.lists(json_line(), max_size=6))
+def test_skipping_loses_and_alters_no_good_object(tmp_path_factory, lines):
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "r.jsonl").write_bytes(b"".join(line + b"\n" for line, _ in lines))
+    check_skipping(folder, "r.jsonl", [pair for _, pair in lines])

@@ -1,0 +1,118 @@
+"""The weight from one word to another, by hand."""
+
+from itertools import pairwise
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common.errors import UserError
+from evaluation.attention_view.word_pairs import PairWeights, Word, matching, pair_weights, table, words_of
+from model.attention_weights import AttentionWeights
+
+# Two layers and two heads; a sentence "man saw x" in four tokens and EOS, a translation "vio hombre" in three tokens.
+MAN, SAW = Word("man", "man", range(1)), Word("saw", "saw", range(1, 3))
+VIO, HOMBRE = Word("vio", "Vio", range(2)), Word("hombre", "hombre", range(2, 3))
+DRAWN = np.random.default_rng(0)
+WEIGHTS = AttentionWeights(
+    *(jnp.asarray(DRAWN.integers(0, 100, shape), jnp.float32) for shape in ((2, 2, 5, 5), (2, 2, 4, 4), (2, 2, 4, 5)))
+)
+
+
+def found(pair, source=(MAN, SAW), target=(VIO, HOMBRE)):
+    weights = pair_weights(pair, list(source), list(target), WEIGHTS)
+    return {(each.use, each.query, each.key): each.weights for each in weights}
+
+
+def test_in_the_sentence_both_directions_of_encoder_self_attention():
+    weights, use = found(("man", "saw")), "encoder self-attention"
+    assert list(weights) == [(use, "man", "saw"), (use, "saw", "man")]
+    for layer, head in np.ndindex(2, 2):
+        encoder = WEIGHTS.encoder[layer, head]
+        assert weights[use, "man", "saw"][layer, head] == encoder[0, 1] + encoder[0, 2]
+        assert weights[use, "saw", "man"][layer, head] == (encoder[1, 0] + encoder[2, 0]) / 2
+
+
+def test_from_the_translation_to_the_sentence_whatever_the_order_in_which_they_are_named():
+    for pair in (("VIO", "saw"), ("saw!", "¡vio!")):
+        ((named, weights),) = found(pair).items()
+        assert named == ("encoder-decoder attention", "Vio", "saw")
+        for layer, head in np.ndindex(2, 2):
+            crossing = WEIGHTS.encoder_decoder[layer, head]  # row 0 predicts token 0
+            total = crossing[0, 1] + crossing[0, 2] + crossing[1, 1] + crossing[1, 2]
+            assert weights[layer, head] == total / 2
+
+
+def test_in_the_translation_the_later_word_looks_at_what_was_read_of_the_earlier():
+    for pair in (("vio", "hombre"), ("hombre", "vio")):
+        ((named, weights),) = found(pair).items()
+        assert named == ("decoder self-attention", "hombre", "Vio")
+        for layer, head in np.ndindex(2, 2):
+            past = WEIGHTS.decoder[layer, head]  # row 2 predicts token 2, column 1 reads token 0
+            assert weights[layer, head] == past[2, 1] + past[2, 2]
+
+
+def test_words_of_both_sides_have_every_use_and_every_occurrence():
+    tom, ana = Word("tom", "Tom", range(1)), Word("ana", "Ana", range(2, 3))
+    first, second = Word("tom", "Tom#1", range(1)), Word("tom", "Tom#2", range(1, 2))
+    weights = found(("Tom", "Ana"), (tom, ana), (first, second, ana))
+    across, source, past = "encoder-decoder attention", "encoder self-attention", "decoder self-attention"
+    assert list(weights) == [
+        (across, "Tom#1", "Ana"),
+        (across, "Tom#2", "Ana"),
+        (across, "Ana", "Tom"),
+        (source, "Tom", "Ana"),
+        (source, "Ana", "Tom"),
+        (past, "Ana", "Tom#1"),
+        (past, "Ana", "Tom#2"),
+    ]
+    np.testing.assert_array_equal(weights[past, "Ana", "Tom#2"], WEIGHTS.decoder[:, :, 2, 2])
+    assert list(found(("Tom", "Tom"), (tom,), (first, second))) == [
+        (across, "Tom#1", "Tom"),
+        (across, "Tom#2", "Tom"),
+        (source, "Tom", "Tom"),
+        (past, "Tom#2", "Tom#1"),
+    ]
+
+
+def test_an_unknown_word_is_told_with_those_that_there_are():
+    with pytest.raises(UserError) as error:
+        found(("man", "woman\n"))
+    expected = "--pair: woman is no word of the sentence (man, saw) or of the translation (Vio, hombre)"
+    assert str(error.value) == expected
+    with pytest.raises(UserError, match=r"^--pair vio vio: .* cannot look at itself$"):
+        found(("vio", "vio"))
+
+
+def test_words_are_made_of_all_their_pieces_but_punctuation(translator):
+    tokenizer = translator.tokenizer
+    text = "«Tom» eats: oranste, — tom DON'T serotan: é"
+    tokens = tokenizer.encode([text])[0]
+    words = words_of(tokens, tokenizer)
+    assert [word.name for word in words] == ["Tom#1", "eats", "oranste", "—", "tom#2", "DON'T", "serotan", "é"]
+    spelled = ["".join(tokenizer.pieces(tokens[word.pieces.start : word.pieces.stop])) for word in words]
+    assert [spelling.strip("␣") for spelling in spelled][1:3] == ["eats", "oranste"]
+    assert len(words[2].pieces) > 1 and tokenizer.pieces(tokens)[words[1].pieces.stop] == "<0x3A>"  # a colon
+    assert spelled[-1] == "␣<0xC3><0xA9>"
+    assert all(before.pieces.stop <= after.pieces.start for before, after in pairwise(words))
+    assert [word.name for word in matching("dont", words)] == ["DON'T"]
+    assert [word.name for word in matching("TOM.", words)] == ["Tom#1", "tom#2"]
+    assert words_of([], tokenizer) == []
+
+
+def test_a_space_that_is_a_piece_belongs_to_the_word_that_it_begins(translator):
+    tokenizer = translator.tokenizer
+    pieces = tokenizer.pieces(list(range(tokenizer.vocab_size)))
+    space, o, a, stop = (pieces.index(piece) for piece in ("␣", "o", "a", "."))
+    words = words_of([space, o, a, stop, space, space, stop, a, o, space, stop], tokenizer)
+    assert words == [Word("oa", "oa", range(3)), Word("ao", "ao", range(7, 9)), Word(".", ".", range(9, 11))]
+
+
+def test_a_table_is_aligned_and_has_the_mean():
+    weights = np.array([[0.25, 0.5], [1.0, 0.0]], np.float32)
+    assert table(PairWeights("encoder self-attention", "a", "b", weights)).splitlines() == [
+        "a → b (encoder self-attention)",
+        "          head 1   head 2     mean",
+        "layer 1    0.250    0.500    0.375",
+        "layer 2    1.000    0.000    0.500",
+    ]

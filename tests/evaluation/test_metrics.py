@@ -1,0 +1,99 @@
+"""Scores against sacreBLEU called directly, and against numbers worked out by hand."""
+
+import math
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from evaluation.metrics import group_references, score
+
+TRANSLATIONS = ["the cat sat on the mat", "hello there world", "a third sentence stands here now"]
+REFERENCES = [
+    ["the cat sat on the mat .", "a cat is on the mat"],
+    ["hello there world"],
+    ["the third sentence is here", "one third sentence", "a third sentence stands here"],
+]
+STREAMS: list[Any] = [
+    ["the cat sat on the mat .", "hello there world", "the third sentence is here"],
+    ["a cat is on the mat", None, "one third sentence"],
+    [None, None, "a third sentence stands here"],
+]
+
+
+def test_scores_are_sacrebleus():
+    scores = score(TRANSLATIONS, REFERENCES)
+    assert scores.bleu == sacrebleu.BLEU().corpus_score(TRANSLATIONS, STREAMS).score
+    assert scores.chrf == sacrebleu.CHRF().corpus_score(TRANSLATIONS, STREAMS).score
+    version = sacrebleu.__version__
+    assert scores.signature == f"nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
+    assert scores.chrf_signature == f"nrefs:var|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{version}"
+    assert scores.bleu_interval is None
+
+
+def test_per_row_figure_repeats_each_translation_for_each_of_its_references():
+    repeated = [TRANSLATIONS[i] for i in (0, 0, 1, 2, 2, 2)]
+    rows = [reference for group in REFERENCES for reference in group]
+    scores = score(TRANSLATIONS, REFERENCES)
+    assert scores.bleu_per_row == sacrebleu.BLEU().corpus_score(repeated, [rows]).score
+    assert scores.bleu_per_row_signature.startswith("nrefs:1|")
+
+
+def test_identical_text_scores_100():
+    scores = score(TRANSLATIONS, [[t] for t in TRANSLATIONS])
+    assert scores.bleu == pytest.approx(100)
+    assert scores.chrf == pytest.approx(100)
+    assert scores.bleu_per_row == pytest.approx(100)
+
+
+def test_brevity_penalty_by_hand():
+    """5 of 8 words, all right: every precision is 1, so BLEU is the brevity penalty exp(1 - 8 / 5)."""
+    assert score(["a b c d e"], [["a b c d e f g h"]]).bleu == pytest.approx(100 * math.exp(1 - 8 / 5))
+
+
+def test_precisions_by_hand():
+    """4 words, one wrong at the end: precisions 3/4, 2/3, 1/2 and, smoothed, 1/2 of 1/1."""
+    expected = 100 * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** (1 / 4)
+    assert score(["a b c x"], [["a b c d"]]).bleu == pytest.approx(expected)
+
+
+def test_a_sentence_with_fewer_references_keeps_its_brevity_penalty():
+    """Were the missing second reference '', it would be the closest in length and the penalty would vanish."""
+    scores = score(["a b c d e", "1 2 3 4 5"], [["a b c d e f g h"], ["1 2 3 4 5 6 7 8", "1 2 3 4 5 6 7 8 9"]])
+    assert scores.bleu == pytest.approx(100 * math.exp(1 - 16 / 10))
+
+
+def test_interval_holds_the_score_and_signs_its_seed():
+    translations, references = TRANSLATIONS * 10, REFERENCES * 10
+    scores = score(translations, references, bootstrap=True)
+    interval = scores.bleu_interval
+    assert interval is not None
+    assert interval.low < scores.bleu < interval.high
+    assert "|bs:1000|seed:12345|" in interval.signature
+    assert interval == score(translations, references, bootstrap=True).bleu_interval
+
+
+def test_a_model_that_gets_nothing_right_has_an_interval_too():
+    interval = score(["a b c d", ""], [["1 2 3 4"], ["5"]], bootstrap=True).bleu_interval
+    assert interval is not None
+    assert (interval.low, interval.high) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("translations", "references"),
+    [([], []), (["a"], []), (["a"], [["a"], ["b"]]), (["a", "b"], [["a"], []])],
+)
+def test_sets_that_cannot_be_scored_are_refused(translations, references):
+    with pytest.raises(ValueError, match="cannot be scored"):
+        score(translations, references)
+
+
+def test_references_are_grouped_by_distinct_source_in_first_seen_order():
+    sources, references = group_references(["b", "a", "b", "c", "c"], ["1", "2", "3", "", "4"])
+    assert sources == ["b", "a", "c"]
+    assert references == [["1", "3"], ["2"], ["4"]]
+
+
+def test_a_source_with_nothing_but_an_empty_reference_keeps_it():
+    assert group_references(["a", "a"], ["", ""]) == (["a"], [[""]])
+    assert score(["some words", "a b c d"], [[""], ["a b c d"]]).bleu < 100

@@ -1,0 +1,130 @@
+"""Expected utilities against sacreBLEU called for every pair, and choices worked out by hand."""
+
+import math
+
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.minimum_risk import choose, expected_utilities, probabilities
+
+UTILITIES = ("bleu", "chrf")
+SENTENCE_SCORE = {"bleu": sacrebleu.BLEU(effective_order=True).sentence_score, "chrf": sacrebleu.CHRF().sentence_score}
+CANDIDATES = [
+    "Tom no quiere ir a casa.",
+    "Tom no quiere volver a su casa.",
+    "Tom no se quiere ir a casa.",
+    "Tom no quiere ir a casa .",  # to BLEU the same text as the first
+    "¡No!",
+    "&quot;",
+    "",
+]
+WEIGHTS = [0.5, 1.0, 2.0, 0.25, 3.0, 1.5, 0.75]
+
+both = pytest.mark.parametrize("utility", UTILITIES)
+texts = st.lists(st.sampled_from(["Tom", "Ana", "come", "aquí", "3.14", ".", "¿", "&amp;"]), max_size=6).map(" ".join)
+weighted = st.lists(st.tuples(texts, st.sampled_from([0.0, 0.5, 1.0, 3.0])), min_size=1, max_size=5)
+
+
+def by_pairs(candidates: list[str], weights: list[float], utility: str) -> list[float]:
+    """The definition: every pair scored alone, with as many references as there are candidates."""
+
+    def score(candidate: str, reference: str) -> float:
+        return 100.0 if candidate == reference else SENTENCE_SCORE[utility](candidate, [reference]).score
+
+    total = math.fsum(weights)
+    pairs = list(zip(candidates, weights, strict=True))
+    return [math.fsum(weight / total * score(each, reference) for reference, weight in pairs) for each in candidates]
+
+
+@both
+def test_utilities_are_sacrebleus_sentence_scores(utility):
+    """With all the weight on one reference what is left is its score, to the last bit."""
+    for place, reference in enumerate(CANDIDATES):
+        weights = [float(place == other) for other in range(len(CANDIDATES))]
+        expected = [SENTENCE_SCORE[utility](candidate, [reference]).score for candidate in CANDIDATES]
+        expected[place] = 100.0
+        assert expected_utilities(CANDIDATES, weights, utility) == expected
+
+
+@both
+def test_weighted_by_hand(utility):
+    for candidates, weights in ((CANDIDATES, WEIGHTS), (CANDIDATES[::-1], WEIGHTS)):
+        assert expected_utilities(candidates, weights, utility) == pytest.approx(by_pairs(candidates, weights, utility))
+
+
+@both
+@given(pairs=weighted.filter(lambda pairs: any(weight for _, weight in pairs)))
+def test_any_candidates_are_scored_like_every_pair_alone(utility, pairs):
+    candidates, weights = [text for text, _ in pairs], [weight for _, weight in pairs]
+    expected = by_pairs(candidates, weights, utility)
+    assert expected_utilities(candidates, weights, utility) == pytest.approx(expected)
+    assert expected[choose(candidates, weights, utility)] == pytest.approx(max(expected))
+
+
+@both
+def test_two_that_agree_outvote_one_that_is_likelier(utility):
+    candidates = ["Se fue a su casa.", "Tom no quiere comer hoy.", "Tom no quiere comer pan."]
+    assert choose(candidates, [0.4, 0.32, 0.28], utility) == 1
+    assert choose(candidates, [0.4, 0.28, 0.32], utility) == 2
+    assert choose(candidates, [0.9, 0.06, 0.04], utility) == 0
+
+
+def test_bleu_by_hand():
+    """a b c d and a b c x share 3 of 4, 2 of 3, 1 of 2 and, smoothed, half of one; x y shares a word of 2 or of 4."""
+    alike = 100 * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** (1 / 4)
+    long = 100 * (1 / 4 * 1 / (2 * 3) * 1 / (4 * 2) * 1 / 8) ** (1 / 4)  # a b c x against x y
+    short = 100 * (1 / 2 * 1 / 2) ** (1 / 2) * math.exp(1 - 4 / 2)  # x y against a b c x; it has no three words
+    expected = [(100 + alike) / 3, (alike + 100 + long) / 3, (short + 100) / 3]
+    assert expected_utilities(["a b c d", "a b c x", "x y"], [1.0, 1.0, 1.0], "bleu") == pytest.approx(expected)
+
+
+@both
+def test_a_text_that_comes_twice_counts_twice(utility):
+    several = expected_utilities(["a b", "c d e", "a b"], [1.0, 2.0, 3.0], utility)
+    once = expected_utilities(["a b", "c d e"], [4.0, 2.0], utility)
+    assert several == [once[0], once[1], once[0]]
+    assert choose(["c", "a", "b", "a"], [1.0, 1.0, 1.0, 1.0], utility) == 1
+
+
+@both
+def test_only_the_proportion_of_the_weights_matters(utility):
+    expected = expected_utilities(CANDIDATES, WEIGHTS, utility)
+    for scale in (1e-300, 3.0, 1e300):
+        scaled = [weight * scale for weight in WEIGHTS]
+        assert expected_utilities(CANDIDATES, scaled, utility) == pytest.approx(expected)
+
+
+@both
+def test_a_tie_goes_to_the_first(utility):
+    """Three texts with nothing in common, in every order: no rounding may prefer one."""
+    for candidates in (["uno", "sé", "ayer"], ["ayer", "uno", "sé"], ["sé", "ayer", "uno"]):
+        assert choose(candidates, [0.1, 0.1, 0.1], utility) == 0
+        assert choose(candidates, [0.1, 0.2, 0.2], utility) == 1
+
+
+@both
+def test_one_candidate_and_empty_ones(utility):
+    assert expected_utilities(["solo"], [0.3], utility) == [100]
+    assert choose(["solo"], [0.3], utility) == 0
+    assert expected_utilities(["", ""], [1.0, 3.0], utility) == [100, 100]
+    assert expected_utilities(["", "solo"], [1.0, 3.0], utility) == [25, 75]
+
+
+def test_what_cannot_be_weighed_is_refused():
+    for weights in ([0.0, 0.0], [2.0, -1.0], [math.nan, 1.0], [math.inf, 1.0]):
+        with pytest.raises(ValueError, match="weights must be finite"):
+            choose(["a", "b"], weights, "bleu")
+    with pytest.raises(ValueError, match="zip"):
+        choose(["a", "b"], [1.0], "bleu")
+    with pytest.raises(ValueError, match="weights must be finite"):
+        choose([], [], "bleu")
+    with pytest.raises(ValueError, match="bleu or chrf, not comet"):
+        choose(["a", "b"], [1.0, 1.0], "comet")
+
+
+def test_probabilities_are_the_softmax():
+    assert probabilities([math.log(0.1), math.log(0.3)]) == pytest.approx([0.25, 0.75])
+    assert probabilities([-5000.0, -5000.0 + math.log(4)]) == pytest.approx([0.2, 0.8])
+    assert probabilities([-5000.0, 0.0, -math.inf]) == [0, 1, 0]

@@ -1,0 +1,297 @@
+"""Beam search against enumeration, against a plain-Python beam, and against itself in other company."""
+
+import itertools
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common.special_tokens import BOS, EOS, PAD
+from model.decoding import next_token as candidates
+from model.decoding.beam import beam_search
+from model.decoding.ensemble import mixture
+from model.decoding.forced import source_weights, token_log_probs
+from model.decoding.ranking import Ranking
+from model.decoding.sampling import greedy
+from tests.model.oracles import PlainRanking, TableModel, examples, found, plain_beam, sources, trained_transformer
+
+GNMT, LENGTH, NONE = Ranking("gnmt", 1.0), Ranking("length", 0.7), Ranking("gnmt", 0.0)
+
+
+def plain(ranking: Ranking) -> PlainRanking:
+    return PlainRanking(ranking.normalization, ranking.length_penalty)
+
+
+@pytest.mark.parametrize("ranking", [NONE, Ranking("gnmt", 0.6), GNMT, LENGTH, Ranking("length", 1.5)], ids=str)
+def test_a_wide_beam_finds_the_best_of_all_translations(ranking):
+    model, vocabulary = TableModel(7), 7
+    source_tokens, segments = sources(16)
+    limits = jnp.arange(16) % 4 + 1
+    search = partial(beam_search, beam_size=120, nbest=3, ranking=ranking, max_length=4)
+    hypotheses = jax.jit(lambda: search((model,), source_tokens, segments, limits))()
+    for row, source in enumerate(source_tokens[:, 0].tolist()):
+        best = sorted(every_translation(model, source, vocabulary, int(limits[row]), plain(ranking)), reverse=True)[:3]
+        for place, (score, tokens) in enumerate(best):
+            assert found(hypotheses, row, place) == tokens
+            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
+            assert hypotheses.ended[row, place]
+
+
+def every_translation(model, source, vocabulary, limit, ranking):
+    for length in range(limit):
+        for words in itertools.product(range(EOS + 1, vocabulary), repeat=length):
+            tokens = (*words, EOS)
+            steps = [model.next_log_probs(source, tokens[:i])[token] for i, token in enumerate(tokens)]
+            yield ranking.score(sum(steps), tokens), tokens
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "ranking", "prefix"),
+    [(2, NONE, ()), (2, GNMT, (7, 5)), (3, LENGTH, (4,)), (4, Ranking("gnmt", 2.0), ()), (5, GNMT, (11,))],
+    ids=str,
+)
+def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix):
+    """Every hypothesis of the n-best list, whatever its limit, with and without a prefix."""
+    model = TableModel(seed=beam_size, eos_logit=5.0)
+    source_tokens, segments = sources(32)
+    limits = np.repeat([9, 7, len(prefix) + 2, len(prefix) + 1], 8)
+    prefixes = jnp.tile(jnp.array([*prefix, *[PAD] * (9 - len(prefix))]), (32, 1)) if prefix else None
+    search = partial(beam_search, beam_size=beam_size, nbest=beam_size, ranking=ranking, max_length=9)
+    hypotheses = jax.jit(lambda: search((model,), source_tokens, segments, jnp.array(limits), prefixes))()
+    for row, source in enumerate(source_tokens[:, 0].tolist()):
+        next_log_probs = partial(model.next_log_probs, source)
+        expected = plain_beam(next_log_probs, int(limits[row]), beam_size, plain(ranking), beam_size, prefix)
+        for place, (score, tokens) in enumerate(expected):
+            assert found(hypotheses, row, place) == tokens
+            assert tokens[: len(prefix)] == prefix
+            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
+            assert hypotheses.ended[row, place] == (tokens[-1] == EOS)
+        assert (hypotheses.lengths[row, len(expected) :] == 0).all()
+
+
+def test_coverage_prefers_what_has_seen_the_whole_source():
+    """The plain beam's coverage is counted from each history; both find other translations than without it."""
+    model = TableModel(seed=1, eos_logit=5.0)
+    source_tokens, segments = sources(32, length=4)
+    ranking, without = Ranking("gnmt", 1.0, coverage_penalty=3.0), GNMT
+
+    def seen(history):
+        read = (BOS, *history[:-1])
+        return [max(sum(token % 4 == place for token in read), 1e-9) for place in range(4)]
+
+    def run(ranking):
+        search = partial(beam_search, beam_size=4, nbest=2, ranking=ranking, max_length=9)
+        return jax.jit(lambda: search((model,), source_tokens, segments, jnp.full(32, 9)))()
+
+    hypotheses, others = run(ranking), run(without)
+    for row, source in enumerate(source_tokens[:, 0].tolist()):
+        next_log_probs = partial(model.next_log_probs, source)
+        expected = plain_beam(next_log_probs, 9, 4, PlainRanking("gnmt", 1.0, 3.0, seen), 2)
+        for place, (score, tokens) in enumerate(expected):
+            assert found(hypotheses, row, place) == tokens
+            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
+    assert (hypotheses.tokens != others.tokens).any()
+
+
+def sentences(count: int) -> tuple[jax.Array, jax.Array]:
+    """Sentences of two to five tokens, EOS among them, and their segments."""
+    tokens, _ = examples(jax.random.key(5), count)
+    return tokens, (tokens != PAD).astype(jnp.int32)
+
+
+@jax.jit
+def log_probs_after(models, source_tokens, inputs):
+    """Log-probabilities of the token after each of the inputs, by the models' whole forward pass."""
+    source, target = (
+        (tokens, (tokens != PAD).astype(int), jnp.broadcast_to(jnp.arange(tokens.shape[1]), tokens.shape))
+        for tokens in (source_tokens, inputs)
+    )
+    probabilities = [jax.nn.softmax(model.logits(model(*source, *target))) for model in models]
+    return jnp.log(sum(probabilities) / len(models))
+
+
+def teacher_forced(models, source_tokens, room):
+    """A function from histories to the log-probabilities of the next token, each computed once."""
+
+    @cache
+    def next_log_probs(history):
+        inputs = jnp.array([[BOS, *history, *[PAD] * (room - 1 - len(history))]])
+        return np.asarray(log_probs_after(models, source_tokens, inputs))[0, len(history)]
+
+    return next_log_probs
+
+
+CASES = {  # a trained model, at every width; two unlike models together
+    "2": (2, lambda: (trained_transformer(),)),
+    "3": (3, lambda: (trained_transformer(),)),
+    "4": (4, lambda: (trained_transformer(),)),
+    "5": (5, lambda: (trained_transformer(),)),
+    "3, ensemble": (3, lambda: (trained_transformer(), trained_transformer(1, positions="relative", d_model=16))),
+}
+each_case = pytest.mark.parametrize("case", CASES)
+
+
+@cache
+def search_case(case):
+    """The n-best lists of six sentences."""
+    beam_size, make = CASES[case]
+    search = partial(beam_search, beam_size=beam_size, nbest=beam_size, ranking=GNMT, max_length=8)
+    return make(), jax.jit(search)(make(), *sentences(6), jnp.full(6, 8))
+
+
+@each_case
+def test_a_trained_transformers_beam_agrees_with_a_plain_beam_by_teacher_forcing(case):
+    models, hypotheses = search_case(case)
+    source_tokens, _ = sentences(6)
+    beam_size, _ = CASES[case]
+    for row in range(6):
+        next_log_probs = teacher_forced(models, source_tokens[row : row + 1], 8)
+        expected = plain_beam(next_log_probs, 8, beam_size, plain(GNMT), beam_size)
+        for place, (score, tokens) in enumerate(expected):
+            assert found(hypotheses, row, place) == tokens
+            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-4, atol=1e-4)
+
+
+@each_case
+def test_an_n_best_list_is_sorted_distinct_and_scored_as_by_teacher_forcing(case):
+    models, hypotheses = search_case(case)
+    source_tokens, _ = sentences(6)
+    rescore = jax.jit(partial(token_log_probs, models))
+    for place in range(CASES[case][0]):
+        log_probs = np.asarray(rescore(source_tokens, hypotheses.tokens[:, place]))
+        np.testing.assert_allclose(hypotheses.log_probs[:, place], log_probs.sum(axis=1), rtol=1e-4, atol=1e-4)
+        assert ((log_probs != 0) == (np.arange(8) < hypotheses.lengths[:, place : place + 1])).all()
+    np.testing.assert_allclose(hypotheses.scores, hypotheses.log_probs / GNMT.divisor(hypotheses.lengths), rtol=1e-6)
+    assert hypotheses.ended.mean() > 0.8
+    for row in range(6):
+        assert len({found(hypotheses, row, place) for place in range(CASES[case][0])}) == CASES[case][0]
+        order = [(bool(e), float(s)) for e, s in zip(hypotheses.ended[row], hypotheses.scores[row], strict=True)]
+        assert order == sorted(order, reverse=True)
+
+
+def test_an_ensemble_of_one_model_twice_is_the_model():
+    source_tokens, segments = sentences(8)
+    model = trained_transformer()
+    once, twice = (
+        jax.jit(partial(beam_search, models, beam_size=3, nbest=3, ranking=GNMT, max_length=9))(
+            source_tokens, segments, jnp.full(8, 9)
+        )
+        for models in ((model,), (model, model))
+    )
+    np.testing.assert_array_equal(once.tokens, twice.tokens)
+    np.testing.assert_allclose(once.scores, twice.scores, rtol=1e-5)
+
+
+def test_an_ensemble_averages_probabilities():
+    logits = [np.random.default_rng(seed).normal(size=(2, 3, 11)) * 3 for seed in (0, 1, 2)]
+    probabilities = [np.exp(each) / np.exp(each).sum(axis=-1, keepdims=True) for each in logits]
+    mixed = mixture(tuple(jnp.asarray(each, jnp.float32) for each in logits))
+    np.testing.assert_allclose(np.exp(mixed), np.mean(probabilities, axis=0), rtol=1e-5)
+
+
+def test_a_beam_of_one_is_greedy():
+    """Compared by log-probabilities, nothing that goes on after an EOS can be better."""
+    source_tokens, segments = sentences(16)
+    limits = jnp.full(16, 10)
+    prefixes = jnp.full((16, 10), PAD).at[::4, :2].set(jnp.array([7, 8]))  # every fourth sentence has one
+    one = jax.jit(partial(beam_search, (trained_transformer(),), beam_size=1, nbest=1, ranking=NONE, max_length=10))
+    alone = jax.jit(partial(greedy, (trained_transformer(),), ranking=NONE, max_length=10))
+    for beam, likeliest in zip(
+        one(source_tokens, segments, limits, prefixes), alone(source_tokens, segments, limits, prefixes), strict=True
+    ):
+        np.testing.assert_allclose(beam, likeliest, rtol=1e-5)
+
+
+def test_soft_alignments_are_the_weights_of_the_last_block_but_one():
+    models, (source_tokens, _) = (trained_transformer(), trained_transformer(1)), sentences(2)
+    targets = jnp.array([[5, 6, 7, EOS, PAD], [4, 4, 9, 10, EOS]])
+    weights = jax.jit(partial(source_weights, models))(source_tokens, targets)
+    np.testing.assert_allclose(weights.sum(axis=-1)[1], 1, atol=1e-5)
+    np.testing.assert_array_equal(np.asarray(weights) * np.asarray(source_tokens == PAD)[:, None], 0)
+    each = [jax.jit(partial(source_weights, (model,)))(source_tokens, targets) for model in models]
+    np.testing.assert_allclose(weights, (each[0] + each[1]) / 2, atol=1e-6)
+
+
+SEARCHES = {
+    "greedy": partial(greedy, ranking=NONE, max_length=10),
+    "beam": partial(beam_search, beam_size=3, nbest=2, ranking=GNMT, max_length=10),
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_company_changes_nothing(kind):
+    """A sentence gets the same tokens and the same score, bit for bit, in every row and beside anything."""
+    search = jax.jit(partial(SEARCHES[kind], (trained_transformer(),)))
+    source_tokens, segments = sources(8, length=5)
+    limits = jnp.arange(8) + 3
+    together = search(source_tokens, segments, limits)
+    order = jnp.array([5, 2, 7, 0, 1, 6, 3, 4])
+    shuffled = search(source_tokens[order], segments[order], limits[order])
+    real = (jnp.arange(8) == 2)[:, None]
+    alone = search(jnp.where(real, source_tokens, PAD), jnp.where(real, segments, 0), limits)
+    for one, other, single in zip(together, shuffled, alone, strict=True):
+        np.testing.assert_array_equal(one[order], other)
+        np.testing.assert_array_equal(one[2], single[2])
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_rows_without_a_source_hold_nobody_up(kind):
+    model = TableModel()
+    source_tokens, segments = sources(3)
+    segments = segments.at[1:].set(0)
+    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), source_tokens, segments, jnp.array([2, 10, 10])))()
+    jax.effects_barrier()
+    assert max(model.steps) <= 1
+    assert (hypotheses.lengths[1:] == 0).all()
+    assert not hypotheses.ended[1:].any()
+    assert (hypotheses.tokens[1:] == PAD).all()
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_translation_without_eos_is_returned_whole(kind):
+    model = TableModel(eos_logit=-1e9)
+    source_tokens, segments = sources(4)
+    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), source_tokens, segments, jnp.array([1, 4, 7, 10])))()
+    assert hypotheses.lengths[:, 0].tolist() == [1, 4, 7, 10]
+    assert not hypotheses.ended.any()
+    for row in range(4):
+        assert all(token > EOS for token in found(hypotheses, row))
+
+
+def test_the_search_stops_when_nothing_can_win():
+    """EOS at once has nearly all the probability: the beam must not go on to its limit of ten."""
+    model = TableModel(eos_logit=50.0)
+    source_tokens, segments = sources(4)
+    search = partial(beam_search, beam_size=3, nbest=1, ranking=GNMT, max_length=10)
+    jax.jit(lambda: search((model,), source_tokens, segments, jnp.full(4, 10)))()
+    jax.effects_barrier()
+    assert model.steps == [0]
+
+
+@pytest.mark.parametrize(("vocabulary", "count"), [(7, 4), (100, 20), (320, 1), (320, 20), (127, 5)])
+def test_the_likeliest_continuations_are_those_of_a_full_sort(vocabulary, count):
+    logits = (jax.random.normal(jax.random.key(0), (2, 3, vocabulary)) * 4).at[..., :EOS].add(100)
+    log_probs = jnp.array([[-1.0, -2.0, -jnp.inf], [0.0, -30.0, -0.5]])
+    totals = np.array(log_probs[..., None] + jax.nn.log_softmax(logits))
+    totals[..., :EOS] = -np.inf
+    best = candidates.likeliest(log_probs, logits, None, count)
+    for row in range(2):
+        expected = np.argsort(-totals[row].ravel(), kind="stable")[:count]
+        np.testing.assert_array_equal(best.parents[row] * vocabulary + best.tokens[row], expected)
+        np.testing.assert_allclose(best.log_probs[row], totals[row].ravel()[expected], rtol=1e-5, atol=1e-5)
+
+
+def test_equal_logits_go_to_the_smaller_id():
+    logits = jnp.zeros((1, 1, 640)).at[0, 0, 70].set(1)
+    assert candidates.likeliest(jnp.zeros((1, 1)), logits, None, 5).tokens.tolist() == [[70, 3, 4, 5, 6]]
+
+
+def test_a_forced_token_has_its_own_probability():
+    logits = jax.random.normal(jax.random.key(0), (2, 1, 128))
+    best = candidates.likeliest(jnp.zeros((2, 1)), logits, jnp.array([90, PAD]), 2)
+    log_probs = jax.nn.log_softmax(logits)
+    assert best.tokens[0, 0] == 90
+    np.testing.assert_allclose(best.log_probs[0], [float(log_probs[0, 0, 90]), -np.inf], rtol=1e-5)
+    assert best.tokens[1, 0] == EOS + jnp.argmax(logits[1, 0, EOS:])

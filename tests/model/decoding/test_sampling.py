@@ -1,0 +1,151 @@
+"""Draws have the model's frequencies, are cut as asked, and depend on key, number and sentence alone."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common.special_tokens import BOS, EOS, PAD, UNK
+from model.decoding.hypotheses import Hypotheses
+from model.decoding.ranking import Ranking
+from model.decoding.sampling import Sampling, draw, greedy, in_nucleus, sample
+from tests.model.oracles import VOCABULARY, TableModel, found, sources
+
+GNMT = Ranking()
+
+
+def distribution(logits: Any, sampling: Sampling) -> Any:
+    """What tokens should be drawn from, in float64, by sorting."""
+    weights: Any = np.asarray(logits, np.float64) / sampling.temperature
+    weights[:EOS] = -np.inf
+    order = np.argsort(-weights)
+    if sampling.top_k:
+        weights[order[sampling.top_k :]] = -np.inf
+    probabilities = np.exp(weights - weights.max()) / np.exp(weights - weights.max()).sum()
+    before = np.cumsum(probabilities[order]) - probabilities[order]
+    probabilities[order[before >= sampling.top_p]] = 0
+    return probabilities / probabilities.sum()
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [Sampling(), Sampling(temperature=2.0), Sampling(top_k=3), Sampling(top_p=0.7), Sampling(0.7, 6, 0.9)],
+    ids=str,
+)
+def test_frequencies_are_the_probabilities(sampling):
+    """20,000 draws: each count within five standard deviations, and nothing that was cut off."""
+    count = 20_000
+    logits = np.random.default_rng(3).normal(size=VOCABULARY).astype(np.float32) * 1.5
+    log_probs, tokens = draw(jnp.tile(logits, (1, count, 1)), None, jax.random.split(jax.random.key(0), 1), sampling)
+    probabilities = distribution(logits, sampling)
+    counts = np.bincount(np.asarray(tokens[0]), minlength=VOCABULARY)
+    deviations = np.sqrt(count * probabilities * (1 - probabilities))
+    assert (np.abs(counts - count * probabilities) <= 5 * deviations).all()
+    assert (counts[probabilities == 0] == 0).all()
+    np.testing.assert_allclose(log_probs[0], jax.nn.log_softmax(logits)[tokens[0]], rtol=1e-5)
+
+
+def test_whole_translations_come_as_often_as_the_model_says():
+    """Of one sentence, with a limit of two tokens: all of the 9 + 81 that may be drawn, each by its probability."""
+    model, count = TableModel(), 8192
+    model.table = model.table / 5
+    source_tokens, segments = sources(1)
+    key, numbers = jax.random.key(1), jnp.array([7], jnp.uint32)
+    draws = partial(sample, key=key, numbers=numbers, count=count, sampling=Sampling(), ranking=GNMT, max_length=2)
+    drawn = jax.jit(lambda: draws((model,), source_tokens, segments, jnp.array([2])))()
+    counts: dict[tuple[int, ...], int] = {}
+    for place in range(count):
+        tokens = tuple(np.asarray(drawn.tokens)[0, place, : int(drawn.lengths[0, place])].tolist())
+        counts[tokens] = counts.get(tokens, 0) + 1
+    source, total = int(source_tokens[0, 0]), 0.0
+    for first in range(EOS, VOCABULARY):
+        for second in range(EOS, VOCABULARY) if first != EOS else [None]:
+            tokens = (first,) if second is None else (first, second)
+            steps = [allowed_probabilities(model, source, tokens[:place])[token] for place, token in enumerate(tokens)]
+            probability = float(np.prod(steps))
+            total += probability
+            deviation = np.sqrt(count * probability * (1 - probability))
+            assert abs(counts.get(tokens, 0) - count * probability) <= 5 * deviation + 1
+    assert total == pytest.approx(1)
+
+
+def allowed_probabilities(model: TableModel, source: int, history: tuple[int, ...]) -> np.ndarray:
+    probabilities = np.exp(model.next_log_probs(source, history).astype(np.float64))
+    probabilities[[PAD, UNK, BOS]] = 0
+    return probabilities / probabilities.sum()
+
+
+def run(keys: int = 0, rows: Any = slice(None), **changes: Any) -> Hypotheses:
+    model = TableModel(eos_logit=4.0)
+    source_tokens, segments = sources(8)
+    numbers = jnp.arange(8, dtype=jnp.uint32) + 100
+    options: dict[str, Any] = {"count": 3, "sampling": Sampling(), "ranking": GNMT, "max_length": 7} | changes
+    options |= {"key": jax.random.key(keys), "numbers": numbers[rows]}
+    rows_of_sources = source_tokens[rows], segments[rows], jnp.full(8, 7)[rows]
+    drawn: Hypotheses = jax.jit(lambda: sample((model,), *rows_of_sources, **options))()
+    return drawn
+
+
+def test_a_seed_draws_the_same_again_and_another_draws_otherwise():
+    first, again, other = run(), run(), run(keys=1)
+    for one, two in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert (first.tokens != other.tokens).any()
+    assert len({found(first, 0, place) for place in range(3)}) > 1
+
+
+def test_draws_do_not_depend_on_company_or_place():
+    rows = jnp.array([6, 3, 3])
+    for together, apart in zip(run(), run(rows=rows), strict=True):
+        np.testing.assert_array_equal(together[rows], apart)
+
+
+def test_the_likeliest_token_alone_is_greedy():
+    model = TableModel(eos_logit=4.0)
+    source_tokens, segments = sources(8)
+    expected = jax.jit(lambda: greedy((model,), source_tokens, segments, jnp.full(8, 7), ranking=GNMT, max_length=7))()
+    for drawn, likeliest in zip(run(sampling=Sampling(top_k=1), count=1), expected, strict=True):
+        np.testing.assert_allclose(drawn, likeliest, rtol=1e-5, atol=1e-5)
+
+
+def test_greedy_takes_the_likeliest_token_until_eos():
+    model = TableModel(eos_logit=5.0)
+    source_tokens, segments = sources(8)
+    hypotheses = jax.jit(
+        lambda: greedy((model,), source_tokens, segments, jnp.full(8, 6), ranking=GNMT, max_length=6)
+    )()
+    for row, source in enumerate(source_tokens[:, 0].tolist()):
+        tokens: tuple[int, ...] = ()
+        total = 0.0
+        while len(tokens) < 6 and EOS not in tokens:
+            log_probs = model.next_log_probs(source, tokens)
+            token = EOS + int(log_probs[EOS:].argmax())
+            tokens, total = (*tokens, token), total + float(log_probs[token])
+        assert found(hypotheses, row) == tokens
+        assert hypotheses.ended[row, 0] == (EOS in tokens)
+        np.testing.assert_allclose(hypotheses.log_probs[row, 0], total, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(hypotheses.scores[row, 0], total / ((5 + len(tokens)) / 6), rtol=1e-5, atol=1e-5)
+
+
+def test_a_prefix_is_kept_by_every_draw():
+    model = TableModel(eos_logit=4.0)
+    source_tokens, segments = sources(4)
+    prefixes = jnp.zeros((4, 7), jnp.int32).at[:2, :2].set(jnp.array([9, 4]))
+    draws = partial(sample, key=jax.random.key(0), numbers=jnp.arange(4, dtype=jnp.uint32), count=5, max_length=7)
+    search = partial(draws, sampling=Sampling(top_k=2), ranking=GNMT)
+    drawn = jax.jit(lambda: search((model,), source_tokens, segments, jnp.full(4, 7), prefixes))()
+    begins = np.asarray(drawn.tokens)[:, :, :2].tolist()
+    assert all(begin == [9, 4] for row in begins[:2] for begin in row)
+    assert any(begin != [9, 4] for row in begins[2:] for begin in row)
+
+
+def test_the_nucleus_by_hand():
+    probabilities = np.array([0.1, 0.5, 0.05, 0.25, 0.1])
+    weights = jnp.log(jnp.asarray(probabilities))
+    assert in_nucleus(weights, 0.5).tolist() == [False, True, False, False, False]
+    assert in_nucleus(weights, 0.6).tolist() == [False, True, False, True, False]
+    assert in_nucleus(weights, 0.8).tolist() == [True, True, False, True, True]  # of equals, all
+    assert in_nucleus(weights, 1e-6).tolist() == [False, True, False, False, False]

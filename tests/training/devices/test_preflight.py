@@ -1,0 +1,53 @@
+"""What cannot be trained here is refused in one line that names what can."""
+
+import jax
+import numpy as np
+import pytest
+
+from attention import tracing_for
+from common.errors import UserError
+from data.batches.packing import Batch
+from model.config import ModelConfig
+from training.devices.preflight import choose_kernels, refuse_beyond_table
+
+USES = ("encoder self-attention", "decoder self-attention", "encoder-decoder attention")
+
+
+def test_a_named_kernel_serves_every_use_and_auto_chooses_for_each():
+    assert choose_kernels(ModelConfig(kernel="chunked"), (64, 64)) == dict.fromkeys(USES, "chunked")
+    assert list(choose_kernels(ModelConfig(kernel="auto"), (2048, 16)).values()) == [
+        "chunked",
+        "definition",
+        "definition",
+    ]
+    low = ModelConfig(kernel="auto", dtype="bfloat16", matmul_dtype="bfloat16", positions="alibi")
+    with tracing_for("gpu", capability=9.0):
+        assert list(choose_kernels(low, (64, 64)).values()) == ["definition", "definition", "cudnn"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"kernel": "cudnn"}, "model.kernel=cudnn: kernel cudnn needs an NVIDIA GPU, and this is a cpu; for this"),
+        ({"kernel": "tpu"}, "model.kernel=tpu: kernel tpu needs a TPU, and this is a cpu; for this"),
+        ({"kernel": "xla", "score": "additive"}, "kernel xla has dot-product scores only, not additive ones"),
+        ({"kernel": "xla", "value_dim": 5}, "kernel xla needs values as wide as keys, not 5 beside 64"),
+        ({"kernel": "chunked", "positions": "relative"}, "kernel chunked takes no position bias"),
+        ({"kernel": "chunked", "attention_dropout": 0.1}, "no attention dropout; for this attention choose definition"),
+    ],
+    ids=str,
+)
+def test_what_a_kernel_cannot_serve_is_refused_with_those_that_can(changes, told):
+    with pytest.raises(UserError) as refused:
+        choose_kernels(ModelConfig(**changes), (64, 64))
+    assert told in str(refused.value) and "definition" in str(refused.value)
+
+
+def test_learned_positions_must_reach_to_the_end_of_rows_and_validation_sentences():
+    batch = Batch(*(np.arange(100)[None] for _ in Batch._fields))
+    learned = ModelConfig(positions="learned", max_positions=100)
+    refuse_beyond_table(learned, (64, 64), [batch])
+    refuse_beyond_table(ModelConfig(max_positions=1), (64, 64), [batch])  # no table
+    for lengths, batches in (((101, 64), []), ((64, 64), [jax.tree.map(lambda array: array + 1, batch)])):
+        with pytest.raises(UserError, match=r"model.max_positions=100 .* set it to 101 or more"):
+            refuse_beyond_table(learned, lengths, batches)

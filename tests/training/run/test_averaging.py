@@ -1,0 +1,258 @@
+"""Averages of checkpoints: the mean that NumPy gives, of the steps that were meant, kept whole or not at all."""
+
+import json
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common.errors import UserError
+from model.config import ModelConfig
+from training.config import TrainingConfig
+from training.run.averaging import average, choose_steps, mean_params, refuse_name, validation_bleu
+from training.run.checkpoint import keep_only, load_for_inference, restore, save
+from training.state import init_state
+
+VOCAB = 20
+MODEL = ModelConfig(d_model=4, num_heads=1, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=4)
+STEPS = [2, 4, 6]
+RUN = Path("runs/x")
+CANCELLING = {2: 1e8, 4: 1.0, 6: -1e8}  # in float32 their sum is 0, or depends on the order
+
+
+def random_params(like, seed):
+    draw = np.random.default_rng(seed).standard_normal
+    return jax.tree.map(lambda leaf: jnp.asarray(draw(leaf.shape), jnp.float32), like)
+
+
+def make_run(folder, ema_decay):
+    """A run with three checkpoints of random parameters, the embedding's first number taken from CANCELLING."""
+    shapes = jax.eval_shape(lambda: init_state(MODEL, TrainingConfig(steps=10, ema_decay=ema_decay), VOCAB))
+    start = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    for step in STEPS:
+        averaged = start.averaged and first_number_set(random_params(start.params, step + 100), CANCELLING[step])
+        params = first_number_set(random_params(start.params, step), CANCELLING[step])
+        state = start._replace(step=jnp.int32(step), params=params, averaged=averaged)
+        save(folder, state, {"best_step": 4})
+    return folder, start
+
+
+def first_number_set(params, value):
+    leaves, structure = jax.tree.flatten(params)
+    return jax.tree.unflatten(structure, [leaves[0].at[(0,) * leaves[0].ndim].set(value), *leaves[1:]])
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return {decay: make_run(tmp_path_factory.mktemp("run"), decay) for decay in (0.0, 0.9)}
+
+
+@pytest.fixture
+def run(saved, tmp_path):
+    """A run of one's own, without an exponential average."""
+    return shutil.copytree(saved[0.0][0], tmp_path / "run")
+
+
+def average_of(run, steps=STEPS, name="last-3"):
+    return average(run, steps, name, by="last", bleu={4: 12.5}, config=MODEL, vocab_size=VOCAB)
+
+
+def assert_same_bits(some, others):
+    def compare(leaf, other):
+        assert leaf.dtype == other.dtype == np.float32
+        np.testing.assert_array_equal(np.asarray(leaf).view(np.uint32), np.asarray(other).view(np.uint32))
+
+    jax.tree.map(compare, some, others)
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_the_average_is_numpys_mean_in_float64_of_what_inference_would_use(saved, tmp_path, ema_decay):
+    run, like = saved[ema_decay]
+    states = [restore(run, step, like) for step in STEPS]
+    assert (states[0].averaged is None) == (ema_decay == 0)
+    evaluated = [state.evaluated for state in states]
+    expected = jax.tree.map(lambda *leaves: np.mean(np.stack(leaves).astype(np.float64), axis=0), *evaluated)
+    mean = mean_params(run, STEPS, MODEL, VOCAB)
+    assert_same_bits(mean, jax.tree.map(lambda leaf: leaf.astype(np.float32), expected))
+    assert np.float32(1 / 3) in np.asarray(jax.tree.leaves(mean)[0])  # of 1e8, 1 and -1e8
+
+
+def test_what_is_kept_is_what_inference_gets(run):
+    folder = average_of(run)
+    assert folder == run / "averages" / "last-3"
+    params, step = load_for_inference(run, "last-3", MODEL, VOCAB)
+    assert step == 6
+    assert_same_bits(params, mean_params(run, STEPS, MODEL, VOCAB))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["step"] == 6
+    assert manifest["notes"] == {"steps": STEPS, "by": "last", "bleu": {"4": 12.5}}
+    assert {name.partition("/")[0] for name in manifest["sha256"]} == {"params"}
+
+
+def test_the_mean_of_one_checkpoint_has_its_bits(saved, run):
+    state = restore(run, 6, saved[0.0][1])
+    params = first_number_set(state.params, -0.0)  # 0 + -0.0 would be 0
+    save(run, state._replace(params=params), {"best_step": 4})
+    assert_same_bits(mean_params(run, [6], MODEL, VOCAB), params)
+
+
+def test_an_average_of_the_same_name_is_replaced(run):
+    average_of(run, STEPS)
+    average_of(run, [4])
+    params, step = load_for_inference(run, "last-3", MODEL, VOCAB)
+    assert step == 4
+    assert_same_bits(params, mean_params(run, [4], MODEL, VOCAB))
+    assert [path.name for path in (run / "averages").iterdir()] == ["last-3"]
+
+
+def test_every_damaged_file_is_seen(run):
+    folder = average_of(run)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 5
+    for path in files:
+        content = path.read_bytes()
+        for damage in (content[: len(content) // 2] if content else b"x", None):
+            path.write_bytes(damage) if damage is not None else path.unlink()
+            with pytest.raises(UserError, match=r"last-3 is damaged: make it again with scripts/average_checkpoints"):
+                load_for_inference(run, "last-3", MODEL, VOCAB)
+            path.write_bytes(content)
+    load_for_inference(run, "last-3", MODEL, VOCAB)
+
+
+def average_interrupted_at(call, monkeypatch, run, name):
+    """Average all steps as ``name``, and be stopped at a call of training/run/checkpoint.py."""
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"training.run.checkpoint.{call}", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            average_of(run, STEPS, name)
+
+
+@pytest.mark.parametrize("call", ["_digests", "os.replace"])  # before the manifest, and before the renaming
+def test_an_interrupted_save_is_not_believed_and_its_leftovers_go(run, monkeypatch, call):
+    average_of(run, [4], "kept")
+    for name in ("kept", "new"):
+        average_interrupted_at(call, monkeypatch, run, name)
+    assert load_for_inference(run, "kept", MODEL, VOCAB)[1] == 4
+    with pytest.raises(UserError, match=r"has no average new; there are best, latest, 2, 4, 6, kept$"):
+        load_for_inference(run, "new", MODEL, VOCAB)
+    assert {path.name for path in (run / "averages").iterdir()} == {"kept", ".kept", ".new"}
+    for name in ("kept", "new"):
+        average_of(run, [2], name)
+        assert load_for_inference(run, name, MODEL, VOCAB)[1] == 2
+    assert {path.name for path in (run / "averages").iterdir()} == {"kept", "new"}
+
+
+def test_a_replacement_interrupted_at_its_end_is_good_and_what_it_replaced_goes(run, monkeypatch):
+    average_of(run, [4], "kept")
+    average_interrupted_at("shutil.rmtree", monkeypatch, run, "kept")
+    assert load_for_inference(run, "kept", MODEL, VOCAB)[1] == 6
+    assert (run / "averages" / ".kept-old").exists()
+    average_of(run, [2], "kept")
+    assert load_for_inference(run, "kept", MODEL, VOCAB)[1] == 2
+    assert [path.name for path in (run / "averages").iterdir()] == ["kept"]
+
+
+def test_retention_leaves_averages_alone(saved, run):
+    average_of(run)
+    expected = mean_params(run, STEPS, MODEL, VOCAB)
+    state = restore(run, 6, saved[0.0][1])
+    save(run, state._replace(step=jnp.int32(8)), {"best_step": 8})
+    keep_only(run, newest=1, best=8)
+    params, step = load_for_inference(run, "last-3", MODEL, VOCAB)
+    assert step == 6
+    assert_same_bits(params, expected)
+
+
+def test_an_unknown_name_is_told_what_there_is(run, tmp_path):
+    with pytest.raises(UserError, match=r"run has no average newest; there are best, latest, 2, 4, 6$"):
+        load_for_inference(run, "newest", MODEL, VOCAB)
+    average_of(run, name="mine")
+    shutil.rmtree(run / "checkpoints")
+    for name in ("newest", "../averages/mine", ".mine"):
+        with pytest.raises(UserError, match=r"; there are mine$"):
+            load_for_inference(run, name, MODEL, VOCAB)
+    with pytest.raises(UserError, match="no complete checkpoint yet: train it"):
+        load_for_inference(tmp_path / "nothing", "mine", MODEL, VOCAB)
+
+
+@pytest.mark.parametrize("name", ["best", "latest", "4", "-x", ".x", "../x", "a/b", "", "año", "x\n", "x y", "a=b"])
+def test_a_name_can_only_mean_an_average(name):
+    with pytest.raises(UserError, match=r"^--name ") as caught:
+        refuse_name(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["last-5", "Best", "a", "v1.2_final"])
+def test_other_names_are_free(name):
+    refuse_name(name)
+
+
+def test_steps_are_the_last_or_those_of_the_best_bleu():
+    bleu = {100: 30.0, 200: 33.0, 250: 99.0, 300: 31.0, 500: 31.0}
+    good = [100, 200, 300, 400, 500]  # and there is no checkpoint of step 250
+    assert choose_steps(RUN, good, 1, "last", bleu) == [500]
+    assert choose_steps(RUN, good, 3, "last", bleu) == [300, 400, 500]
+    assert choose_steps(RUN, good, 1, "best", bleu) == [200]
+    assert choose_steps(RUN, good, 2, "best", bleu) == [200, 500]  # of equal BLEU, the later
+    assert choose_steps(RUN, good, 4, "best", bleu) == [100, 200, 300, 500]
+
+
+@pytest.mark.parametrize(
+    ("good", "count", "by", "complaint"),
+    [
+        ([1, 2], 5, "last", "runs/x has 2 good checkpoints, not 5: training.keep=5 keeps more of them"),
+        ([1], 2, "last", "runs/x has 1 good checkpoint, not 2: training.keep=2 keeps more of them"),
+        (
+            [1, 2],
+            2,
+            "best",
+            "runs/x has 1 good checkpoint whose validation BLEU is known, not 2: training.keep=2 keeps more of them",
+        ),
+        ([1, 2], 0, "last", "--last must be at least 1, not 0"),
+        ([1, 2], -3, "best", "--best must be at least 1, not -3"),
+    ],
+)
+def test_too_few_checkpoints(good, count, by, complaint):
+    with pytest.raises(UserError) as caught:
+        choose_steps(RUN, good, count, by, {2: 20.0})
+    assert str(caught.value) == complaint
+
+
+def test_bleu_is_that_of_a_steps_newest_validation(tmp_path):
+    assert validation_bleu(tmp_path) == {}
+    entries = [
+        {"step": 50, "kind": "train", "loss": 3.0},
+        {"step": 100, "kind": "valid", "loss": "nan", "bleu": 1.5},
+        {"step": 200, "kind": "valid", "bleu": 2},
+        {"step": 100, "kind": "valid", "bleu": 1.25},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    assert validation_bleu(tmp_path) == {100: 1.25, 200: 2.0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"step": 8, "ki',
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"step": 8}',
+        b'{"step": 8, "kind": "valid"}',
+        b'{"step": "x", "kind": "valid", "bleu": 2}',
+        b'{"step": 8, "kind": "valid", "bleu": null}',
+    ],
+)
+def test_a_line_that_is_none_of_metrics_is_named(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 2, "kind": "train"}\n' + line + b'\n{"step": 2, "kind": "train"}\n')
+    with pytest.raises(UserError) as caught:
+        validation_bleu(tmp_path)
+    assert str(caught.value).startswith(f"{path}:2 is not a line of metrics")

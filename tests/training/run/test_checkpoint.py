@@ -1,0 +1,285 @@
+"""Checkpoints: exact, whole or not at all, and damage is seen."""
+
+import hashlib
+import json
+import math
+import shutil
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import training.run.checkpoint
+from common.errors import UserError
+from data.batches.packing import Batch, slice_rows
+from model.config import ModelConfig
+from training.config import TrainingConfig
+from training.progress import Progress
+from training.run.checkpoint import (
+    damaged_steps,
+    find_newest,
+    good_steps,
+    keep_only,
+    load_for_inference,
+    note,
+    notes,
+    restore,
+    save,
+)
+from training.state import init_state
+
+VOCAB = 20
+MODEL = ModelConfig(d_model=4, num_heads=1, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=4)
+TRAINING = TrainingConfig(steps=10, ema_decay=0.9)
+
+
+def make_state(step, training=TRAINING):
+    state = init_state(MODEL, training, VOCAB)
+    return state._replace(
+        step=state.step + step, averaged=state.averaged and jax.tree.map(lambda leaf: leaf * 2, state.params)
+    )
+
+
+def assert_same(some, others):
+    jax.tree.map(np.testing.assert_array_equal, some, others)
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_what_is_saved_is_restored_bit_for_bit(tmp_path, ema_decay):
+    training = TrainingConfig(steps=10, ema_decay=ema_decay)
+    state = make_state(7, training)
+    save(tmp_path, state, {"best_step": 3})
+    assert_same(restore(tmp_path, 7, init_state(MODEL, training, VOCAB)), state)
+    assert notes(tmp_path, 7) == {"best_step": 3}
+
+
+def test_inference_gets_the_averaged_parameters_of_the_best_step(tmp_path):
+    for step, best in ((2, 2), (4, 2)):
+        save(tmp_path, make_state(step), {"best_step": best})
+    params, step = load_for_inference(tmp_path, "best", MODEL, VOCAB)
+    assert step == 2
+    assert_same(params, make_state(2).averaged)
+    assert load_for_inference(tmp_path, "latest", MODEL, VOCAB)[1] == 4
+    assert load_for_inference(tmp_path, "4", MODEL, VOCAB)[1] == 4
+
+
+def test_a_damaged_best_checkpoint_is_not_replaced_by_another_in_silence(tmp_path):
+    for step in (2, 4):
+        save(tmp_path, make_state(step), {"best_step": 2})
+    (tmp_path / "checkpoints" / "2" / "manifest.json").unlink()
+    assert damaged_steps(tmp_path) == [2]
+    with pytest.raises(UserError, match=r"step 2, is damaged or gone; decoding.checkpoint=latest takes step 4"):
+        load_for_inference(tmp_path, "best", MODEL, VOCAB)
+
+
+def test_missing_checkpoints_are_the_users_to_fix(tmp_path):
+    with pytest.raises(UserError, match="no complete checkpoint"):
+        load_for_inference(tmp_path, "best", MODEL, VOCAB)
+    save(tmp_path, make_state(2), {})
+    with pytest.raises(UserError, match="no checkpoint at step 5; there are 2"):
+        load_for_inference(tmp_path, "5", MODEL, VOCAB)
+
+
+def test_every_damaged_file_is_seen(tmp_path):
+    save(tmp_path, make_state(2), {})
+    save(tmp_path, make_state(4), {})
+    newest = tmp_path / "checkpoints" / "4"
+    files = [path for path in newest.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    for path in files:
+        content = path.read_bytes()
+        damages = [content[: len(content) // 2] if content else b"x", None]
+        if content and path.name != "manifest.json":
+            damages.append(bytes([content[0] ^ 1]) + content[1:])
+        for damage in damages:
+            path.write_bytes(damage) if damage is not None else path.unlink()
+            assert good_steps(tmp_path) == [2], path
+            path.write_bytes(content)
+    assert good_steps(tmp_path) == [2, 4]
+
+
+def test_leftovers_of_an_interrupted_save_are_not_believed_and_go(tmp_path):
+    save(tmp_path, make_state(2), {})
+    shutil.copytree(tmp_path / "checkpoints" / "2", tmp_path / "checkpoints" / ".4")
+    assert good_steps(tmp_path) == [2]
+    save(tmp_path, make_state(4), {})
+    assert good_steps(tmp_path) == [2, 4]
+    assert not list((tmp_path / "checkpoints").glob(".*"))
+
+
+def test_a_damaged_checkpoint_is_replaced_when_its_step_comes_again(tmp_path):
+    path = save(tmp_path, make_state(2), {}) / "manifest.json"
+    path.write_text(json.dumps({}))
+    save(tmp_path, make_state(2), {"best_step": 2})
+    assert notes(tmp_path, 2) == {"best_step": 2}
+    assert good_steps(tmp_path) == [2]
+
+
+def test_retention(tmp_path):
+    for step in (1, 2, 3):
+        save(tmp_path, make_state(step), {})
+    keep_only(tmp_path, newest=1, best=1)
+    assert good_steps(tmp_path) == [1, 3]
+
+
+def files_of(run_dir):
+    return {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
+
+
+def test_every_flipped_bit_of_a_manifest_and_some_of_every_other_file_are_seen(tmp_path):
+    directory = save(tmp_path, make_state(2), {"best_step": 2, "best_bleu": 31.5, "seconds": 1e-05})
+    for path, content in files_of(directory).items():
+        places = range(len(content)) if path.name == "manifest.json" else {0, len(content) // 2, len(content) - 1}
+        for place in places if content else ():
+            # 1e-05 and 1E-05 are one number, and one bit apart
+            for bit in range(8) if path.name == "manifest.json" and content[place] == ord("e") else [place % 8]:
+                flipped = bytes([content[place] ^ (1 << bit)])
+                path.write_bytes(content[:place] + flipped + content[place + 1 :])
+                assert good_steps(tmp_path) == [], (path, place, bit)
+        path.write_bytes(content)
+    assert good_steps(tmp_path) == [2]
+
+
+def test_a_file_beside_those_that_were_written_is_no_damage(tmp_path):
+    directory = save(tmp_path, make_state(2), {})
+    (directory / ".manifest.json.123.tmp").write_text("left by a kill while the notes were written")
+    assert good_steps(tmp_path) == [2]
+
+
+def test_the_newest_good_checkpoint_is_found_with_a_warning(tmp_path, capsys):
+    assert find_newest(tmp_path) is None
+    for step in (2, 4, 6):
+        save(tmp_path, make_state(step), {})
+    assert find_newest(tmp_path) == 6 and capsys.readouterr().err == ""
+    (tmp_path / "checkpoints" / "6" / "manifest.json").write_text("")
+    assert find_newest(tmp_path) == 4
+    assert "has damaged checkpoints: 6; continuing from step 4" in capsys.readouterr().err
+
+
+def test_without_a_good_checkpoint_nothing_is_deleted_and_nothing_begins(tmp_path):
+    for step in (2, 4):
+        (save(tmp_path, make_state(step), {}) / "manifest.json").write_text("{}")
+    before = files_of(tmp_path)
+    with pytest.raises(UserError, match="has damaged checkpoints: 2, 4, and no good one; nothing was deleted"):
+        find_newest(tmp_path)
+    keep_only(tmp_path, newest=1, best=0)
+    assert files_of(tmp_path) == before
+
+
+def test_retention_never_deletes_what_cannot_be_read_nor_what_is_no_checkpoint_of_its_own(tmp_path):
+    for step in (1, 2, 3, 4, 5):
+        save(tmp_path, make_state(step), {})
+    (tmp_path / "checkpoints" / "2" / "manifest.json").unlink()
+    shutil.copytree(tmp_path / "checkpoints" / "3", tmp_path / "checkpoints" / "liked")
+    keep_only(tmp_path, newest=2, best=1)
+    there = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert there == ["1", "2", "4", "5", "liked"]
+
+
+def test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better():
+    progress = Progress().after_evaluation(2, math.nan).after_evaluation(4, 12.0).after_evaluation(6, math.nan)
+    assert (progress.best_step, progress.best_bleu, progress.stale, progress.evaluated) == (4, 12.0, 1, 6)
+    assert Progress().after_evaluation(2, math.nan).best_step == 0
+    assert progress.is_exhausted(1) and not progress.is_exhausted(2) and not progress.is_exhausted(0)
+
+
+def test_notes_are_put_into_a_good_checkpoint_and_leave_it_good(tmp_path):
+    save(tmp_path, make_state(2), {"best_step": 0})
+    before = files_of(tmp_path)
+    note(tmp_path, 2, {"best_step": 2})
+    assert notes(tmp_path, 2) == {"best_step": 2} and good_steps(tmp_path) == [2]
+    changed = {path.name for path, content in files_of(tmp_path).items() if before.get(path) != content}
+    assert changed == {"manifest.json"}
+
+
+def test_a_checkpoint_of_another_model_is_refused_with_the_first_difference(tmp_path):
+    save(tmp_path, make_state(2), {})
+    other = ModelConfig(**(vars(MODEL) | {"d_ff": 8}))
+    with pytest.raises(
+        UserError, match=r"is of another model .*decoder\.0\.feed_forward\.down\.kernel is \(4, 4\) in the"
+    ):
+        load_for_inference(tmp_path, "latest", other, VOCAB)
+    deeper = ModelConfig(**(vars(MODEL) | {"encoder_layers": 2}))
+    with pytest.raises(UserError, match=r"encoder\.1\.[a-z_.]+ is missing in the checkpoint, and \(4,\) by the config"):
+        restore(tmp_path, 2, init_state(deeper, TRAINING, VOCAB))
+    with pytest.raises(
+        UserError, match=r"another model or optimizer .* opt_state\.1\.1\.count is \(\) in the checkpoint"
+    ):
+        restore(tmp_path, 2, init_state(MODEL, replace(TRAINING, optimizer="adamw"), VOCAB))
+    freer = replace(TRAINING, clip_norm=0.0, schedule="cosine", learning_rate=0.1)  # what may change fits
+    assert restore(tmp_path, 2, init_state(MODEL, freer, VOCAB)).step == 2
+
+
+def test_a_checkpoint_that_training_removes_while_it_is_read_is_replaced_by_the_newer(tmp_path, monkeypatch):
+    save(tmp_path, make_state(2), {"best_step": 0})
+    find = training.run.checkpoint._find
+
+    def find_then_lose(run_dir, which):
+        directory = find(run_dir, which)
+        if directory.name == "2":
+            save(tmp_path, make_state(4), {"best_step": 0})
+            keep_only(tmp_path, newest=1, best=4)
+        return directory
+
+    monkeypatch.setattr(training.run.checkpoint, "_find", find_then_lose)
+    params, step = load_for_inference(tmp_path, "latest", MODEL, VOCAB)
+    assert step == 4
+    assert_same(params, make_state(4).averaged)
+
+
+def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkeypatch):
+    save(tmp_path, make_state(2), {})
+    before = files_of(tmp_path)
+    usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(UserError, match=r"checkpoints/4 \(earlier ones are as they were\): No space left .* make room"):
+        save(tmp_path, make_state(4), {})
+    assert files_of(tmp_path) == before and good_steps(tmp_path) == [2]
+    assert not list((tmp_path / "checkpoints").glob(".*"))
+
+
+def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    flush = training.run.checkpoint._flush
+
+    def move_after(directory):
+        flush(directory)
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        shutil.copytree(tmp_path / "elsewhere", tmp_path / "run")
+
+    monkeypatch.setattr(training.run.checkpoint, "_flush", move_after)
+    with pytest.raises(UserError, match="run was moved or unmounted; is its disk still there"):
+        save(tmp_path / "run", make_state(2), {})
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
+    save(tmp_path, make_state(2), {})
+    monkeypatch.setattr(
+        training.run.checkpoint, "_flush", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error"))
+    )
+    with pytest.raises(UserError, match="I/O error; is its disk still there"):
+        save(tmp_path, make_state(4), {})
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
+
+
+def test_the_sequence_of_batches_is_a_sum_of_sha256_over_rows_their_places_and_steps():
+    batches = [Batch(*(np.full((2, 3), number + field, np.int32) for field in range(7))) for number in (10, 20)]
+    total = 0
+    for step, batch in enumerate(batches, 1):
+        for row in range(2):
+            content = f"{step} {row}".encode() + b"".join(array[row].tobytes() for array in batch)
+            total += int(hashlib.sha256(content).hexdigest(), 16)
+    both = Progress().after_batch(batches[0], 1).after_batch(batches[1], 2).batches
+    assert both == f"{total % 2**256:064x}"
+    assert Progress().after_batch(batches[1], 1).after_batch(batches[0], 2).batches != both
+
+    # Two processes, each with one row of every batch, come to the same number by adding theirs.
+    of_processes = []
+    for row in range(2):
+        progress = Progress()
+        for step, batch in enumerate(batches, 1):
+            progress = progress.after_batch(slice_rows(batch, slice(row, row + 1)), step, row)
+        of_processes.append(int(progress.batches, 16))
+    assert f"{sum(of_processes) % 2**256:064x}" == both

@@ -1,0 +1,97 @@
+"""Metrics survive crashes and restarts without a gap or a repeat."""
+
+import errno
+import io
+import json
+import shutil
+import sys
+
+import pytest
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+from common.errors import UserError
+from training.run.metrics import Monitor, keep_metrics_until
+
+
+def test_lines_after_the_restored_step_and_half_lines_go(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    lines = [json.dumps({"step": step, "kind": "train"}) for step in (2, 4, 4, 6)]
+    path.write_text("\n".join(lines) + '\n{"step": 8, "ki')
+    keep_metrics_until(path, 4)
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [2, 4, 4]
+
+
+def test_records_are_json_even_when_they_are_not_finite(tmp_path):
+    monitor = Monitor(tmp_path, 0, 10)
+    monitor.record(2, "valid", {"loss": float("nan"), "bleu": 1.5})
+    monitor.close()
+    (line,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"step": 2, "kind": "valid", "loss": "nan", "bleu": 1.5}
+    assert "bleu 1.5" in (tmp_path / "log.txt").read_text()
+    assert list(tmp_path.glob("events.out.tfevents.*"))
+
+
+def test_the_evaluation_of_a_step_goes_too_where_it_was_not_finished(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    lines = [{"step": 2, "kind": "train"}, {"step": 2, "kind": "valid"}, {"step": 4, "kind": "train"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"step": 4, "kind": "valid"}]))
+    keep_metrics_until(path, 4, evaluated=True)
+    assert len(path.read_text().splitlines()) == 4
+    keep_metrics_until(path, 4, evaluated=False)
+    assert [json.loads(line) for line in path.read_text().splitlines()] == lines
+
+
+def test_lines_that_are_no_metrics_are_kept_aside_and_told(tmp_path, capsys):
+    damaged = [b"\xff\x00", b"[1]", b'{"step": "4", "kind": "train"}', b"[" * 100_000]
+    good = [b'{"step": 2, "kind": "train"}', b'{"step": 4, "kind": "valid"}']
+    lines = [damaged[0], good[0], *damaged[1:], good[1]]
+    (tmp_path / "metrics.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    Monitor(tmp_path, 4, 10).close()
+    assert (tmp_path / "metrics.jsonl").read_bytes().splitlines() == good
+    assert (tmp_path / "metrics.rejected.txt").read_bytes().splitlines() == damaged
+    assert "warning: 4 lines of" in capsys.readouterr().err
+
+
+def test_a_last_line_without_its_end_stays_if_it_is_whole(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 2, "kind": "train"}\n{"step": 3, "kind": "train"}')
+    assert keep_metrics_until(path, 4) == 0
+    assert path.read_text().splitlines() == ['{"step": 2, "kind": "train"}', '{"step": 3, "kind": "train"}']
+
+
+def test_a_terminal_that_is_gone_ends_nothing(tmp_path, monkeypatch):
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    monitor = Monitor(tmp_path, 0, 10)
+    monitor.advance()
+    monitor.record(2, "valid", {"bleu": 1.5})
+    monitor.close()
+    assert "bleu 1.5" in (tmp_path / "log.txt").read_text()
+
+
+def test_metrics_that_cannot_be_written_are_an_error_that_names_the_file(tmp_path):
+    (tmp_path / "run").mkdir()
+    monitor = Monitor(tmp_path / "run", 0, 10)
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(UserError, match=r"cannot write .*run/metrics\.jsonl: No such file or directory; is its disk"):
+        monitor.record(2, "valid", {"bleu": 1.5})
+    assert not (tmp_path / "run").exists()
+
+
+def test_tensorboard_reads_the_events(tmp_path):
+    monitor = Monitor(tmp_path, 2, 10)
+    monitor.record(3, "valid", {"bleu": 1.5})
+    monitor.close()
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    content, events = path.read_bytes(), []
+    while content:  # a record: its length in 8 bytes, 4 of checksum, the event, 4 of checksum
+        length = int.from_bytes(content[:8], "little")
+        events.append(Event.FromString(content[12 : 12 + length]))
+        content = content[16 + length :]
+    assert events[1].step == 3 and events[1].session_log.status == SessionLog.START  # later steps are told again
+    assert [(e.step, e.summary.value[0].tag, e.summary.value[0].simple_value) for e in events[2:]] == [
+        (3, "valid/bleu", 1.5)
+    ]

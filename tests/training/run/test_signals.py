@@ -1,0 +1,66 @@
+"""The first signal is noted while steps run, and ends the program elsewhere; the second one kills."""
+
+import os
+import signal
+
+import pytest
+
+from training.run.signals import Interrupted, exit_when_interrupted, noted
+
+
+@pytest.fixture(autouse=True)
+def usual_handlers():
+    """A shell that starts the tests in the background has them ignore SIGINT."""
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in earlier.items():
+        signal.signal(number, handler)
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect(number, capfd):
+    before = signal.getsignal(number)
+    with noted() as stop:
+        assert stop.asked == 0
+        send(number)
+        assert stop.asked == number
+        assert all(signal.getsignal(each) is signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM))
+    assert signal.getsignal(number) is before
+    assert "finishing the step and saving; again: quit at once" in capfd.readouterr().err
+
+
+def test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before():
+    with noted() as stop:
+        with pytest.raises(Interrupted) as interruption, stop.at_once():
+            send(signal.SIGTERM)
+        assert interruption.value.number == signal.SIGTERM
+        assert stop.asked == 0
+        send(signal.SIGTERM)  # among steps again
+        assert stop.asked == signal.SIGTERM
+        with pytest.raises(Interrupted), stop.at_once():
+            raise AssertionError("not reached")
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "SIGTERM")])
+def test_before_the_first_step_it_exits_as_shells_do_with_a_line(number, name, capsys):
+    with pytest.raises(SystemExit) as end, exit_when_interrupted("the same command continues"):
+        send(number)
+    assert end.value.code == 128 + number
+    assert capsys.readouterr().err == f"\n{name}: the same command continues\n"
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with noted() as stop, stop.at_once():
+            send(signal.SIGHUP)
+        assert stop.asked == 0
+    finally:
+        signal.signal(signal.SIGHUP, earlier)

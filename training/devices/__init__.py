@@ -1,0 +1,1 @@
+"""Devices and processes: mesh, distribution, compilation, checks before the first step."""

@@ -1,0 +1,1 @@
+"""Take a step of a run again, and find where two runs differ."""

@@ -1,0 +1,1 @@
+"""What makes a directory a run: checkpoints, metrics, lock, signals, history."""
