@@ -26,7 +26,8 @@ from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
 from training.devices.preflight import choose_kernels
-from training.state import Reading, TrainState, init_state, make_train_step
+from training.state import TrainState, init_state
+from training.step import Reading, make_train_step
 
 OURS = "puente"
 STEPS_A_TURN = 4

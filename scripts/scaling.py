@@ -29,7 +29,7 @@ from configs.load import load_config
 from configs.schema import RunConfig
 from data.card.tables import Table, as_markdown, as_text, three_digits
 from model.sharding import MESH_AXES
-from training.devices.mesh import refuse_uneven
+from training.devices.mesh import check_divisible
 
 EXAMPLES = """examples:
   python scripts/scaling.py configs/transformer-big.yaml data.batch_rows=256 --markdown
@@ -176,7 +176,7 @@ def scaling_row(
     work, training = work_of(config, rows), config.training
     first = [f"{layout.devices}", str(layout)]
     try:
-        refuse_uneven(AbstractMesh(layout, MESH_AXES), config.model, rows, training.accumulation)
+        check_divisible(AbstractMesh(layout, MESH_AXES), config.model, rows, training.accumulation)
     except UserError:
         return [*first, *["–"] * 7]
     taken = times(work, training, layout, accelerator, utilisation)

@@ -57,8 +57,8 @@ MUTATIONS = [
     Mutation(
         "batches go on where they were",
         "train.py",
-        "prefetch(prepared.stream, step, config",
-        "prefetch(prepared.stream, 0, config",
+        "prefetch(stream, step, run",
+        "prefetch(stream, 0, run",
         _DAMAGED,
     ),
     Mutation(
@@ -77,7 +77,7 @@ MUTATIONS = [
     ),
     Mutation(
         "dropout goes on where it was",
-        "training/state.py",
+        "training/step.py",
         "key = jax.random.fold_in(root_key, step)",
         "key = root_key",
         f"{STATE}::test_dropout_differs_between_steps_and_seeds_but_not_between_runs",
@@ -85,8 +85,8 @@ MUTATIONS = [
     Mutation(
         "an evaluation that was cut off is made again",
         "train.py",
-        "if evaluation_due and progress.evaluated < step:",
-        "if evaluation_due and progress.evaluated < step and previous is not None:",
+        "        if evaluation_due():\n            progress = validate(run, state, progress, pause)\n        while",
+        "        while",
         _IN_EVALUATION,
     ),
     Mutation(
@@ -98,8 +98,8 @@ MUTATIONS = [
     ),
     Mutation(
         "what was evaluated is known after a restart",
-        "train.py",
-        "closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if",
+        "cli/open_run.py",
+        "closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated) if",
         "closing(Monitor(run_dir, step, last_step, evaluated=True) if",
         _IN_EVALUATION,
     ),
@@ -190,7 +190,7 @@ MUTATIONS = [
         f"{CHECKPOINT}::test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better",
     ),
     # Signals.
-    Mutation("SIGTERM is heard", "train.py", "of_any(bool(stop.asked) or 0 < ", "of_any(0 < ", _SIGTERM),
+    Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self._stop.asked) or 0 < ", "0 < ", _SIGTERM),
     Mutation(
         "a second signal kills",
         "training/run/signals.py",
@@ -314,28 +314,28 @@ MUTATIONS = [
     # Updates that are not finite.
     Mutation(
         "a non-finite update is not taken",
-        "training/state.py",
+        "training/step.py",
         "jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, old)",
         "new",
         _NOT_FINITE,
     ),
     Mutation(
         "a non-finite gradient of a finite loss is seen",
-        "training/state.py",
+        "training/step.py",
         "jnp.isfinite(sums.smoothed) & jnp.isfinite(norm) &",
         "jnp.isfinite(sums.smoothed) &",
         f"{STATE}::test_a_gradient_too_large_for_its_norm_is_not_taken_either",
     ),
     Mutation(
         "a non-finite update of a finite gradient is seen",
-        "training/state.py",
+        "training/step.py",
         " & jnp.isfinite(optax.tree.norm(updates))",
         "",
         f"{STATE}::test_a_step_too_large_for_its_parameters_is_not_taken_either",
     ),
     Mutation(
         "a good update ends the row",
-        "training/state.py",
+        "training/step.py",
         "jnp.where(is_finite, 0, skipped.in_row + 1)",
         "skipped.in_row + new",
         _NOT_FINITE,
@@ -343,15 +343,15 @@ MUTATIONS = [
     Mutation(
         "the row has its limit",
         "training/progress.py",
-        "if in_row >= limit:",
-        "if in_row > limit:",
+        "if in_row >= self.limit:",
+        "if in_row > self.limit:",
         f"{STATE}::test_too_many_in_a_row_stop_the_run_and_name_step_and_batch",
     ),
     Mutation(
         "the run stops there",
         "train.py",
-        "                check(previous, step - 1)",
-        "                int(previous.skipped_in_row)",
+        "            divergence.add(step, reading)\n",
+        "",
         f"{TRAIN}::test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run",
     ),
     # Changed configs and corpora.
@@ -385,9 +385,9 @@ MUTATIONS = [
     ),
     Mutation(
         "what the run was before is kept",
-        "train.py",
-        "        keep_records(run_dir, newest)\n",
-        "        pass\n",
+        "cli/open_run.py",
+        "            keep_records(run_dir, newest)\n",
+        "            pass\n",
         _CHANGED,
     ),
     Mutation(

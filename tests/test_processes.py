@@ -234,7 +234,7 @@ def test_what_tells_of_a_scheduler(variables, expected, monkeypatch):
 def test_a_process_that_stays_alone_says_so(number):
     code = (
         "from training import processes; from training.config import MeshConfig; processes.PATIENCE = 1\n"
-        f"processes.join_others(MeshConfig(coordinator='localhost:{free_port()}', processes=2, process={number}))"
+        f"processes.join_processes(MeshConfig(coordinator='localhost:{free_port()}', processes=2, process={number}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=LIMIT)
     assert done.returncode == 2

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import train as train_module
+import training.validation
 from common.errors import UserError
 from configs.load import load_config
 from data.batches.packing import Batch
@@ -161,7 +162,7 @@ def test_a_signal_in_an_evaluation_loses_nothing(small_experiment, straight, tmp
 
     for moment in ("evaluate", "write_report"):  # the second comes when the line of metrics is written, and not noted
         with monkeypatch.context() as patch:
-            patch.setattr(train_module, moment, interrupted)
+            patch.setattr(training.validation, moment, interrupted)
             with pytest.raises(Interrupted):
                 train_here(small_experiment, tmp_path, *SHORT)
         assert good_steps(tmp_path)[-1] == 3 and notes(tmp_path, 3)["evaluated"] == 0

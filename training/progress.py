@@ -1,4 +1,4 @@
-"""How far a run is: what it notes in its checkpoints, what it tells in its metrics, and when it must not go on."""
+"""How far a run has come: what its checkpoints record, what its metrics report, and when it must stop."""
 
 import hashlib
 import math
@@ -12,33 +12,34 @@ from common.errors import UserError
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from training.config import TrainingConfig
-from training.devices.distributed import added, is_first
+from training.devices.distributed import is_first, sum_over_processes
 from training.optimizer import learning_rate
-from training.state import Reading, Skipped, Sums
+from training.state import Skipped, Sums
+from training.step import Reading
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run remembers beside its state: evaluations, time and batches up to a step."""
+    """What a checkpoint records besides the state: evaluations, time and batches up to its step."""
 
     best_bleu: float = -1.0
     best_step: int = 0
-    stale: int = 0  # evaluations since the best
+    stale: int = 0  # evaluations since the best one
     evaluated: int = 0  # the last step that was evaluated
-    seconds: float = 0.0  # in all sessions of the run
-    batches: str = "0" * 64  # a digest of all batches so far: proof of what the parameters have seen
+    seconds: float = 0.0  # over all sessions of the run
+    batches: str = "0" * 64  # digest of all batches so far: proof of what the parameters have seen
 
     def after_evaluation(self, step: int, bleu: float) -> "Progress":
-        """Progress with one more BLEU in it; one that is not a number is never the best."""
+        """Progress including one more evaluation; a BLEU of NaN is never the best."""
         if bleu > self.best_bleu:
             return replace(self, best_bleu=bleu, best_step=step, stale=0, evaluated=step)
         return replace(self, stale=self.stale + 1, evaluated=step)
 
     def after_batch(self, batch: Batch, step: int, first_row: int = 0) -> "Progress":
-        """Progress with the batch of update ``step`` in it, or with those of its rows from ``first_row`` on.
+        """Progress including the batch of update ``step``, or its rows from ``first_row`` on.
 
-        The digest is the sum of each row's SHA-256, which its step and its place are part of. Processes that read a
-        part of the rows each add to the same sum, however many there are.
+        The digest is the sum of each row's SHA-256, which covers the row's step and place. Processes that read
+        different rows each add to the same sum, however many processes there are.
         """
         total = int(self.batches, 16)
         for place, row in enumerate(zip(*batch, strict=True), first_row):
@@ -48,13 +49,13 @@ class Progress:
             total += int.from_bytes(digest.digest())
         return replace(self, batches=f"{total % 2**256:064x}")
 
-    def noted(self) -> dict[str, Any]:
-        """What a checkpoint notes: of the batches, those of all processes."""
-        return asdict(replace(self, batches=added(self.batches)))
+    def to_notes(self) -> dict[str, Any]:
+        """The notes of a checkpoint, with the batches of all processes."""
+        return asdict(replace(self, batches=sum_over_processes(self.batches)))
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
-        """What a checkpoint noted; its batches are the first process's, since they are added up."""
+        """Progress from a checkpoint's notes. The first process takes over the digest: processes are added up."""
         progress = cls(**notes)
         return progress if is_first() else replace(progress, batches=cls().batches)
 
@@ -69,10 +70,10 @@ def find_last_step(config: TrainingConfig, stream: BatchStream) -> int:
     return int(min(config.steps or math.inf, by_epochs))
 
 
-def readings(
+def training_metrics(
     sums: Sums, skipped: Skipped, step: int, last_step: int, steps_per_second: float, config: TrainingConfig
 ) -> dict[str, float]:
-    """What a line of metrics says of the updates since the last one; NaN where all of them were skipped."""
+    """A line of metrics on the updates since the last line; NaN if all of them were skipped."""
     total = {name: float(value) for name, value in sums._asdict().items()}
     tokens, steps = total["target_tokens"] or math.nan, total["steps"] or math.nan
     return {
@@ -87,17 +88,29 @@ def readings(
     }
 
 
-def refuse_divergence(reading: Reading, step: int, limit: int, stream: BatchStream, run_dir: Path) -> None:
-    """UserError if update ``step`` is the last of ``limit`` in a row that were skipped, as not finite.
+class DivergenceCheck:
+    """Stops a run after too many skipped updates in a row, one step late, so that the device always has work."""
 
-    Waits for the update.
-    """
-    in_row = int(reading.skipped_in_row)
-    if in_row >= limit:
-        epoch, batch = stream.epoch_of(step - 1)
-        raise UserError(
-            f"loss, gradient or update were not finite {in_row} times in a row, up to step {step} (batch {batch} of "
-            f"epoch {epoch}, from 0); {run_dir} stays at its last checkpoint. python scripts/replay.py {run_dir} "
-            f"--step {step - in_row + 1} shows where it began; a lower training.learning_rate with "
-            "allow_changes=true may help"
-        )
+    def __init__(self, limit: int, stream: BatchStream, run_dir: Path) -> None:
+        self.limit, self.stream, self.run_dir = limit, stream, run_dir
+        self.pending: tuple[int, Reading] | None = None
+
+    def add(self, step: int, reading: Reading) -> None:
+        """Check the reading before this one, and keep this one for the next call."""
+        self.wait()
+        self.pending = step, reading
+
+    def wait(self) -> None:
+        """Wait for the last update; UserError if it is the last of ``limit`` in a row that were not finite."""
+        if self.pending is None:
+            return
+        step, reading = self.pending
+        in_row = int(reading.skipped_in_row)
+        if in_row >= self.limit:
+            epoch, batch = self.stream.epoch_of(step - 1)
+            raise UserError(
+                f"loss, gradient or update were not finite {in_row} times in a row, up to step {step} (batch {batch} "
+                f"of epoch {epoch}, from 0); {self.run_dir} stays at its last checkpoint. python scripts/replay.py "
+                f"{self.run_dir} --step {step - in_row + 1} shows where it began; a lower training.learning_rate with "
+                "allow_changes=true may help"
+            )

@@ -25,7 +25,8 @@ from training.replay.inspect_step import ModuleNorms, module_norms, pair_losses
 from training.replay.replay import Replay, Stretch
 from training.run.checkpoint import good_steps, restore, save
 from training.run.config_history import keep_records
-from training.state import init_state, make_loss_step, zero_sums
+from training.state import init_state, zero_sums
+from training.step import make_loss_step
 
 EVERYTHING_ON = [
     "model.dropout=0.2",

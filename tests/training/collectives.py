@@ -18,8 +18,8 @@ from model.config import ModelConfig
 from model.sharding import ROWS
 from model.transformer import build
 from training.config import MeshConfig, TrainingConfig
-from training.devices.mesh import laid_out, layout_of, make_mesh
-from training.state import make_train_step
+from training.devices.mesh import abstract_state, make_mesh
+from training.step import make_train_step
 
 MODEL = ModelConfig(d_model=64, num_heads=8, head_dim=8, encoder_layers=2, decoder_layers=1, d_ff=128, dropout=0.0)
 WORK = StepWork(MODEL, vocab_size=512, rows=16, sources=24, targets=32)
@@ -39,11 +39,10 @@ def sent(text: str) -> Counter[str]:
 
 def compiled(work: StepWork, training: TrainingConfig, shape: tuple[int, int, int]) -> Any:
     mesh = make_mesh(MeshConfig(*shape))
-    layout = layout_of(mesh, work.model, training, work.vocab_size)
-    state = laid_out(layout, work.model, training, work.vocab_size)
+    state = abstract_state(mesh, work.model, training, work.vocab_size)
     rows = NamedSharding(mesh, PartitionSpec(ROWS))
     batch = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=rows), work.batch())
-    step: Any = make_train_step(build(work.model, work.vocab_size), training, layout)
+    step: Any = make_train_step(build(work.model, work.vocab_size), training, state)
     return step.lower(state, batch).compile()
 
 

@@ -15,10 +15,10 @@ from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import MeshConfig, TrainingConfig
-from training.devices.mesh import initial_state, laid_out, layout_of, make_mesh, on_devices, rows_here
+from training.devices.mesh import Devices, abstract_state, compile_initial_state, make_mesh
 from training.replay.run_digest import digest_of
 from training.run.checkpoint import restore, save
-from training.state import make_train_step
+from training.step import make_train_step
 
 VOCAB, ROWS, STEPS = 64, 16, 20
 MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=32, dropout=0.1)
@@ -41,20 +41,20 @@ class Trained:
     """A state on a mesh, and the losses of its updates."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
-        self.mesh = make_mesh(MeshConfig(*shape))
-        self.layout = layout_of(self.mesh, MODEL, TRAINING, VOCAB)
-        self.step: Any = make_train_step(build(MODEL, VOCAB), TRAINING, self.layout)
-        self.state = initial_state(self.layout, MODEL, TRAINING, VOCAB)
+        self.devices = Devices(make_mesh(MeshConfig(*shape)), ROWS)
+        self.like = abstract_state(self.devices.mesh, MODEL, TRAINING, VOCAB)
+        self.step: Any = make_train_step(build(MODEL, VOCAB), TRAINING, self.like)
+        self.state = compile_initial_state(self.like, MODEL, TRAINING, VOCAB)()
 
     def take(self, first: int, last: int) -> list[float]:
-        losses, here = [], rows_here(self.mesh, ROWS)
+        losses = []
         for step in range(first, last):
-            self.state, reading = self.step(self.state, on_devices(self.mesh, make_batch(step), ROWS, here))
+            self.state, reading = self.step(self.state, self.devices.place(make_batch(step)))
             losses.append(float(reading.loss))
         return losses
 
     def restored(self, folder: Path, step: int) -> "Trained":
-        self.state = restore(folder, step, laid_out(self.layout, MODEL, TRAINING, VOCAB))
+        self.state = restore(folder, step, self.like)
         return self
 
     def bytes_of_a_device(self) -> int:

@@ -16,8 +16,8 @@ from model.decoding.sampling import Sampling
 from model.transformer import build, init_params
 from tests.training.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
 from training.config import MeshConfig
-from training.devices.mesh import laid_out, layout_of, make_mesh, on_devices, rows_here
-from training.state import make_train_step
+from training.devices.mesh import Devices, abstract_state, make_mesh
+from training.step import make_train_step
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,10 +31,9 @@ def for_a_tpu(jitted, *arguments, **options):
 def calls_in_the_training_step(kernel, *shape):
     """How often it calls a kernel that is made for TPUs, on a mesh of this shape."""
     model, mesh = replace(MODEL, kernel=kernel), make_mesh(MeshConfig(*shape))
-    layout = layout_of(mesh, model, TRAINING, VOCAB)
-    step = make_train_step(build(model, VOCAB), TRAINING, layout)
-    batch = on_devices(mesh, make_batch(0), ROWS, rows_here(mesh, ROWS))
-    return for_a_tpu(step, laid_out(layout, model, TRAINING, VOCAB), batch).count("@tpu_custom_call")
+    like = abstract_state(mesh, model, TRAINING, VOCAB)
+    step = make_train_step(build(model, VOCAB), TRAINING, like)
+    return for_a_tpu(step, like, Devices(mesh, ROWS).place(make_batch(0))).count("@tpu_custom_call")
 
 
 def test_the_training_step():

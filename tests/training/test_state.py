@@ -18,16 +18,9 @@ from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
 from training.optimizer import learning_rate
-from training.progress import readings, refuse_divergence
-from training.state import (
-    Reading,
-    Skipped,
-    after_log,
-    init_state,
-    make_loss_step,
-    make_train_step,
-    zero_sums,
-)
+from training.progress import DivergenceCheck, training_metrics
+from training.state import Skipped, init_state, reset_sums, zero_sums
+from training.step import Reading, make_loss_step, make_train_step
 
 VOCAB = 30
 MODEL = ModelConfig(d_model=8, num_heads=2, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=16, dropout=0.0)
@@ -86,7 +79,7 @@ def test_averaged_parameters_by_their_recurrence():
 def test_without_averaging_there_is_none_and_parameters_are_evaluated():
     state, _ = run([make_batch(0)])
     assert state.averaged is None
-    assert state.evaluated is state.params
+    assert state.inference_params is state.params
 
 
 def test_sums_of_a_window():
@@ -152,7 +145,7 @@ def test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else():
     healed = state._replace(params=fresh().params)
     state, reading = step(healed, make_batch(3))
     assert tuple(map(int, state.skipped)) == (0, 2, 2) and int(reading.skipped_in_row) == 0
-    assert tuple(map(int, after_log(state).skipped)) == (0, 0, 2)
+    assert tuple(map(int, reset_sums(state).skipped)) == (0, 0, 2)
     assert float(state.sums.steps) == 2  # the first and the last
 
 
@@ -180,7 +173,7 @@ def test_a_step_too_large_for_its_parameters_is_not_taken_either():
 def test_metrics_of_a_window_in_which_all_was_skipped_are_not_numbers():
     config = TrainingConfig(steps=10, warmup_steps=4)
     sums, skipped = zero_sums(), Skipped(*(jnp.int32(number) for number in (2, 2, 3)))
-    told = readings(sums, skipped, 5, 10, 1.0, config)
+    told = training_metrics(sums, skipped, 5, 10, 1.0, config)
     assert np.isnan(told["loss"]) and np.isnan(told["gradient_norm"]) and told["skipped"] == 2
     assert told["learning_rate"] == float(learning_rate(config)(1))  # of the second update that was taken
     assert told["minutes_left"] == 5 / 60
@@ -198,8 +191,11 @@ def phrases_stream():
 def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):
     reading = Reading(jnp.float32(np.nan), jnp.float32(np.nan), jnp.int32(3))
     steps = phrases_stream.steps_in(0)
-    refuse_divergence(reading, steps + 2, 4, phrases_stream, Path("runs/mine"))
+    tolerant, strict = (DivergenceCheck(limit, phrases_stream, Path("runs/mine")) for limit in (4, 3))
+    for check in (tolerant, strict):
+        check.add(steps + 2, reading)  # only looked at with the next step, or when it is waited for
+    tolerant.wait()
     with pytest.raises(UserError) as stopped:
-        refuse_divergence(reading, steps + 2, 3, phrases_stream, Path("runs/mine"))
+        strict.wait()
     assert f"not finite 3 times in a row, up to step {steps + 2} (batch 1 of epoch 1, from 0)" in str(stopped.value)
     assert f"replay.py runs/mine --step {steps} shows where it began" in str(stopped.value)

@@ -9,7 +9,8 @@ import pytest
 from configs.load import load_config
 from data.batches.packing import Batch
 from model.transformer import build
-from training.state import init_state, make_train_step
+from training.state import init_state
+from training.step import make_train_step
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 SMALL = [

@@ -1,4 +1,4 @@
-"""What can be made beside something else, such as the first state while the corpus is prepared."""
+"""Work in a background thread, such as compiling the initial state while the corpus is prepared."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -9,14 +9,14 @@ import jax
 Result = TypeVar("Result")
 
 
-def in_background(make: Callable[..., Result], *arguments: object) -> Future[Result]:
-    """Make it in a thread of its own; the result is waited for, or its exception raised, where it is asked for.
+def in_background(function: Callable[..., Result], *arguments: object) -> Future[Result]:
+    """Call the function in a thread of its own. ``result()`` waits for the result and raises its exception.
 
-    With several processes it is made at once: what they do together must come in the same order in all of them.
+    With several processes the call ends before this returns: joint work must come in the same order in all of them.
     """
-    thread = ThreadPoolExecutor(1)
-    result = thread.submit(make, *arguments)
-    thread.shutdown(wait=False)
+    executor = ThreadPoolExecutor(1)
+    result = executor.submit(function, *arguments)
+    executor.shutdown(wait=False)
     if jax.process_count() > 1:
         wait([result])
     return result

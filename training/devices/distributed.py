@@ -1,7 +1,7 @@
-"""Several processes, one run: how they find each other, who speaks, what they agree on, and how they end.
+"""Several processes, one run: how they connect, who writes, what they agree on, and how they end.
 
-All of them run the same program on the same steps; what differs is the rows that each reads. The first one alone
-prints, logs and writes, but for checkpoints, of which each writes what its devices hold.
+All processes run the same program on the same steps; only the rows that they read differ. The first process alone
+prints, logs and writes, except for checkpoints, to which each process writes what its devices hold.
 """
 
 import contextlib
@@ -25,46 +25,51 @@ from data.tokenizer import sha256
 from training.config import MeshConfig
 from training.run.signals import handled_by
 
-PATIENCE = 300  # seconds until all processes must have started
-LAST_WORDS = 1  # seconds that the others have, once the first one is to end: when it is gone, JAX aborts them
-# What the collectives of CPUs, GPUs and TPUs say when a process that takes part is gone.
-GONE = re.compile(r"gloo|nccl|unavailable|connection|coordination|heartbeat|socket|deadline|peer", re.IGNORECASE)
+STARTUP_TIMEOUT = 300  # seconds until all processes must have started
+GRACE_SECONDS = 1  # for the other processes to end by themselves: JAX aborts them once the first process is gone
+# What the collectives of CPUs, GPUs and TPUs report when a process is gone.
+LOST_PROCESS = re.compile(
+    r"gloo|nccl|unavailable|connection|coordination|heartbeat|socket|deadline|peer", re.IGNORECASE
+)
 
 
-def join_others(config: MeshConfig) -> None:
-    """Find the other processes of the run, if there are any; before anything asks for a device.
+def join_processes(config: MeshConfig) -> None:
+    """Connect to the other processes of the run, if there are any; call it before anything asks for a device.
 
-    UserError if that cannot be; the program ends if they are not all there after some minutes.
+    UserError if that fails. The program ends if some processes are still missing after five minutes.
     """
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM from training/run/signals.py
     try:
         if config.coordinator or started_by_scheduler():
             address, number = config.coordinator or None, config.process if config.coordinator else None
-            with _waiting():
+            with _startup_timeout():
                 jax.distributed.initialize(
-                    address, config.processes or None, number, initialization_timeout=2 * PATIENCE
+                    address, config.processes or None, number, initialization_timeout=2 * STARTUP_TIMEOUT
                 )
     except (RuntimeError, ValueError) as error:
-        told = str(error).partition("\n")[0]
-        raise UserError(f"the processes of this run do not find each other (mesh.coordinator): {told}") from None
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"the processes of this run do not find each other (mesh.coordinator): {reason}") from None
 
 
 @contextlib.contextmanager
-def _waiting() -> Iterator[None]:
-    """Inside, a signal ends the program at once, and so does the end of patience: JAX's own would be an abort."""
-    end_of_patience = threading.Timer(PATIENCE, _give_up)
-    end_of_patience.daemon = True
-    end_of_patience.start()
+def _startup_timeout() -> Iterator[None]:
+    """Inside, signals and the timeout end the program at once; JAX's own timeout would abort it."""
+    timer = threading.Timer(STARTUP_TIMEOUT, _give_up)
+    timer.daemon = True
+    timer.start()
     try:
         with handled_by(signal.SIG_DFL):
             yield
     finally:
-        end_of_patience.cancel()
+        timer.cancel()
 
 
 def _give_up() -> None:
-    told = f"error: the processes of this run did not find each other in {PATIENCE} seconds: start all of them, each "
-    print(told + "with the mesh.coordinator of the first", file=sys.stderr, flush=True)
+    message = (
+        f"error: the processes of this run did not find each other in {STARTUP_TIMEOUT} seconds: start all of them, "
+        "each with the mesh.coordinator of the first"
+    )
+    print(message, file=sys.stderr, flush=True)
     os._exit(2)
 
 
@@ -77,88 +82,87 @@ def started_by_scheduler() -> bool:
 
 
 def is_first() -> bool:
-    """Whether this process is the one that prints, logs and writes."""
+    """Whether this is the process that prints, logs and writes."""
     return jax.process_index() == 0
 
 
-def wait_for_all(what: str) -> None:
-    """Go on when every process has come here."""
+def wait_for_all(name: str) -> None:
+    """Return when every process has reached the barrier of this name."""
     if jax.process_count() > 1:
-        multihost_utils.sync_global_devices(what)
+        multihost_utils.sync_global_devices(name)
 
 
-def of_first(number: int | None) -> int | None:
-    """What the first process says: a number from 0, or None."""
+def broadcast_from_first(number: int | None) -> int | None:
+    """The first process's number (at least 0) or None, on every process."""
     if jax.process_count() == 1:
         return number
-    said = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if number is None else number)))
-    return None if said < 0 else said
+    received = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if number is None else number)))
+    return None if received < 0 else received
 
 
-def of_any(flag: bool) -> bool:
-    """Whether any process says so."""
-    return bool(_of_each(np.array([flag], np.uint8)).any())
+def any_process(flag: bool) -> bool:
+    """Whether the flag is set on any process."""
+    return bool(_gather(np.array([flag], np.uint8)).any())
 
 
-def added(total: str) -> str:
-    """The sum of all processes' numbers modulo 2^256, in 64 hexadecimal digits."""
-    numbers = _of_each(np.frombuffer(bytes.fromhex(total), np.uint8))
-    return f"{sum(int.from_bytes(number.tobytes()) for number in numbers) % 2**256:064x}"
+def sum_over_processes(number: str) -> str:
+    """The sum of all processes' numbers modulo 2^256; each number has 64 hexadecimal digits."""
+    numbers = _gather(np.frombuffer(bytes.fromhex(number), np.uint8))
+    return f"{sum(int.from_bytes(each.tobytes()) for each in numbers) % 2**256:064x}"
 
 
-def refuse_difference(what: str, text: str) -> None:
-    """UserError on every process, the same one, if the text of any differs from the first one's."""
-    digests = _of_each(np.frombuffer(bytes.fromhex(sha256(text.encode())), np.uint8))
+def check_same_on_all(what: str, text: str) -> None:
+    """UserError on every process, the same one, if any process's text differs from the first one's."""
+    digests = _gather(np.frombuffer(bytes.fromhex(sha256(text.encode())), np.uint8))
     if (other := int((digests != digests[0]).any(axis=1).argmax())) > 0:
         raise UserError(f"process {other} has another {what} than process 0: give all of them the same")
 
 
-def _of_each(numbers: np.ndarray) -> np.ndarray:
-    """The arrays of all processes, one below the other."""
+def _gather(numbers: np.ndarray) -> np.ndarray:
+    """The arrays of all processes, stacked."""
     if jax.process_count() == 1:
         return numbers[None]
     return np.asarray(multihost_utils.process_allgather(numbers)).reshape(jax.process_count(), -1)
 
 
-def leave_together() -> None:
-    """Part from the other processes at the end of the run, when all have come here."""
+def leave_processes() -> None:
+    """Disconnect from the other processes at the end of the run, once all have come here."""
     if jax.process_count() > 1:
         jax.distributed.shutdown()
 
 
 @contextlib.contextmanager
-def ending_with_others(told: str) -> Iterator[None]:
-    """Inside, an error of one of several processes ends this one at once, and so the others; ``told`` says what to do.
+def end_all_on_error(advice: str) -> Iterator[None]:
+    """Inside, an error in one of several processes ends this one at once, and thereby the others.
 
-    An ordinary exit would wait for them, and they would wait for this one.
+    An ordinary exit would wait for the others, which would wait for this one. ``advice`` says how to go on.
     """
     try:
         yield
     except BaseException as error:
         if not jax.distributed.is_initialized():
             raise
-        code = _told(error, told)
+        code = _report(error, advice)
         sys.stdout.flush()
         if is_first():
-            time.sleep(LAST_WORDS)
+            time.sleep(GRACE_SECONDS)
         os._exit(code)
 
 
-def is_loss(error: BaseException) -> bool:
-    """Whether an error says that another process is gone."""
-    return jax.process_count() > 1 and bool(GONE.search(f"{type(error).__name__} {error}"))
+def is_lost_process(error: BaseException) -> bool:
+    """Whether an error means that another process is gone."""
+    return jax.process_count() > 1 and bool(LOST_PROCESS.search(f"{type(error).__name__} {error}"))
 
 
-def _told(error: BaseException, told: str) -> int:
-    """Print what happened; the exit code."""
-    if isinstance(error, SystemExit):  # it has been told
+def _report(error: BaseException, advice: str) -> int:
+    """Print what happened; return the exit code."""
+    code = 1
+    if isinstance(error, SystemExit):  # already reported
         code = error.code if isinstance(error.code, int) else 1
-    elif is_loss(error):
+    elif is_lost_process(error):
         first_line = str(error).partition("\n")[0]
-        print(f"\nanother process of this run is gone, or cannot be reached: {told} ({first_line})", file=sys.stderr)
-        code = 1
+        print(f"\nanother process of this run is gone, or cannot be reached: {advice} ({first_line})", file=sys.stderr)
     else:
         traceback.print_exception(error)
-        code = 1
     sys.stderr.flush()
     return code

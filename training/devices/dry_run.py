@@ -1,41 +1,37 @@
-"""What a config asks of the machine, before any of it is spent."""
+"""What a training would take, found without training: parameters, tokens a step, memory, kernels."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from data.batches.packing import Batch
 from data.config import DataConfig
-from data.prepare import Prepared
 from model.config import ModelConfig
-from model.sharding import ROWS, mesh_of
 from model.transformer import Params, build
 from training.config import TrainingConfig
-from training.devices.mesh import laid_out, layout_of, mesh_in_words
+from training.devices.mesh import Devices, abstract_state
 from training.devices.preflight import choose_kernels
-from training.state import TrainState, init_state, make_train_step
+from training.step import make_train_step
 
 
-def summary(model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int, mesh: Mesh) -> str:
-    """Parameters by module, tokens a step and the memory of the compiled training step, as lines of text."""
-    chosen = choose_kernels(model, (data.row_length, data.row_length))
-    state = jax.eval_shape(lambda: init_state(model, training, vocab_size))
-    rows = [*_modules(state.params), ("total", _size(state.params))]
+def dry_run_summary(
+    model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int, devices: Devices
+) -> str:
+    """Parameters by module, tokens a step, memory of the compiled training step, and kernels, as lines of text."""
+    kernels = choose_kernels(model, (data.row_length, data.row_length))
+    params = abstract_state(devices.mesh, model, training, vocab_size).params
+    rows = [*_modules(params), ("total", _size(params))]
     lines = [f"{name:<40} {size:>14,}" for name, size in rows]
     tokens = data.batch_rows * data.row_length
-    layout = layout_of(mesh, model, training, vocab_size)
-    memory = _memory(laid_out(layout, model, training, vocab_size), layout, model, training, data, vocab_size)
+    memory = _memory(model, training, data, vocab_size, devices)
     return "\n".join(
         [
             f"{'parameters by module':<40} {'parameters':>14}",
             *lines,
             f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
             f"memory               about {memory / 2**30:.2f} GiB: parameters, optimizer, averages and activations,",
-            f"                     {'on each device, ' if mesh.size > 1 else ''}as compiled for {mesh_in_words(mesh)}",
-            f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in chosen.items())}",
+            f"                     {'on each device, ' if devices.mesh.size > 1 else ''}as compiled for {devices}",
+            f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in kernels.items())}",
         ]
     )
 
@@ -50,26 +46,10 @@ def _size(tree: Params) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
 
 
-def _memory(
-    state: TrainState,
-    layout: TrainState,
-    model: ModelConfig,
-    training: TrainingConfig,
-    data: DataConfig,
-    vocab_size: int,
-) -> int:
-    by_rows = NamedSharding(mesh_of(layout), PartitionSpec(ROWS))
-    rows = jax.ShapeDtypeStruct((data.batch_rows, data.row_length), jnp.int32, sharding=by_rows)
-    step: Any = make_train_step(build(model, vocab_size), training, layout)
-    analysis = step.lower(state, Batch(*(rows for _ in Batch._fields))).compile().memory_analysis()
-    return analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
-
-
-def corpus_in_words(prepared: Prepared) -> str:
-    """The training data in a line."""
-    dropped = ", ".join(f"{count} {reason}" for reason, count in prepared.report["dropped"].items() if count)
-    sides = [
-        f"{length} ({fill:.1%} real)"
-        for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
-    ]
-    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"
+def _memory(model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int, devices: Devices) -> int:
+    """Bytes on each device that the compiled training step takes."""
+    like = abstract_state(devices.mesh, model, training, vocab_size)
+    batch = devices.batch_shapes(data.row_length, data.row_length)
+    step: Any = make_train_step(build(model, vocab_size), training, like)
+    analysis = step.lower(like, batch).compile().memory_analysis()
+    return int(analysis.argument_size_in_bytes + analysis.temp_size_in_bytes)

@@ -1,4 +1,4 @@
-"""What a config cannot do on this machine or with this corpus, found before the first step."""
+"""Checks before the first step: what the config asks of this machine and this corpus."""
 
 from attention import KernelError, Request, current_device, kernel_for
 from common.errors import UserError
@@ -7,18 +7,20 @@ from model.config import ModelConfig
 
 
 def choose_kernels(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, str]:
-    """The kernel that each use of attention gets in training, by the use's name.
+    """The kernel that training uses, by use of attention.
 
-    ``row_lengths`` are source and target tokens in a packed row. UserError if ``model.kernel`` cannot serve a use.
+    ``row_lengths`` are the source and target tokens of a packed row. UserError if ``model.kernel`` cannot serve a use.
     """
     try:
-        return {use: kernel_for(config.kernel, request) for use, request in requests(config, row_lengths).items()}
+        return {
+            use: kernel_for(config.kernel, request) for use, request in kernel_requests(config, row_lengths).items()
+        }
     except KernelError as error:
         raise UserError(f"model.kernel={config.kernel}: {error}") from None
 
 
-def requests(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, Request]:
-    """What training asks of a kernel in each use."""
+def kernel_requests(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, Request]:
+    """What training asks of a kernel, by use of attention."""
     source, target = row_lengths
 
     def request(queries: int, keys: int, *, self_attention: bool) -> Request:
@@ -41,8 +43,8 @@ def requests(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, Req
     }
 
 
-def refuse_beyond_table(config: ModelConfig, row_lengths: tuple[int, int], validation: list[Batch]) -> None:
-    """UserError if learned positions do not reach to the end of a training row or of a validation sentence."""
+def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], validation: list[Batch]) -> None:
+    """UserError if learned positions end before a training row or a validation sentence does."""
     if config.positions != "learned":
         return
     sentences = [int(max(batch.source_positions.max(), batch.target_positions.max())) + 1 for batch in validation]

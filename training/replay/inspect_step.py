@@ -19,7 +19,8 @@ from model.loss import Loss, cross_entropy
 from model.transformer import Params, Transformer, build
 from training.optimizer import learning_rate
 from training.replay.replay import Replay, Stretch, digest
-from training.state import TrainState, decoded_of, zero_sums
+from training.state import TrainState, zero_sums
+from training.step import decoder_output
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def _token_losses(
 ) -> Loss:
     """``summed_loss`` without its sum: each field is B × T."""
     model = nnx.merge(graphdef, params)
-    logits = model.logits(decoded_of(model, batch, key))
+    logits = model.logits(decoder_output(model, batch, key))
     of_token = partial(cross_entropy, smoothing=smoothing)
     return jax.vmap(jax.vmap(of_token))(logits, batch.target_labels, batch.target_segments > 0)
 

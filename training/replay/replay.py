@@ -23,10 +23,11 @@ from model.config import ModelConfig
 from model.loss import Loss
 from model.transformer import Params, build
 from training.config import TrainingConfig
-from training.progress import Progress, readings
+from training.progress import Progress, training_metrics
 from training.run.checkpoint import good_steps, notes, restore
 from training.run.metrics import MEASURED
-from training.state import Reading, TrainState, after_log, init_state, make_gradients, make_train_step
+from training.state import TrainState, init_state, reset_sums
+from training.step import Reading, make_gradients, make_train_step
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Replay:
         line = None
         if self.run.logs_after(step, stretch.training.log_every):
             line = line_of(self.state, step, stretch.training)
-            self.state = after_log(self.state)
+            self.state = reset_sums(self.state)
         skipped = int(reading.skipped_in_row) > 0
         return Taken(step, digest(batch), float(reading.loss), float(reading.gradient_norm), skipped, line)
 
@@ -135,7 +136,7 @@ def digest(batch: Batch) -> str:
 def line_of(state: TrainState, step: int, config: TrainingConfig) -> dict[str, float]:
     """What metrics.jsonl says at ``step``, without what was measured."""
     sums, skipped = jax.device_get((state.sums, state.skipped))
-    line = readings(sums, skipped, step, step, 1.0, config)
+    line = training_metrics(sums, skipped, step, step, 1.0, config)
     return {key: value for key, value in line.items() if key not in MEASURED}
 
 

@@ -33,7 +33,7 @@ def outcome(run_dir: Path, model: ModelConfig, training: TrainingConfig, vocab_s
         "lines of metrics.jsonl": str(len(lines)),
         "metrics.jsonl": sha256(json.dumps(lines).encode()),
         "best checkpoint": f"step {progress['best_step']}, BLEU {progress['best_bleu']!r}",
-        "its parameters": digest_of(best.evaluated),
+        "its parameters": digest_of(best.inference_params),
         "evaluations since": str(progress["stale"]),
         "tokenizer": sha256((run_dir / "tokenizer.model").read_bytes()),
         "data": json.loads((run_dir / "data.json").read_text(encoding="utf-8"))["fingerprint"],

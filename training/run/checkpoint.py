@@ -24,7 +24,7 @@ from common.errors import UserError, in_words
 from common.files import write_atomically
 from model.config import ModelConfig
 from model.transformer import Params, init_params
-from training.devices.distributed import is_first, is_loss, wait_for_all
+from training.devices.distributed import is_first, is_lost_process, wait_for_all
 from training.state import TrainState
 
 for name in ("absl", "asyncio"):  # by which Orbax tells every step of a save, and each fault many times
@@ -252,7 +252,7 @@ def _write(final: Path, parts: dict[str, Any], facts: dict[str, Any]) -> Path:
         wait_for_all("the manifest")
     except Exception as error:  # the trees are sound: what fails is the disk, in Orbax as one of many exceptions
         shutil.rmtree(temporary, ignore_errors=True)
-        if is_loss(error):
+        if is_lost_process(error):
             raise
         told = f"cannot write the checkpoint {final} (earlier ones are as they were): {_in_words(error)}"
         raise UserError(told) from error

@@ -13,7 +13,7 @@ from common.special_tokens import BOS, EOS
 from model.config import ModelConfig
 from model.transformer import build, init_params
 from training.config import TrainingConfig
-from training.state import summed_loss
+from training.step import summed_loss
 
 MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=2, d_ff=32)
 WORK = StepWork(MODEL, vocab_size=50, rows=3, sources=4, targets=5)

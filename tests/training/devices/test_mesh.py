@@ -13,7 +13,7 @@ from model.config import ModelConfig
 from model.sharding import parameter_spec
 from tests.training.layouts import ROWS, make_batch
 from training.config import MeshConfig, TrainingConfig
-from training.devices.mesh import layout_of, make_mesh, mesh_in_words, on_devices, refuse_uneven, rows_here
+from training.devices.mesh import Devices, abstract_state, check_divisible, make_mesh
 from training.state import init_state
 
 OTHERS = ["8 1 1", "1 8 1", "2 2 2"]
@@ -75,24 +75,24 @@ def test_every_parameter_has_a_letter_for_each_axis_whatever_the_model():
         replace(MODEL, positions="relative"),
         replace(MODEL, positions="learned"),
     ):
-        like = jax.eval_shape(lambda model=model: init_state(model, training, 64))
-        layout = layout_of(mesh, model, training, 64)
-        jax.tree.map(lambda leaf, sharding: sharding.shard_shape(leaf.shape), like, layout)
+        jax.tree.map(lambda leaf: leaf.sharding.shard_shape(leaf.shape), abstract_state(mesh, model, training, 64))
 
 
 def test_rows_reach_the_devices_as_they_are():
-    mesh = make_mesh(MeshConfig())
-    assert mesh_in_words(mesh) == "cpu"
-    assert rows_here(mesh, 6) == slice(0, 6)
+    devices = Devices(make_mesh(MeshConfig()), ROWS)
+    assert str(devices) == "cpu"
+    assert devices.local_rows == slice(0, ROWS)
     batch = make_batch(0)
-    jax.tree.map(np.testing.assert_array_equal, on_devices(mesh, batch, ROWS, slice(0, ROWS)), batch)
+    jax.tree.map(np.testing.assert_array_equal, devices.place(batch), batch)
+    shapes = devices.batch_shapes(batch.source_tokens.shape[1], batch.target_labels.shape[1])
+    assert [leaf.shape for leaf in shapes] == [leaf.shape for leaf in batch]
 
 
 @pytest.mark.parametrize(
     ("shape", "told"),
     [
-        ((3, 1, 1), r"mesh.data × mesh.fsdp × mesh.tensor = 3 × 1 × 1 is a mesh of 3 devices, and here are 1"),
-        ((0, 2, 4), r"= 1 × 2 × 4 is a mesh of 8 devices, and here are 1"),
+        ((3, 1, 1), r"mesh.data × mesh.fsdp × mesh.tensor = 3 × 1 × 1 is a mesh of 3 devices, but 1 are available"),
+        ((0, 2, 4), r"= 1 × 2 × 4 is a mesh of 8 devices, but 1 are available"),
     ],
 )
 def test_a_mesh_of_more_devices_than_there_are(shape, told):
@@ -111,7 +111,7 @@ def test_a_mesh_of_more_devices_than_there_are(shape, told):
 def test_what_does_not_divide_is_refused(shape, rows, told):
     mesh = jax.sharding.AbstractMesh(shape, ("data", "fsdp", "tensor"))
     with pytest.raises(UserError, match=told):
-        refuse_uneven(mesh, MODEL, rows, 1)
+        check_divisible(mesh, MODEL, rows, 1)
 
 
 @pytest.mark.parametrize(

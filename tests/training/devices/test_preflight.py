@@ -8,7 +8,7 @@ from attention import tracing_for
 from common.errors import UserError
 from data.batches.packing import Batch
 from model.config import ModelConfig
-from training.devices.preflight import choose_kernels, refuse_beyond_table
+from training.devices.preflight import check_position_table, choose_kernels
 
 USES = ("encoder self-attention", "decoder self-attention", "encoder-decoder attention")
 
@@ -46,8 +46,8 @@ def test_what_a_kernel_cannot_serve_is_refused_with_those_that_can(changes, told
 def test_learned_positions_must_reach_to_the_end_of_rows_and_validation_sentences():
     batch = Batch(*(np.arange(100)[None] for _ in Batch._fields))
     learned = ModelConfig(positions="learned", max_positions=100)
-    refuse_beyond_table(learned, (64, 64), [batch])
-    refuse_beyond_table(ModelConfig(max_positions=1), (64, 64), [batch])  # no table
+    check_position_table(learned, (64, 64), [batch])
+    check_position_table(ModelConfig(max_positions=1), (64, 64), [batch])  # no table
     for lengths, batches in (((101, 64), []), ((64, 64), [jax.tree.map(lambda array: array + 1, batch)])):
         with pytest.raises(UserError, match=r"model.max_positions=100 .* set it to 101 or more"):
-            refuse_beyond_table(learned, lengths, batches)
+            check_position_table(learned, lengths, batches)

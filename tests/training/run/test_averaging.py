@@ -73,7 +73,7 @@ def test_the_average_is_numpys_mean_in_float64_of_what_inference_would_use(saved
     run, like = saved[ema_decay]
     states = [restore(run, step, like) for step in STEPS]
     assert (states[0].averaged is None) == (ema_decay == 0)
-    evaluated = [state.evaluated for state in states]
+    evaluated = [state.inference_params for state in states]
     expected = jax.tree.map(lambda *leaves: np.mean(np.stack(leaves).astype(np.float64), axis=0), *evaluated)
     mean = mean_params(run, STEPS, MODEL, VOCAB)
     assert_same_bits(mean, jax.tree.map(lambda leaf: leaf.astype(np.float32), expected))

@@ -1,0 +1,147 @@
+"""From a config to a run that can take its next step: corpus checked and recorded, state made or restored."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import append_line, remove_leftovers, write_atomically
+from configs.changes import accepted_changes
+from configs.load import load_run_config, save_config, to_yaml
+from configs.schema import RunConfig
+from data.prepare import Prepared, prepare
+from model.transformer import build
+from training.devices.background import in_background
+from training.devices.compilation import compile_ahead
+from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
+from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
+from training.devices.preflight import choose_kernels
+from training.progress import Progress, find_last_step
+from training.run.checkpoint import find_newest, notes, restore
+from training.run.clock import Clock
+from training.run.config_history import keep_records, rewind_records
+from training.run.environment import environment
+from training.run.metrics import Monitor, Silence
+from training.state import TrainState
+from training.step import TrainStep, make_train_step
+from training.validation import Validation
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the training loop works with. ``state`` and ``progress`` are those of ``step``, where the loop begins."""
+
+    config: RunConfig
+    directory: Path
+    devices: Devices
+    prepared: Prepared
+    train_step: TrainStep
+    validation: Validation
+    step: int
+    last_step: int
+    state: TrainState
+    progress: Progress
+    monitor: Monitor
+    clock: Clock
+
+
+def find_devices(config: RunConfig) -> Devices:
+    """The devices of the config's mesh. UserError if the model or its batches cannot be divided over them."""
+    mesh = make_mesh(config.mesh)
+    check_divisible(mesh, config.model, config.data.batch_rows, config.training.accumulation)
+    return Devices(mesh, config.data.batch_rows)
+
+
+@contextlib.contextmanager
+def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
+    """Open the config's run directory, which the caller holds locked, at its newest good checkpoint or at step 0.
+
+    What does not depend on the corpus is compiled while the corpus is prepared. A new state is made only afterwards:
+    a mistyped vocabulary size may exceed the corpus, and the memory too. UserError for a config, a corpus or a run
+    directory that training cannot use; what the directory holds is then as it was.
+    """
+    run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
+    newest = broadcast_from_first(find_newest(run_dir) if is_first() else None)
+    like = abstract_state(devices.mesh, *shape)
+    compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
+    prepared = prepare_run(config, run_dir, newest)
+    if compiled:
+        step, progress = 0, Progress()
+        state = in_background(lambda: compiled.result()())
+    elif newest is not None:
+        step, progress = newest, Progress.from_notes(notes(run_dir, newest))
+        state = in_background(restore, run_dir, newest, like)
+    graphdef = build(config.model, config.tokenizer.vocab_size)
+    train_step = make_train_step(graphdef, config.training, like)
+    last_step = find_last_step(config.training, prepared.stream)
+    validation = Validation(
+        run_dir, graphdef, config.model, config.training, config.data, config.decoding, prepared, devices
+    )
+    clock = Clock(step, progress.seconds)
+    is_evaluated = progress.evaluated == step
+    with closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated) if is_first() else Silence()) as monitor:
+        monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared)}")
+        if step < last_step and not progress.is_exhausted(config.training.patience):
+            compile_ahead(train_step, like, devices.batch_shapes(*prepared.stream.row_lengths))
+        yield Run(
+            config,
+            run_dir,
+            devices,
+            prepared,
+            train_step,
+            validation,
+            step,
+            last_step,
+            state.result(),
+            progress,
+            monitor,
+            clock,
+        )
+
+
+def check_run(config: RunConfig) -> None:
+    """Checks that need neither corpus nor run directory: UserError for a kernel, or processes, that do not fit."""
+    choose_kernels(config.model, (config.data.row_length, config.data.row_length))
+    check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
+
+
+def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
+    """Check config and corpus against the run's checkpoints and the other processes, then record both."""
+    if config.decoding.ensemble:
+        raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
+    changes = [] if newest is None else accepted_changes(load_run_config(run_dir), config)
+    prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
+    check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
+    if is_first():
+        record_run(config, run_dir, newest, prepared, changes + prepared.changes)
+    return prepared
+
+
+def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changes: list[str]) -> None:
+    """Write what describes the run: config, data, environment, and the changes since its newest checkpoint."""
+    if newest is not None:
+        rewind_records(run_dir, newest)
+        if any("changes the training" in line for line in changes):
+            keep_records(run_dir, newest)
+    for line in changes:
+        print(f"continuing {run_dir} with {line}", file=sys.stderr)
+        append_line(run_dir / "log.txt", f"from step {newest} on: {line}")
+    for folder in (run_dir, run_dir / "eval", run_dir / "held_out"):
+        remove_leftovers(folder)
+    prepared.save(run_dir)
+    save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
+    write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
+
+
+def describe_corpus(prepared: Prepared) -> str:
+    """The training data in a line."""
+    dropped = ", ".join(f"{count} {reason}" for reason, count in prepared.report["dropped"].items() if count)
+    sides = [
+        f"{length} ({fill:.1%} real)"
+        for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
+    ]
+    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"

@@ -1,0 +1,159 @@
+"""The training step: loss, gradients, update. One compiled function takes a state and a batch to the next state."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from data.batches.packing import Batch
+from model.layers import DropoutKey
+from model.loss import Loss
+from model.sharding import on_mesh
+from model.transformer import Params, Transformer
+from training.config import TrainingConfig
+from training.optimizer import optimizer
+from training.state import Skipped, Sums, TrainState
+
+
+class Reading(NamedTuple):
+    """What a step reports besides its state."""
+
+    loss: Float[Array, ""]  # smoothed, per target token
+    gradient_norm: Float[Array, ""]  # before clipping
+    skipped_in_row: Int[Array, ""]
+
+
+TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Reading]]
+Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]
+
+
+def make_train_step(
+    graphdef: nnx.GraphDef[Transformer], config: TrainingConfig, like: TrainState | None = None
+) -> TrainStep:
+    """One compiled update: ``(state, batch) → (state, reading)``. The old state is donated.
+
+    ``like`` holds the sharding of each array of the state (``abstract_state`` in training/devices/mesh.py). Without
+    it, everything lies on one device.
+
+    A step whose loss, gradient or update is not finite counts as a step but changes only the counts of such steps.
+    """
+    transform, gradients_of = optimizer(config), make_gradients(graphdef, config)
+
+    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Reading]:
+        gradients, sums = gradients_of(state.params, batch, state.step)
+        norm = optax.tree.norm(gradients)
+        updates, opt_state = transform.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
+        added = add_sums(state.sums, sums, batch, norm)
+
+        is_finite = jnp.isfinite(sums.smoothed) & jnp.isfinite(norm) & jnp.isfinite(optax.tree.norm(updates))
+        new, old = (params, opt_state, averaged, added), (state.params, state.opt_state, state.averaged, state.sums)
+        params, opt_state, averaged, added = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, old)
+        skipped = count_skipped(state.skipped, is_finite)
+        state = TrainState(state.step + 1, params, opt_state, averaged, added, skipped)
+        return state, Reading(sums.smoothed / sums.tokens, norm, skipped.in_row)
+
+    if like is None:
+        return jax.jit(train_step, donate_argnums=0)
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
+    on_devices = on_mesh(shardings.step.mesh, train_step)
+    return jax.jit(on_devices, donate_argnums=0, out_shardings=(shardings, shardings.step))
+
+
+def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> Gradients:
+    """``(parameters, batch, number of earlier steps) → (gradient per target token, loss sums)``.
+
+    The dropout of a step depends on the seed and the step alone. Gradients are summed over the slices of a batch and
+    divided once, by its number of real target tokens, so accumulation changes nothing but memory.
+    """
+    root_key = jax.random.key(config.seed)
+
+    def loss(params: Params, batch: Batch, key: DropoutKey) -> tuple[Float[Array, ""], Loss]:
+        sums = summed_loss(nnx.merge(graphdef, params), batch, config.label_smoothing, key)
+        return sums.smoothed, sums
+
+    def summed_gradients(params: Params, batch: Batch, key: Array) -> tuple[Params, Loss]:
+        gradients, sums = jax.grad(loss, has_aux=True)(params, batch, key)
+        return gradients, sums
+
+    def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
+        key = jax.random.fold_in(root_key, step)
+        gradients, sums = accumulate(summed_gradients, config.accumulation)(params, batch, key)
+        return jax.tree.map(lambda leaf: leaf / sums.tokens, gradients), sums
+
+    return gradients_of
+
+
+def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
+    """Loss sums of a batch under teacher forcing."""
+    decoded = decoder_output(model, batch, dropout_key)
+    return model.loss(decoded, batch.target_labels, batch.target_segments > 0, smoothing)
+
+
+def decoder_output(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T D"]:
+    """The decoder's output at every target position under teacher forcing."""
+    return model(
+        batch.source_tokens,
+        batch.source_segments,
+        batch.source_positions,
+        batch.target_inputs,
+        batch.target_segments,
+        batch.target_positions,
+        dropout_key=dropout_key,
+    )
+
+
+def accumulate(summed_gradients: Gradients, slices: int) -> Gradients:
+    """The same sums, computed for one slice of the batch's rows at a time to save the memory of activations."""
+    if slices == 1:
+        return summed_gradients
+
+    def accumulated(params: Params, batch: Batch, key: Array) -> tuple[Params, Loss]:
+        # Slices interleave the rows, so that each device holds its share of every slice.
+        sliced = jax.tree.map(lambda rows: rows.reshape(-1, slices, *rows.shape[1:]).swapaxes(0, 1), batch)
+
+        def add(total: PyTree, slice_and_key: tuple[Batch, Array]) -> tuple[PyTree, None]:
+            return jax.tree.map(jnp.add, total, summed_gradients(params, *slice_and_key)), None
+
+        zero = jax.tree.map(jnp.zeros_like, params), Loss(*(jnp.zeros(()) for _ in Loss._fields))
+        return jax.lax.scan(add, zero, (sliced, jax.random.split(key, slices)))[0]
+
+    return accumulated
+
+
+def moving_average(averaged: Params, params: Params, step: Int[Array, ""], config: TrainingConfig) -> Params:
+    """Exponential moving average. Its decay starts low, min(decay, (1 + step) / (10 + step)), to forget the start."""
+    decay = jnp.minimum(config.ema_decay, (1 + step) / (10 + step))
+    return jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, averaged, params)
+
+
+def add_sums(total: Sums, loss: Loss, batch: Batch, gradient_norm: Float[Array, ""]) -> Sums:
+    """The sums including one more step."""
+    source_tokens = jnp.sum(batch.source_segments > 0, dtype=jnp.float32)
+    new = Sums(loss.smoothed, loss.cross_entropy, loss.tokens, source_tokens, gradient_norm, jnp.ones(()))
+    return jax.tree.map(jnp.add, total, new)
+
+
+def count_skipped(skipped: Skipped, is_finite: Bool[Array, ""]) -> Skipped:
+    """The counts including one more step."""
+    new = 1 - is_finite.astype(jnp.int32)
+    return Skipped(jnp.where(is_finite, 0, skipped.in_row + 1), skipped.since_log + new, skipped.in_all + new)
+
+
+def make_loss_step(
+    graphdef: nnx.GraphDef[Transformer], smoothing: float, mesh: Mesh | None = None
+) -> Callable[[Params, Batch], Loss]:
+    """The compiled loss of a batch without dropout, for validation."""
+
+    def loss_step(params: Params, batch: Batch) -> Loss:
+        return summed_loss(nnx.merge(graphdef, params), batch, smoothing, None)
+
+    if mesh is None:
+        return jax.jit(loss_step)
+    return jax.jit(on_mesh(mesh, loss_step), out_shardings=NamedSharding(mesh, PartitionSpec()))
