@@ -35,10 +35,10 @@ lint: install  ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: install  ## put every file into the house format
+format: install  ## format every file
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## remove .venv and caches; runs/ stays
+clean:  ## remove .venv and caches, but not runs/
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -not -path './runs/*' -prune -exec rm -rf {} +
