@@ -1,10 +1,10 @@
-# A fresh machine needs Python 3.11 or newer, git and make: `make test` sets up .venv and runs the tests.
+# A fresh machine needs Python 3.11 or newer, git and make: `make test` sets up .venv and runs the fast tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help install quickstart test test-slow lint format clean
+.PHONY: help install quickstart test test-all lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,11 +24,11 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
 	@$(BIN)/python scripts/quickstart.py
 
-test: install  ## run the tests (all but the slow ones)
+test: install  ## run the fast tests
 	$(BIN)/pytest -q -n 2 --dist loadfile
 
-test-slow: install  ## run the slow tests: whole runs, kills, exactness
-	$(BIN)/pytest -q -m slow
+test-all: install  ## run all tests, also whole runs, kills and several processes
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "slow or not slow"
 
 lint: install  ## check style, formatting and types
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Tests run on the CPU, offline, and leave nothing in the home folder. Set before anything imports jax or datasets."""
 
+import gc
 import itertools
 import json
 import os
@@ -31,6 +32,17 @@ CORPUS = Path(os.environ.pop("PUENTE_CORPUS", ROOT.parent / "shared/corpus/tatoe
 # The same examples on every run, and no limit of time for one of them: machines are shared.
 settings.register_profile("puente", derandomize=True, deadline=None)
 settings.load_profile("puente")
+
+
+
+@pytest.fixture(scope="module", autouse=True)
+def release_compiled_programs():
+    """Programs compiled by a test module are dropped at its end: together they would take gigabytes."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+
 
 WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
 SMALL: dict[str, dict[str, Any]] = {
