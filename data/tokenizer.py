@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from common.digests import sha256
 from common.disk_cache import made_once
 from common.errors import UserError
 from common.files import write_atomically
@@ -101,10 +102,6 @@ def processor_of(model: bytes) -> sentencepiece.SentencePieceProcessor:
     if special != (PAD, UNK, BOS, EOS):
         raise ValueError(f"the ids of padding, unknown, BOS and EOS are {special}, not {(PAD, UNK, BOS, EOS)}")
     return processor
-
-
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def load_tokenizer(run_dir: Path) -> Tokenizer:

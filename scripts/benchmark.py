@@ -53,9 +53,9 @@ from benchmarks.turns import (
 from cli.load_run import load_trained
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
+from common.text_table import Table, as_markdown, as_text, three_digits
 from configs.load import load_config, load_run_config
 from configs.schema import RunConfig
-from data.card.tables import Table, as_markdown, as_text, three_digits
 from data.sources.corpus import load_held_out
 from evaluation.evaluate import evaluate
 from model.config import ModelConfig

@@ -10,11 +10,12 @@ from pathlib import Path
 from cli.command_line import command_line
 from common.errors import exit_on_user_error
 from common.files import write_atomically
+from common.text_table import as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
 from data.card.numbers import Card, make_card
 from data.card.pictures import draw_batch, draw_lengths, png
-from data.card.tables import as_markdown, as_text, tables_of
+from data.card.tables import tables_of
 
 PICTURES = """## Pictures
 

@@ -23,10 +23,11 @@ from itertools import count
 from pathlib import Path
 
 from cli.command_line import command_line_with_options
+from common.digests import sha256
 from common.errors import UserError, exit_on_user_error
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.tokenizer import load_tokenizer, sha256
+from data.tokenizer import load_tokenizer
 from training.replay.run_digest import outcome
 from training.run.checkpoint import damaged_steps, good_steps, notes
 

@@ -25,9 +25,9 @@ from benchmarks.cost.scaling import Accelerator, Layout, Times, state_bytes, tem
 from benchmarks.cost.step import StepWork
 from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
+from common.text_table import Table, as_markdown, as_text, three_digits
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.card.tables import Table, as_markdown, as_text, three_digits
 from model.sharding import MESH_AXES
 from training.devices.mesh import refuse_uneven
 

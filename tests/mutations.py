@@ -35,7 +35,11 @@ LOCK, SIGNALS, MONITOR = (
     "tests/training/run/test_signals.py",
     "tests/training/run/test_metrics.py",
 )
-CORPORA, CONFIGS, CARD = "tests/data/test_hostile.py", "tests/configs/test_hostile.py", "tests/data/card/test_tables.py"
+CORPORA, CONFIGS, TABLES = (
+    "tests/data/test_hostile.py",
+    "tests/configs/test_hostile.py",
+    "tests/common/test_text_table.py",
+)
 CHANGES, FILES, PROOF = (
     "tests/configs/test_changes.py",
     "tests/common/test_files.py",
@@ -505,10 +509,10 @@ MUTATIONS = [
     ),
     Mutation(
         "no text breaks a table of the data card",
-        "data/card/tables.py",
+        "common/text_table.py",
         'MARKDOWN.sub(r"\\\\\\1", visible(text))',
         'MARKDOWN.sub(r"\\\\\\1", text)',
-        f"{CARD}::test_no_text_of_a_corpus_breaks_a_table_or_becomes_anything_but_text",
+        f"{TABLES}::test_no_text_of_a_corpus_breaks_a_table_or_becomes_anything_but_text",
     ),
     Mutation(
         "an average's name is no path",

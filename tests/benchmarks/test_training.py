@@ -22,8 +22,8 @@ from benchmarks.training import (
 )
 from benchmarks.turns import matrix_products
 from common.errors import UserError
+from common.text_table import as_text
 from configs.load import load_config
-from data.card.tables import as_text
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.environment import environment

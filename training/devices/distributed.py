@@ -20,8 +20,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from common.digests import sha256
 from common.errors import UserError
-from data.tokenizer import sha256
 from training.config import MeshConfig
 from training.run.signals import handled_by
 

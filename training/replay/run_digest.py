@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from data.tokenizer import sha256
+from common.digests import sha256
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.checkpoint import good_steps, notes, restore
