@@ -21,7 +21,7 @@ if __name__ == "__main__":
 import jax
 from jax.sharding import Mesh
 
-from cli.command_line import command_line
+from cli.command_line import parse_command_line
 from common.errors import UserError, exit_on_user_error
 from common.files import append_line, remove_leftovers, write_atomically
 from configs.changes import accepted_changes
@@ -60,21 +60,21 @@ from training.devices.mesh import (
 )
 from training.devices.preflight import choose_kernels, refuse_beyond_table
 from training.progress import Progress, find_last_step, readings, refuse_divergence
-from training.run.checkpoint import find_newest, keep_only, note, notes, restore, save
-from training.run.config_history import keep_records, rewind_records
-from training.run.environment import environment
-from training.run.lock import locked, refuse_if_lost
-from training.run.metrics import Monitor, Silence
-from training.run.signals import exit_when_interrupted, noted, why_paused
+from training.run.catalog import delete_old_checkpoints, find_newest_checkpoint
+from training.run.checkpoint import read_notes, restore, save, update_notes
+from training.run.config_history import archive_config, rewind_history
+from training.run.environment import describe_environment
+from training.run.lock import check_not_lost, lock_run
+from training.run.metrics import Monitor
+from training.run.signals import defer_signals, exit_when_interrupted, explain_pause
 from training.state import TrainState, after_log, make_loss_step, make_train_step
 
 
 def main() -> None:
-    """Entry point."""
-    path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
+    arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     again = "the same command continues from the last checkpoint"
     with ending_with_others(again), exit_on_user_error(), exit_when_interrupted(again):
-        config = load_config(path, overrides)
+        config = load_config(arguments.CONFIG, arguments.overrides)
         join_others(config.mesh)
         print_plan(config) if config.dry_run else train(config)
 
@@ -95,8 +95,8 @@ def train(config: RunConfig) -> None:
     refuse_uneven(mesh, config.model, config.data.batch_rows, config.training.accumulation)
     choose_kernels(config.model, (config.data.row_length,) * 2)  # or a UserError, before anything is written
     refuse_difference("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
-    with locked(run_dir):
-        newest = of_first(find_newest(run_dir) if is_first() else None)
+    with lock_run(run_dir):
+        newest = of_first(find_newest_checkpoint(run_dir) if is_first() else None)
         parts = config.model, config.training, config.tokenizer.vocab_size  # no state need wait for the corpus
         layout = layout_of(mesh, *parts)
         if newest is None:  # only compiled as yet: such a vocabulary may be beyond the corpus, and beyond memory
@@ -106,7 +106,7 @@ def train(config: RunConfig) -> None:
             state = in_background(lambda: compiled.result()())
         else:
             state = in_background(restore, run_dir, newest, laid_out(layout, *parts))
-        progress = Progress() if newest is None else Progress.from_notes(notes(run_dir, newest))
+        progress = Progress() if newest is None else Progress.from_notes(read_notes(run_dir, newest))
         take_steps(config, prepared, run_dir, newest or 0, layout, state, progress)
 
 
@@ -130,9 +130,9 @@ def take_steps(
     evaluated, earlier_seconds, session_start = progress.evaluated == step, progress.seconds, time.monotonic()
     with (
         closing(prefetch(prepared.stream, step, config.data.prefetch, here)) as batches,
-        closing(Monitor(run_dir, step, last_step, evaluated=evaluated) if is_first() else Silence()) as monitor,
+        closing(Monitor(run_dir, step, last_step, evaluated=evaluated)) as monitor,
         recompilations_told("train_step", lambda told: monitor.say(f"step {step + 1}: {told}")),
-        noted() as stop,
+        defer_signals() as stop,
     ):
         monitor.say(f"{run_dir}: step {step} of {last_step} on {mesh_in_words(mesh)}; {corpus_in_words(prepared)}")
         if step < last_step and not progress.is_exhausted(settings.patience):  # else the run is complete
@@ -144,17 +144,17 @@ def take_steps(
         while True:
             evaluation_due = step % settings.eval_every == 0 or step == last_step
             if evaluation_due and progress.evaluated < step:
-                with stop.at_once():  # all is saved: the restart evaluates
+                with stop.immediate():  # all is saved: the restart evaluates
                     bleu = validate(state, progress.seconds / 60, monitor)
                 progress = progress.after_evaluation(step, bleu)
-                note(run_dir, step, progress.noted())
-                keep_only(run_dir, settings.keep, progress.best_step)
+                update_notes(run_dir, step, progress.noted())
+                delete_old_checkpoints(run_dir, settings.keep, progress.best_step)
             if step >= last_step or progress.is_exhausted(settings.patience):
                 best = f"BLEU {progress.best_bleu:.2f} at step {progress.best_step}"
                 monitor.say(f"{run_dir} is complete at step {step}: {best}")
                 break
             if stopping:
-                reason = why_paused(stop.asked, session_seconds, 60 * settings.minutes)
+                reason = explain_pause(stop.received, session_seconds, 60 * settings.minutes)
                 monitor.say(f"paused at step {step} after {reason}; the same command continues")
                 break
             window_start += time.monotonic() - pause_start  # speed is the speed of training
@@ -176,17 +176,17 @@ def take_steps(
             pause_start = time.monotonic()
             session_seconds = pause_start - session_start
             if jax.process_count() == 1 or step % settings.log_every == 0:  # to ask the others waits for the step
-                stopping = of_any(bool(stop.asked) or 0 < 60 * settings.minutes < session_seconds)
+                stopping = of_any(bool(stop.received) or 0 < 60 * settings.minutes < session_seconds)
             save_due = settings.save_every and step % settings.save_every == 0
             if stopping or save_due or step % settings.eval_every == 0 or step == last_step:
                 check(reading, step)
-                refuse_if_lost(run_dir)
+                check_not_lost(run_dir)
                 progress = replace(progress, seconds=earlier_seconds + session_seconds)
                 save(run_dir, state, progress.noted())
-                keep_only(run_dir, settings.keep, progress.best_step)
+                delete_old_checkpoints(run_dir, settings.keep, progress.best_step)
     leave_together()
-    if stop.asked:
-        sys.exit(128 + stop.asked)  # as shells do: what was to follow on a whole training does not
+    if stop.received:
+        sys.exit(128 + stop.received)  # as shells do: what was to follow on a whole training does not
 
 
 def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
@@ -204,9 +204,9 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
 def write_down(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changed: list[str]) -> None:
     """What the run directory tells before the first step."""
     if newest is not None:
-        rewind_records(run_dir, newest)
+        rewind_history(run_dir, newest)
     if newest is not None and any("changes the training" in line for line in changed):
-        keep_records(run_dir, newest)
+        archive_config(run_dir, newest)
     for line in changed:
         print(f"continuing {run_dir} with {line}", file=sys.stderr)
         append_line(run_dir / "log.txt", f"from step {newest} on: {line}")
@@ -214,7 +214,7 @@ def write_down(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         remove_leftovers(folder)
     prepared.save(run_dir)
     save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
-    write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
+    write_atomically(run_dir / "environment.json", json.dumps(describe_environment(), indent=1) + "\n")
 
 
 def make_validation(

@@ -19,7 +19,7 @@ import numpy as np
 import sentencepiece
 
 from common.digests import sha256
-from common.disk_cache import made_once
+from common.disk_cache import load_or_compute
 from common.errors import UserError
 from common.files import write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
@@ -147,7 +147,7 @@ def train_or_load_tokenizer(
             f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
             "undo that, or set run_dir=NEW_FOLDER"
         )
-    return Tokenizer(made_once(name_of(key), lambda: train(training, config)), key)
+    return Tokenizer(load_or_compute(name_of(key), lambda: train(training, config)), key)
 
 
 def name_of(key: str) -> str:

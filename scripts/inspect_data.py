@@ -7,7 +7,7 @@ are written to data_card/ in the run's directory. Nothing is trained but the tok
 
 from pathlib import Path
 
-from cli.command_line import command_line
+from cli.command_line import parse_command_line
 from common.errors import exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
@@ -27,9 +27,10 @@ PICTURES = """## Pictures
 
 def main() -> None:
     """Entry point."""
-    path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
+    arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     with exit_on_user_error():
-        inspect_data(load_config(path, overrides), " ".join([path, *overrides]))
+        config = load_config(arguments.CONFIG, arguments.overrides)
+        inspect_data(config, " ".join([arguments.CONFIG, *arguments.overrides]))
 
 
 def inspect_data(config: RunConfig, experiment: str) -> None:

@@ -61,9 +61,7 @@ def main() -> None:
 
 
 def command_line() -> argparse.Namespace:
-    parser = Parser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("CONFIG", type=Path, help="such as configs/transformer-big.yaml")
     parser.add_argument("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=256")
     parser.add_argument("--devices", type=counts, default="1,8,64,256", help="how many (default: %(default)s)")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import eval as eval_program
-from cli.process import processor
+from cli.process import processor_id
 from configs.load import load_config
 from train import train
-from training.replay.run_digest import metrics_of, outcome
-from training.run.checkpoint import good_steps
+from training.replay.run_digest import digest_run, read_repeatable_metrics
+from training.run.catalog import good_steps
 
 ARCHIVE = Path(__file__).with_name("old_run.tar.gz")
 EQUAL_ON_EVERY_MACHINE = ("steps", "sequence of batches", "lines of metrics.jsonl", "tokenizer", "data")
@@ -50,19 +50,19 @@ def test_it_translates_as_it_did(folder, monkeypatch):
 
 def test_it_continues_and_ends_as_it_did(folder, capsys):
     run_dir, expected = folder / "run", read_json(folder / "expected.json")
-    old_lines, environment = metrics_of(run_dir), read_json(run_dir / "environment.json")
+    old_lines, environment = read_repeatable_metrics(run_dir), read_json(run_dir / "environment.json")
     config = load_config(folder / "old.yaml", [f"run_dir={run_dir}"])
     assert good_steps(run_dir) == [100]
     train(config)
     assert good_steps(run_dir) == [100, 200]
 
-    for old, new in zip(old_lines, metrics_of(run_dir), strict=True):
+    for old, new in zip(old_lines, read_repeatable_metrics(run_dir), strict=True):
         assert new.keys() == old.keys() and (new["step"], new["kind"]) == (old["step"], old["kind"])
         assert [new[key] for key in new if key != "kind"] == pytest.approx(
             [old[key] for key in old if key != "kind"], rel=1e-5
         )
-    digests = outcome(run_dir, config.model, config.training, 300)
-    same_arithmetic = environment["packages"]["jax"] == version("jax") and expected["processor"] == processor()
+    digests = digest_run(run_dir, config.model, config.training, 300)
+    same_arithmetic = environment["packages"]["jax"] == version("jax") and expected["processor"] == processor_id()
     compared = expected["digests"] if same_arithmetic else EQUAL_ON_EVERY_MACHINE
     assert {name: digests[name] for name in compared} == {name: expected["digests"][name] for name in compared}
 

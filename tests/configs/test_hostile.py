@@ -22,7 +22,7 @@ BOMB = "\n".join(f"a{level}: &a{level} [{nine_times(level)}]" for level in range
 MERGED = "a0: &a0 {k: 1}\n" + "\n".join(f"a{level}: &a{level}\n  <<: [{nine_times(level)}]" for level in range(1, 9))
 LINES = BOMB.replace("\n", ", ")
 TOO_DEEP = "nested above 20 levels; a config has sections, keys and lists"
-TOO_MANY = "above 10,000 values, or aliases that stand for so many; write fewer"
+TOO_MANY = "above 10,000 values, aliases expanded; write fewer"
 THOUSANDS = "1" + ":59" * 3000  # to YAML, a number in base 60
 
 FILES = {  # what a config file holds, and what is said of it

@@ -23,7 +23,7 @@ from jax.experimental import multihost_utils
 from common.digests import sha256
 from common.errors import UserError
 from training.config import MeshConfig
-from training.run.signals import handled_by
+from training.run.signals import handle_signals
 
 PATIENCE = 300  # seconds until all processes must have started
 LAST_WORDS = 1  # seconds that the others have, once the first one is to end: when it is gone, JAX aborts them
@@ -56,7 +56,7 @@ def _waiting() -> Iterator[None]:
     end_of_patience.daemon = True
     end_of_patience.start()
     try:
-        with handled_by(signal.SIG_DFL):
+        with handle_signals(signal.SIG_DFL):
             yield
     finally:
         end_of_patience.cancel()
