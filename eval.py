@@ -12,8 +12,8 @@ from cli.process import prepare_process
 if __name__ == "__main__":
     prepare_process()
 
-from cli.command_line import command_line
-from cli.load_run import MAY_CHANGE, load_trained
+from cli.command_line import parse_command_line
+from cli.load_run import MAY_CHANGE, load_run
 from common.errors import UserError, exit_on_user_error
 from configs.load import load_run_config
 from data.config import DataConfig
@@ -25,14 +25,14 @@ SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")  # beside
 
 
 def main() -> None:
-    run_dir, overrides = command_line(__doc__ or "", "RUN", "a run directory, such as runs/tatoeba-small")
+    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
     with exit_on_user_error():
-        evaluate_run(Path(run_dir), overrides)
+        evaluate_run(Path(arguments.RUN), arguments.overrides)
 
 
 def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
     """The whole of an evaluation: config, checkpoint, set, translations, report."""
-    trained = load_trained(run_dir, overrides, "eval.py", (*MAY_CHANGE, *SET))
+    trained = load_run(run_dir, overrides, "eval.py", (*MAY_CHANGE, *SET))
     config, saved = trained.config, load_run_config(run_dir)
     set_name = name_of_set(config.data, saved.data, run_dir)
     pairs, file = load_held_out(config.data, "test", run_dir)

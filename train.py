@@ -15,7 +15,7 @@ if __name__ == "__main__":
 
 import jax
 
-from cli.command_line import command_line
+from cli.command_line import parse_command_line
 from cli.open_run import Run, check_run, find_devices, open_run
 from common.errors import exit_on_user_error
 from configs.load import load_config, to_yaml
@@ -25,9 +25,10 @@ from training.devices.compilation import report_compilations
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
 from training.devices.dry_run import dry_run_summary
 from training.progress import DivergenceCheck, Progress, training_metrics
-from training.run.checkpoint import keep_only, note
+from training.run.catalog import delete_old_checkpoints
 from training.run.checkpoint import save as save_checkpoint
-from training.run.lock import locked, refuse_if_lost
+from training.run.checkpoint import update_notes
+from training.run.lock import check_not_lost, lock_run
 from training.run.pause import Pause, pausing
 from training.run.signals import exit_when_interrupted
 from training.state import TrainState, reset_sums
@@ -35,10 +36,10 @@ from training.state import TrainState, reset_sums
 
 def main() -> None:
     """Entry point."""
-    path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
+    arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     advice = "the same command continues from the last checkpoint"
     with end_all_on_error(advice), exit_on_user_error(), exit_when_interrupted(advice):
-        config = load_config(path, overrides)
+        config = load_config(arguments.CONFIG, arguments.overrides)
         join_processes(config.mesh)
         print_dry_run(config) if config.dry_run else train(config)
 
@@ -55,7 +56,7 @@ def train(config: RunConfig) -> None:
     """Start or continue a run, under the lock of its directory, until it is complete or paused."""
     devices = find_devices(config)
     check_run(config)
-    with locked(Path(config.run_dir)), open_run(config, devices) as run:
+    with lock_run(Path(config.run_dir)), open_run(config, devices) as run:
         signal = take_steps(run)
     leave_processes()
     if signal:
@@ -122,10 +123,10 @@ def log(run: Run, state: TrainState, step: int) -> TrainState:
 def save(run: Run, state: TrainState, progress: Progress) -> Progress:
     """Write a checkpoint and delete those that it replaces; returns the progress that it records."""
     with run.clock.not_training():
-        refuse_if_lost(run.directory)
+        check_not_lost(run.directory)
         progress = replace(progress, seconds=run.clock.run_seconds)
         save_checkpoint(run.directory, state, progress.to_notes())
-        keep_only(run.directory, run.config.training.keep, progress.best_step)
+        delete_old_checkpoints(run.directory, run.config.training.keep, progress.best_step)
     return progress
 
 
@@ -136,8 +137,8 @@ def validate(run: Run, state: TrainState, progress: Progress, pause: Pause) -> P
             bleu = run.validation.run(state, progress.seconds / 60, run.monitor)
         step = int(state.step)
         progress = progress.after_evaluation(step, bleu)
-        note(run.directory, step, progress.to_notes())
-        keep_only(run.directory, run.config.training.keep, progress.best_step)
+        update_notes(run.directory, step, progress.to_notes())
+        delete_old_checkpoints(run.directory, run.config.training.keep, progress.best_step)
     return progress
 
 

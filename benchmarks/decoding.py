@@ -15,7 +15,7 @@ from benchmarks.cost.decoding import Work
 from benchmarks.peers.decoding import CTranslate2, Marian, absence_of_ctranslate2, absence_of_marian
 from common.errors import UserError
 from common.special_tokens import EOS
-from data.card.tables import Table, three_digits
+from common.text_table import Table, three_digits
 from evaluation.evaluate import Evaluation
 from evaluation.translate import hypotheses_of, search_batch
 from model.config import DecodingConfig

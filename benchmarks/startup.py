@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from common.errors import UserError
-from data.card.tables import Table
+from common.text_table import Table
 
 Seconds = dict[str, float]  # by what the user's cache folder held before
 

@@ -17,9 +17,9 @@ from benchmarks.cost.step import StepWork, real_tokens
 from benchmarks.peers.training import Peer, refusal_of_peer
 from benchmarks.turns import Apart, Call, best_in_turns, matrix_products, matrix_size, peak_of_process
 from common.errors import UserError
+from common.text_table import Table, three_digits
 from data.batches.packing import Batch
 from data.batches.stream import prefetch
-from data.card.tables import Table, three_digits
 from data.config import DataConfig, TokenizerConfig
 from data.prepare import prepare
 from model.config import ModelConfig

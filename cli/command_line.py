@@ -1,4 +1,4 @@
-"""The command line that every program here shares: what to work on, options, and ``key=value`` overrides."""
+"""Command lines: ``key=value`` overrides of a config, and options."""
 
 import argparse
 from collections.abc import Callable
@@ -7,35 +7,31 @@ from typing import NoReturn
 from common.errors import UserError
 from configs.keys import describe_keys
 
-AddOptions = Callable[[argparse.ArgumentParser], object]  # what it returns is not used
+AddOptions = Callable[[argparse.ArgumentParser], object]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as the user's other mistakes are."""
+    """A parser for options alone: it keeps the layout of its texts and raises UserError for mistakes."""
+
+    def __init__(self, description: str | None, examples: str | None = None) -> None:
+        super().__init__(
+            description=description,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; --help shows an example")
 
 
-def command_line(description: str, positional: str, positional_help: str) -> tuple[str, list[str]]:
-    """Parse ``PROGRAM POSITIONAL [key=value …]``; ``--help`` lists every key."""
-    (value,), overrides = command_line_of_several(description, {positional: positional_help})
-    return value, overrides
-
-
-def command_line_of_several(description: str, positionals: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Parse ``PROGRAM POSITIONAL … [key=value …]``; ``positionals`` has the help of each by its name."""
-    arguments = vars(command_line_with_options(description, positionals, lambda _: None))
-    return [arguments[name] for name in positionals], arguments["overrides"]
-
-
-def command_line_with_options(
-    description: str, positionals: dict[str, str], add_options: AddOptions
+def parse_command_line(
+    description: str | None, positionals: dict[str, str], add_options: AddOptions | None = None
 ) -> argparse.Namespace:
-    """Parse ``PROGRAM POSITIONAL … [key=value …]`` with options of the program's own anywhere between.
+    """Parse ``PROGRAM POSITIONAL … [key=value …]``, with options anywhere in between; ``--help`` lists every key.
 
-    ``add_options`` calls ``add_argument`` for each of them. The namespace has every positional under its name
-    (``arguments.RUN``), the options under theirs, and ``overrides``.
+    ``positionals`` maps names to help texts; ``add_options`` calls ``add_argument`` for each option. The result has
+    every positional under its name (``arguments.RUN``), the options under theirs, and ``overrides``.
     """
     parser = argparse.ArgumentParser(
         description=description,
@@ -45,6 +41,7 @@ def command_line_with_options(
     )
     for name, explanation in positionals.items():
         parser.add_argument(name, help=explanation)
-    parser.add_argument("overrides", metavar="key=value", nargs="*", help="values put over the config's, keys below")
-    add_options(parser)
-    return parser.parse_intermixed_args()  # plain parsing refuses an override that stands behind an option
+    parser.add_argument("overrides", metavar="key=value", nargs="*", help="override values of the config, keys below")
+    if add_options:
+        add_options(parser)
+    return parser.parse_intermixed_args()  # parse_args rejects an override that follows an option

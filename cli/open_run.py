@@ -21,11 +21,12 @@ from training.devices.distributed import broadcast_from_first, check_same_on_all
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import choose_kernels
 from training.progress import Progress, find_last_step
-from training.run.checkpoint import find_newest, notes, restore
+from training.run.catalog import find_newest_checkpoint
+from training.run.checkpoint import read_notes, restore
 from training.run.clock import Clock
-from training.run.config_history import keep_records, rewind_records
-from training.run.environment import environment
-from training.run.metrics import Monitor, Silence
+from training.run.config_history import archive_config, rewind_history
+from training.run.environment import describe_environment
+from training.run.metrics import Monitor
 from training.state import TrainState
 from training.step import TrainStep, make_train_step
 from training.validation import Validation
@@ -65,7 +66,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     directory that training cannot use; what the directory holds is then as it was.
     """
     run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
-    newest = broadcast_from_first(find_newest(run_dir) if is_first() else None)
+    newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
     like = abstract_state(devices.mesh, *shape)
     compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
     prepared = prepare_run(config, run_dir, newest)
@@ -73,7 +74,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         step, progress = 0, Progress()
         state = in_background(lambda: compiled.result()())
     elif newest is not None:
-        step, progress = newest, Progress.from_notes(notes(run_dir, newest))
+        step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
         state = in_background(restore, run_dir, newest, like)
     graphdef = build(config.model, config.tokenizer.vocab_size)
     train_step = make_train_step(graphdef, config.training, like)
@@ -83,7 +84,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     )
     clock = Clock(step, progress.seconds)
     is_evaluated = progress.evaluated == step
-    with closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated) if is_first() else Silence()) as monitor:
+    with closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated)) as monitor:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
             compile_ahead(train_step, like, devices.batch_shapes(*prepared.stream.row_lengths))
@@ -124,9 +125,9 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
 def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changes: list[str]) -> None:
     """Write what describes the run: config, data, environment, and the changes since its newest checkpoint."""
     if newest is not None:
-        rewind_records(run_dir, newest)
+        rewind_history(run_dir, newest)
         if any("changes the training" in line for line in changes):
-            keep_records(run_dir, newest)
+            archive_config(run_dir, newest)
     for line in changes:
         print(f"continuing {run_dir} with {line}", file=sys.stderr)
         append_line(run_dir / "log.txt", f"from step {newest} on: {line}")
@@ -134,7 +135,7 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         remove_leftovers(folder)
     prepared.save(run_dir)
     save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
-    write_atomically(run_dir / "environment.json", json.dumps(environment(), indent=1) + "\n")
+    write_atomically(run_dir / "environment.json", json.dumps(describe_environment(), indent=1) + "\n")
 
 
 def describe_corpus(prepared: Prepared) -> str:

@@ -1,12 +1,12 @@
-"""Reading text that a pipe or a person hands to a program."""
+"""Text from standard input."""
 
 from collections.abc import Iterable, Iterator
 
 from common.errors import UserError
 
 
-def decoded(lines: Iterable[bytes]) -> Iterator[str]:
-    """Lines of standard input, which end at line feeds only, as text; UserError names a line that is not UTF-8."""
+def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
+    """Decode lines that end at line feeds only; UserError names a line that is not UTF-8."""
     for number, line in enumerate(lines, start=1):
         try:
             yield line.decode()

@@ -1,1 +1,1 @@
-"""What every room may use: errors, files, text, the disk cache, the ids of special tokens."""
+"""What every room may use: errors, files, digests, text and its tables, the disk cache, ids of special tokens."""

@@ -1,4 +1,4 @@
-"""The one exception that means "the user can fix this": entry points print it on one line and exit with 2."""
+"""Errors that the user can fix: one line on standard error and exit code 2."""
 
 import contextlib
 import errno
@@ -8,63 +8,63 @@ from collections.abc import Iterator
 
 from common.text import in_brief
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-NOT_ALLOWED = (errno.EROFS, errno.EACCES, errno.EPERM)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 BAD_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR)
-GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
+DISK_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
 
 
 class UserError(Exception):
-    """A mistake in a config, a corpus, a command line or a run directory, told in one line that says what to do."""
+    """A mistake in a config, corpus, command line or run directory; one line that says what to do about it."""
 
 
 @contextlib.contextmanager
 def exit_on_user_error() -> Iterator[None]:
-    """Turn a UserError, a fault of the disk and a lack of memory into one line on standard error and exit code 2.
+    """Turn a UserError, a disk failure or lack of memory into one line on standard error and exit code 2.
 
-    Every other exception passes: it is a fault of this program.
+    Any other exception is a bug of this program and passes through.
     """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # A reader such as head has what it wanted. The signal itself stays ignored: Orbax's threads write to pipes of
-        # their own, which may be closed, and it would end the program without a word.
+        # The reader, such as head, has all it wants. SIGPIPE itself stays ignored: Orbax's threads write to pipes of
+        # their own, which may be closed, and the signal would end the program without a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(128 + 13)
     except UserError as error:
-        told = str(error)
+        message = str(error)
     except OSError as error:
-        if error.errno not in (*NO_ROOM, *NOT_ALLOWED, *BAD_NAME, *GONE):
+        if error.errno not in (*DISK_FULL, *NOT_WRITABLE, *BAD_NAME, *DISK_GONE):
             raise
-        told = f"{error.filename or 'a file'}: {in_words(error)}"
+        message = f"{error.filename or 'a file'}: {explain_os_error(error)}"
     except Exception as error:
-        if not lacks_memory(error):
+        if not is_out_of_memory(error):
             raise
-        told = (
+        message = (
             f"out of memory ({in_brief(str(error))}): make data.batch_rows, data.row_length or the model smaller, or "
-            "training.accumulation larger; dry_run=true tells how much a training step takes"
+            "training.accumulation larger; dry_run=true shows how much memory a training step takes"
         )
     else:
         return
-    print(f"error: {told}", file=sys.stderr)
+    print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
 
 
-def lacks_memory(error: Exception) -> bool:
-    """Whether Python or NumPy, or XLA on whatever device, asked for memory that there is not."""
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether Python, NumPy or XLA, on any device, could not allocate memory."""
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
-def in_words(error: OSError) -> str:
-    """What the system says, and what to do about it."""
-    said = error.strerror or str(error)
-    if error.errno in NO_ROOM:
-        return f"{said}; make room, then start the same command again"
-    if error.errno in NOT_ALLOWED:
-        return f"{said}; make it writable, or choose another folder (run_dir=FOLDER)"
+def explain_os_error(error: OSError) -> str:
+    """The system's message, followed by what to do."""
+    message = error.strerror or str(error)
+    if error.errno in DISK_FULL:
+        return f"{message}; make room, then start the same command again"
+    if error.errno in NOT_WRITABLE:
+        return f"{message}; make it writable, or choose another folder (run_dir=FOLDER)"
     if error.errno in BAD_NAME:
-        return f"{said}; choose another name"
-    if error.errno in GONE:
-        return f"{said}; is its disk still there?"
-    return said
+        return f"{message}; choose another name"
+    if error.errno in DISK_GONE:
+        return f"{message}; is its disk still there?"
+    return message

@@ -1,1 +1,1 @@
-"""Experiments: YAML files over the config dataclasses of every room."""
+"""Experiments: YAML files, and the schema that composes every room's config dataclasses."""

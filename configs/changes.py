@@ -1,16 +1,16 @@
-"""What it means for a run when its config is another than the one that its checkpoints were trained with."""
+"""Which config changes a run accepts between two sessions of its training."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from common.errors import UserError
-from configs.load import differences
+from configs.load import list_differences
 from configs.schema import RunConfig
 
 Kind = Literal["harmless", "changes the training", "incompatible"]
 
-# Limits, what is told and kept, where the corpus lies (its content is checked), how translations are searched, and the
-# devices, on which results depend by rounding only: a job that comes back gets whatever devices are free.
+# Limits, logging and retention, the corpus's location (its content is checked), search, and devices, which affect
+# results by rounding only: a job that continues gets whatever devices are free.
 HARMLESS = (
     "training.steps",
     "training.epochs",
@@ -29,8 +29,8 @@ HARMLESS = (
     "mesh",
 )
 
-# The state stays what it is, and goes on in another way.
-CHANGES = (
+# The saved state fits, but what follows differs.
+CHANGES_TRAINING = (
     "training.seed",
     "training.learning_rate",
     "training.warmup_steps",
@@ -63,7 +63,7 @@ CHANGES = (
 
 @dataclass(frozen=True)
 class Change:
-    """One key that differs: ``text`` is "key: old → new"."""
+    """A key whose value differs; ``text`` is "key: old → new"."""
 
     text: str
     kind: Kind
@@ -73,28 +73,30 @@ class Change:
 
 
 def accepted_changes(old: RunConfig, new: RunConfig) -> list[str]:
-    """A line for each difference. UserError if one is incompatible, or changes the training and may not."""
-    changed = changes(old, new)
-    told = f"{new.run_dir} was trained with another config: {'; '.join(map(str, changed))}"
-    kinds = {change.kind for change in changed}
+    """One line per difference.
+
+    Raises UserError if a change is incompatible, or if one changes the training without ``allow_changes``.
+    """
+    changes = classify_changes(old, new)
+    message = f"{new.run_dir} was trained with another config: {'; '.join(map(str, changes))}"
+    kinds = {change.kind for change in changes}
     if "incompatible" in kinds:
-        raise UserError(f"{told}. Undo what is incompatible, or set run_dir=NEW_FOLDER")
+        raise UserError(f"{message}. Undo what is incompatible, or set run_dir=NEW_FOLDER")
     if "changes the training" in kinds and not new.allow_changes:
-        raise UserError(f"{told}. Undo it, set run_dir=NEW_FOLDER, or continue with it: allow_changes=true")
-    return list(map(str, changed))
+        raise UserError(f"{message}. Undo it, set run_dir=NEW_FOLDER, or continue with it: allow_changes=true")
+    return list(map(str, changes))
 
 
-def changes(old: RunConfig, new: RunConfig) -> list[Change]:
-    """Every difference and its kind. What is in neither table is incompatible: another model, vocabulary or task."""
-    lines = differences(old, new)
-    return [Change(line, _kind(line.partition(":")[0], old, new)) for line in lines]
+def classify_changes(old: RunConfig, new: RunConfig) -> list[Change]:
+    """Every difference with its kind. Keys in neither table (model, vocabulary, task) are incompatible."""
+    return [Change(line, _classify(line.partition(":")[0], old, new)) for line in list_differences(old, new)]
 
 
-def _kind(key: str, old: RunConfig, new: RunConfig) -> Kind:
+def _classify(key: str, old: RunConfig, new: RunConfig) -> Kind:
     if key == "training.ema_decay" and not (old.training.ema_decay and new.training.ema_decay):
-        return "incompatible"  # the state has an average, or has none
+        return "incompatible"  # only one of the two states has averaged parameters
     if key == "training.steps" and new.training.schedule in ("cosine", "linear"):
         return "changes the training"  # the learning rate falls to zero at the last step
     if key in HARMLESS or key.partition(".")[0] in HARMLESS:
         return "harmless"
-    return "changes the training" if key in CHANGES else "incompatible"
+    return "changes the training" if key in CHANGES_TRAINING else "incompatible"

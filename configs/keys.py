@@ -1,4 +1,4 @@
-"""Every key of an experiment, by its dotted name: type, default and the one line that explains it."""
+"""Every key of an experiment by its dotted name, with its type, default and one line of help."""
 
 import dataclasses
 import textwrap
@@ -12,7 +12,7 @@ from configs.schema import RunConfig
 
 @dataclass(frozen=True)
 class Key:
-    """One configurable value; ``type`` is one of int, float, bool, str, list[str] and list[float]."""
+    """A configurable value; ``type`` is int, float, bool, str, list[str] or list[float]."""
 
     name: str
     type: type | GenericAlias
@@ -21,7 +21,7 @@ class Key:
 
 
 def sections(config: RunConfig) -> dict[str, object]:
-    """The parts of a run's config by name: data, tokenizer, model, …"""
+    """The sections of a run's config by name: data, tokenizer, model, …"""
     return {name: value for name, value in vars(config).items() if dataclasses.is_dataclass(value)}
 
 
@@ -41,8 +41,8 @@ RUN_KEYS = _keys(DEFAULTS)
 KEYS = {key.name: key for keys in (*SECTIONS.values(), RUN_KEYS) for key in keys}
 
 
-def nearest(name: str) -> str:
-    """The valid name most like ``name``, which may lack its section or be initials, as lr for learning_rate."""
+def find_nearest_key(name: str) -> str:
+    """The valid name most like ``name``, which may lack its section or be initials, such as lr for learning_rate."""
     spellings = {spelling: key for key in KEYS for spelling in _spellings(key)} | {key: key for key in SECTIONS}
     return spellings[get_close_matches(name, spellings, n=1, cutoff=0.0)[0]]
 
@@ -53,21 +53,21 @@ def _spellings(key: str) -> list[str]:
     return [key, last, *([initials, f"{section}{dot}{initials}"] if "_" in last else [])]
 
 
-def spell(value: object) -> str:
-    """A value as it is written in YAML and on the command line."""
+def format_value(value: object) -> str:
+    """Write a value as YAML and the command line do."""
     if isinstance(value, list):
-        return f"[{', '.join(map(spell, value))}]"
+        return f"[{', '.join(map(format_value, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def describe_keys() -> str:
-    """Every key with its default, type and line of help, by section: what ``--help`` prints."""
-    documents = {name: f"{name}: {section.__doc__}" for name, section in sections(DEFAULTS).items()}
-    groups = [[documents[name], *map(_describe, keys)] for name, keys in SECTIONS.items()]
+    """List every key with its default, type and help, by section, for ``--help``."""
+    headings = {name: f"{name}: {section.__doc__}" for name, section in sections(DEFAULTS).items()}
+    groups = [[headings[name], *map(_describe, keys)] for name, keys in SECTIONS.items()]
     return "\n\n".join("\n".join(group) for group in [*groups, ["run:", *map(_describe, RUN_KEYS)]])
 
 
 def _describe(key: Key) -> str:
     kind = key.type.__name__ if isinstance(key.type, type) else str(key.type)
-    left = f"  {key.name}={spell(key.default)}  ({kind})".ljust(46)
+    left = f"  {key.name}={format_value(key.default)}  ({kind})".ljust(46)
     return textwrap.fill(key.help, 100, initial_indent=left, subsequent_indent=" " * 46, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""RunConfig: everything that defines an experiment."""
+"""The schema of an experiment."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from training.config import MeshConfig, TrainingConfig
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One experiment: each section is documented where its code is."""
+    """Everything that defines an experiment; each section is documented next to the code that it configures."""
 
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)

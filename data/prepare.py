@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common.digests import sha256
 from common.errors import UserError
 from common.files import write_atomically
 from data.assemble import Corpus, assemble, weights_of
@@ -13,7 +14,7 @@ from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, as_tsv, concatenate
 from data.sources.corpus import held_out_path
 from data.splits.overlap import save_hashes
-from data.tokenizer import Tokenizer, has_checkpoints, sha256, train_or_load_tokenizer
+from data.tokenizer import Tokenizer, has_checkpoints, train_or_load_tokenizer
 
 DATA_FILE = "data.json"
 

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from common.disk_cache import made_once
+from common.digests import sha256
+from common.disk_cache import load_or_compute
 from common.errors import UserError
 from common.files import write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
@@ -103,10 +104,6 @@ def processor_of(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return processor
 
 
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def load_tokenizer(run_dir: Path) -> Tokenizer:
     """The tokenizer saved in a run; UserError if it is missing or damaged."""
     try:
@@ -150,7 +147,7 @@ def train_or_load_tokenizer(
             f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
             "undo that, or set run_dir=NEW_FOLDER"
         )
-    return Tokenizer(made_once(name_of(key), lambda: train(training, config)), key)
+    return Tokenizer(load_or_compute(name_of(key), lambda: train(training, config)), key)
 
 
 def name_of(key: str) -> str:

@@ -1,9 +1,9 @@
 """Average the parameters of a run's checkpoints: python scripts/average_checkpoints.py RUN --last N | --best N.
 
 The mean of a run's last checkpoints often translates better than any of them, and as fast (Vaswani et al. 2017, section
-6.1, averaged 5 or 20). Where the run keeps an exponential average of its parameters, that is what is averaged. The
-result is RUN/averages/NAME, which every program here takes as decoding.checkpoint=NAME. A run keeps as many checkpoints
-as its training.keep says.
+6.1, averaged 5 or 20). If the run keeps an exponential average of its parameters, that is what is averaged. The result
+is RUN/averages/NAME, which every program here accepts as decoding.checkpoint=NAME. training.keep sets how many
+checkpoints a run keeps.
 """
 
 import argparse
@@ -15,8 +15,8 @@ from cli.command_line import Parser
 from common.errors import exit_on_user_error
 from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
-from training.run.averaging import By, average, choose_steps, validation_bleu
-from training.run.checkpoint import damaged_steps, good_steps
+from training.run.averaging import By, choose_steps, validation_bleu, write_average
+from training.run.catalog import damaged_steps, good_steps
 
 EXAMPLES = """example:
   python train.py configs/tatoeba-small.yaml training.keep=5
@@ -26,49 +26,39 @@ EXAMPLES = """example:
 
 
 def main() -> None:
-    """Entry point."""
     with exit_on_user_error():
-        arguments = command_line()
+        arguments = parse_arguments()
         by: By = "best" if arguments.last is None else "last"
         count = arguments.best if arguments.last is None else arguments.last
         name = f"{by}-{count}" if arguments.name is None else arguments.name
         average_checkpoints(Path(arguments.RUN), by, count, name)
 
 
-def command_line() -> argparse.Namespace:
-    parser = Parser(
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def parse_arguments() -> argparse.Namespace:
+    parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
     which.add_argument("--best", type=int, metavar="N", help="the N checkpoints with the best validation BLEU")
-    parser.add_argument("--name", help="what to call the average (default: last-N or best-N); one of that name goes")
+    parser.add_argument("--name", help="name of the average (default: last-N or best-N); replaces one of that name")
     return parser.parse_args()
 
 
 def average_checkpoints(run_dir: Path, by: By, count: int, name: str) -> None:
-    """Choose the steps, keep their mean, and tell which they were and how to use it."""
+    """Choose the steps, save their mean, and print which they were and how to use it."""
     config, vocab_size = load_run_config(run_dir), load_tokenizer(run_dir).vocab_size
     good, bleu = good_steps(run_dir), validation_bleu(run_dir)
     steps = choose_steps(run_dir, good, count, by, bleu)
-    folder = average(run_dir, steps, name, by=by, bleu=bleu, config=config.model, vocab_size=vocab_size)
-    tell_left_out(run_dir, [step for step in good if by == "best" and step not in bleu])
+    folder = write_average(run_dir, steps, name, by=by, bleu=bleu, config=config.model, vocab_size=vocab_size)
+    for step in damaged_steps(run_dir):
+        print(f"note: the checkpoint at step {step} is damaged and left out", file=sys.stderr)
+    for step in good:
+        if by == "best" and step not in bleu:
+            print(f"note: metrics.jsonl has no validation BLEU of step {step}, which is left out", file=sys.stderr)
     for step in steps:
         print(f"step {step:>6}" + (f"  BLEU {bleu[step]:.2f}" if step in bleu else ""))
     print(f"written  {folder}")
     print(f"use it   python eval.py {shlex.quote(str(run_dir))} decoding.checkpoint={name}")
-
-
-def tell_left_out(run_dir: Path, without_bleu: list[int]) -> None:
-    """A note on standard error for each checkpoint that could not take part."""
-    for step in damaged_steps(run_dir):
-        print(f"note: the checkpoint at step {step} is damaged and left out", file=sys.stderr)
-    for step in without_bleu:
-        print(f"note: metrics.jsonl has no validation BLEU of step {step}, which is left out", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -50,16 +50,16 @@ from benchmarks.turns import (
     torch_if_installed,
     use_cores,
 )
-from cli.load_run import load_trained
+from cli.load_run import load_run
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
+from common.text_table import Table, as_markdown, as_text, three_digits
 from configs.load import load_config, load_run_config
 from configs.schema import RunConfig
-from data.card.tables import Table, as_markdown, as_text, three_digits
 from data.sources.corpus import load_held_out
 from evaluation.evaluate import evaluate
 from model.config import ModelConfig
-from training.run.environment import environment
+from training.run.environment import describe_environment
 
 ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this
 project that can serve, jax.nn.dot_product_attention called directly in its own layout, and PyTorch's
@@ -273,7 +273,7 @@ def facts() -> dict[str, Any]:
         "processor": processor(),
         "torch": str(torch.__version__) if torch else None,
         "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", ""),
-        "environment": environment(),
+        "environment": describe_environment(),
     }
 
 
@@ -363,7 +363,7 @@ def measure_decoding(work: Work, beams: list[int], names: list[str], rounds: int
 def translate_test_set(run_dir: Path) -> dict[str, Any]:
     """How fast a run translates its test set by its own settings, once everything is compiled."""
     print(f"translating the test set of {run_dir}", file=sys.stderr)
-    trained = load_trained(run_dir, [], "benchmarking")
+    trained = load_run(run_dir, [], "benchmarking")
     pairs, _ = load_held_out(trained.config.data, "test", run_dir)
     evaluate(trained.translator, trained.params, pairs)
     evaluation = evaluate(trained.translator, trained.params, pairs)

@@ -43,7 +43,7 @@ from benchmarks.turns import processor
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from evaluation.attention_view.heatmaps import COLOURS
-from training.run.environment import environment
+from training.run.environment import describe_environment
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"
@@ -658,7 +658,7 @@ def cost() -> str:
 
 
 def this_machine() -> str:
-    facts = environment()
+    facts = describe_environment()
     packages = ", ".join(f"{name} {facts['packages'][name]}" for name in ("jax", "jaxlib"))
     changes = " with uncommitted changes" if facts["uncommitted_changes"] else ""
     device = f"{facts['processors']} cores of {processor()}, JAX on {jax.default_backend()}"

@@ -7,14 +7,15 @@ are written to data_card/ in the run's directory. Nothing is trained but the tok
 
 from pathlib import Path
 
-from cli.command_line import command_line
+from cli.command_line import parse_command_line
 from common.errors import exit_on_user_error
 from common.files import write_atomically
+from common.text_table import as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
 from data.card.numbers import Card, make_card
 from data.card.pictures import draw_batch, draw_lengths, png
-from data.card.tables import as_markdown, as_text, tables_of
+from data.card.tables import tables_of
 
 PICTURES = """## Pictures
 
@@ -26,9 +27,10 @@ PICTURES = """## Pictures
 
 def main() -> None:
     """Entry point."""
-    path, overrides = command_line(__doc__ or "", "CONFIG", "an experiment, such as configs/tatoeba-small.yaml")
+    arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     with exit_on_user_error():
-        inspect_data(load_config(path, overrides), " ".join([path, *overrides]))
+        config = load_config(arguments.CONFIG, arguments.overrides)
+        inspect_data(config, " ".join([arguments.CONFIG, *arguments.overrides]))
 
 
 def inspect_data(config: RunConfig, experiment: str) -> None:

@@ -27,8 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from cli.command_line import command_line_with_options
-from cli.load_run import load_trained
+from cli.command_line import parse_command_line
+from cli.load_run import load_run
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from common.special_tokens import BOS, EOS
@@ -58,7 +58,7 @@ def main() -> None:
         "RUN": "a run directory, such as runs/tatoeba-small",
         "SENTENCE": f"what to translate, in quotes; up to {MOST_TOKENS} tokens",
     }
-    arguments = command_line_with_options(__doc__ or "", positionals, add_options)
+    arguments = parse_command_line(__doc__, positionals, add_options)
     with exit_on_user_error():
         pairs = [(first, second) for first, second in arguments.pair]
         plot_attention(Path(arguments.RUN), arguments.SENTENCE, arguments.overrides, pairs, arguments.svg)
@@ -84,7 +84,7 @@ def plot_attention(
 
     UserError, before anything is printed or written, for a sentence that cannot be drawn and for an unknown word.
     """
-    trained = load_trained(run_dir, [*overrides, "decoding.batch_sentences=1"], "looking at it")
+    trained = load_run(run_dir, [*overrides, "decoding.batch_sentences=1"], "looking at it")
     if len(trained.params) > 1 or trained.config.decoding.mbr != "none":
         raise UserError("decoding.ensemble and decoding.mbr: what is drawn is one model and the translation it finds")
     translator, params, tokenizer = trained.translator, trained.params[0], trained.translator.tokenizer

@@ -1,9 +1,9 @@
 """Prove that killing a training changes nothing: python scripts/prove_resume.py CONFIG --kills N [key=value …].
 
-The experiment is trained once without interruption. Then it is trained again, but killed (SIGKILL) at random moments:
-right after the start, in steps, while a checkpoint is written, in an evaluation; and started again with the same
-command, until it is done. If it is done before N kills, a further run begins. Everything that a run leaves is compared,
-mostly as SHA-256: parameters, optimizer state, averaged parameters, the sequence of batches, every line of metrics but
+The experiment is trained once without interruption. Then it is trained again, but killed (SIGKILL) at random moments
+(right after the start, in steps, while a checkpoint is written, in an evaluation) and restarted with the same command
+until it is done; if it is done before N kills, another run begins. Everything that a run leaves is compared, mostly as
+SHA-256: parameters, optimizer state, averaged parameters, the sequence of batches, every line of metrics except
 measured times, the best checkpoint, and the translations and scores of the test set. The exit code is 1 if anything
 differs. The runs stay in runs/proof-CONFIG (run_dir=FOLDER chooses another folder).
 """
@@ -17,18 +17,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from cli.command_line import command_line_with_options
+from cli.command_line import parse_command_line
+from common.digests import sha256_of_file
 from common.errors import UserError, exit_on_user_error
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.tokenizer import load_tokenizer, sha256
-from training.replay.run_digest import outcome
-from training.run.checkpoint import damaged_steps, good_steps, notes
+from data.tokenizer import load_tokenizer
+from training.replay.run_digest import digest_run
+from training.run.catalog import damaged_steps, good_steps
+from training.run.checkpoint import read_notes
 
 ROOT = Path(__file__).parents[1]
 START, STEPS, CHECKPOINT, EVALUATION = MOMENTS = (
@@ -42,7 +44,7 @@ Process = subprocess.Popen[bytes]
 
 @dataclass(frozen=True)
 class Proof:
-    """An experiment to interrupt: what train.py is called with, its config, where its runs go, and chance."""
+    """An experiment to interrupt: train.py's arguments, its config, the folder of its runs, and randomness."""
 
     experiment: list[str]
     config: RunConfig
@@ -53,22 +55,20 @@ class Proof:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long the uninterrupted run took, in seconds, to draw the moments of the kills from."""
+    """Seconds that the uninterrupted run took until its first step, and from there to its end."""
 
-    start: float  # until its first step
-    steps: float  # from there to its end
+    start: float
+    steps: float
 
 
 def main() -> None:
-    """Entry point."""
-    arguments = command_line_with_options(
-        __doc__ or "", {"CONFIG": "an experiment, such as configs/quickstart.yaml"}, add_options
-    )
+    positionals = {"CONFIG": "an experiment, such as configs/quickstart.yaml"}
+    arguments = parse_command_line(__doc__, positionals, add_options)
     with exit_on_user_error():
         if arguments.kills < 1:
             raise UserError(f"--kills must be at least 1, not {arguments.kills}")
-        differing = prove(proof_of(arguments.CONFIG, arguments.overrides, arguments.kills, arguments.seed))
-    sys.exit(int(differing > 0))
+        differences = prove(plan_proof(arguments.CONFIG, arguments.overrides, arguments.kills, arguments.seed))
+    sys.exit(int(differences > 0))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -76,8 +76,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, help="seed of the moments")
 
 
-def proof_of(path: str, overrides: list[str], kills: int, seed: int) -> Proof:
-    """What the command line asks for; UserError if its folder is in use."""
+def plan_proof(path: str, overrides: list[str], kills: int, seed: int) -> Proof:
+    """The proof that the command line describes, with its folder created; UserError if the folder exists."""
     config = load_config(path, overrides)
     others = [override for override in overrides if not override.startswith("run_dir=")]
     folder = Path(config.run_dir) if others != overrides else Path("runs") / f"proof-{Path(path).stem}"
@@ -88,71 +88,70 @@ def proof_of(path: str, overrides: list[str], kills: int, seed: int) -> Proof:
 
 
 def prove(proof: Proof) -> int:
-    """Train, kill, compare; the number of differences."""
+    """Train, kill and compare; return the number of differences."""
     pace = train_straight(proof)
-    expected = outcome_of(proof, "straight")
+    expected = digest(proof, "straight")
     moments: Counter[str] = Counter()
-    differing = 0
+    differences = 0
     for number in count(1):
         moments += train_killed(proof, f"killed-{number}", pace, proof.kills - moments.total())
-        differing += compare(expected, outcome_of(proof, f"killed-{number}"), f"killed-{number}")
+        differences += compare(expected, digest(proof, f"killed-{number}"), f"killed-{number}")
         if moments.total() >= proof.kills:
             break
-    told = ", ".join(f"{moments[moment]} {moment}" for moment in MOMENTS)
-    print(f"\n{moments.total()} kills ({told}): {differing or 'no'} difference{'s' * (differing != 1)}")
-    return differing
+    counts = ", ".join(f"{moments[moment]} {moment}" for moment in MOMENTS)
+    print(f"\n{moments.total()} kills ({counts}): {differences or 'no'} difference{'s' * (differences != 1)}")
+    return differences
 
 
 def train_straight(proof: Proof) -> Pace:
-    """The run without interruption."""
+    """Train without interruption."""
     print(f"{proof.folder / 'straight'}: without interruption", flush=True)
     launched = time.monotonic()
-    process = launch(proof, "straight")
+    process = start_training(proof, "straight")
     wait(process, until=lambda: size_of(proof.folder / "straight" / "log.txt") > 0)
     stepping = time.monotonic()
-    refuse_failure(process, proof, "straight")
+    require_success(process, proof, "straight")
     return Pace(stepping - launched, time.monotonic() - stepping)
 
 
 def train_killed(proof: Proof, name: str, pace: Pace, kills: int) -> Counter[str]:
-    """The run with at most so many kills, to its end; how often it was killed at which moment."""
+    """Train to the end with at most ``kills`` kills; count them by moment."""
     print(f"{proof.folder / name}: killed again and again", flush=True)
     run_dir, moments = proof.folder / name, Counter[str]()
     while moments.total() < kills:
-        said = size_of(run_dir / "log.txt")
-        process = launch(proof, name)
-        wait_for_moment(proof.chance.choice(MOMENTS), process, proof, run_dir, said, pace)
+        logged = size_of(run_dir / "log.txt")
+        process = start_training(proof, name)
+        wait_for_moment(proof.chance.choice(MOMENTS), process, proof, run_dir, logged, pace)
         process.send_signal(signal.SIGKILL)
         if process.wait() == 0:
-            return moments  # it was done before the moment came
-        moment = moment_of(proof, run_dir, said)
+            return moments  # it finished before the moment came
+        moment = find_moment(proof, run_dir, logged)
         moments[moment] += 1
         newest = max(good_steps(run_dir), default=0)
         print(f"  kill {moments.total():>3}  {moment:<22}  newest checkpoint: {newest or 'none'}", flush=True)
         if damaged := damaged_steps(run_dir):
             raise UserError(f"a kill damaged the checkpoints {damaged} of {run_dir}")
-    refuse_failure(launch(proof, name), proof, name)
+    require_success(start_training(proof, name), proof, name)
     return moments
 
 
-def wait_for_moment(moment: str, process: Process, proof: Proof, run_dir: Path, said: int, pace: Pace) -> None:
-    """Return at a moment of that kind drawn at random, or when the process ends before it comes."""
-    chance = proof.chance
+def wait_for_moment(moment: str, process: Process, proof: Proof, run_dir: Path, logged: int, pace: Pace) -> None:
+    """Wait for a random moment of that kind, or until the process ends."""
     if moment == START:
-        return wait(process, seconds=chance.uniform(0, pace.start))
-    wait(process, until=lambda: size_of(run_dir / "log.txt") > said)
+        return wait(process, seconds=proof.chance.uniform(0, pace.start))
+    wait(process, until=lambda: size_of(run_dir / "log.txt") > logged)
     if moment == STEPS:
-        return wait(process, seconds=chance.uniform(0, 2 * pace.steps / proof.kills))
+        return wait(process, seconds=proof.chance.uniform(0, 2 * pace.steps / proof.kills))
     if moment == CHECKPOINT:
         wait(process, until=lambda: is_writing(run_dir))
-        return wait(process, seconds=chance.uniform(0, 0.3))
+        return wait(process, seconds=proof.chance.uniform(0, 0.3))
     wait(process, until=lambda: is_evaluating(proof, run_dir))
-    return wait(process, seconds=chance.uniform(0, 2))
+    return wait(process, seconds=proof.chance.uniform(0, 2))
 
 
-def moment_of(proof: Proof, run_dir: Path, said: int) -> str:
-    """What a killed process was doing, by what it left."""
-    if size_of(run_dir / "log.txt") <= said:
+def find_moment(proof: Proof, run_dir: Path, logged: int) -> str:
+    """What a killed process was doing, by the files that it left."""
+    if size_of(run_dir / "log.txt") <= logged:
         return START
     if is_writing(run_dir):
         return CHECKPOINT
@@ -168,67 +167,61 @@ def is_writing(run_dir: Path) -> bool:
 
 
 def is_evaluating(proof: Proof, run_dir: Path) -> bool:
-    """Whether the newest checkpoint is one that an evaluation follows, which is not done."""
+    """Whether an evaluation of the newest checkpoint is due and not done."""
     step = max((int(path.name) for path in run_dir.glob("checkpoints/[0-9]*")), default=0)
     training = proof.config.training
     if not step or (step % training.eval_every and step != training.steps):
         return False
     try:
-        return notes(run_dir, step)["evaluated"] < step
+        return read_notes(run_dir, step)["evaluated"] < step
     except (OSError, ValueError):
         return False  # it is being deleted
 
 
 def wait(process: Process, *, seconds: float = 1e9, until: Callable[[], bool] = lambda: False) -> None:
-    """Return after so many seconds, when the condition holds, or when the process ends."""
+    """Wait until the time is over, the condition holds, or the process ends."""
     end = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < end and not until():
         time.sleep(0.002)
 
 
-def launch(proof: Proof, name: str) -> Process:
-    """train.py on the run ``name``, always by the same command; what it says goes to NAME.log."""
-    with open(proof.folder / f"{name}.log", "ab") as log:
-        return run_program("train.py", [*proof.experiment, f"run_dir={proof.folder / name}"], log)
+def start_training(proof: Proof, name: str) -> Process:
+    """Start train.py on the run ``name``, always by the same command."""
+    return start_program(proof, name, "train.py", *proof.experiment, f"run_dir={proof.folder / name}")
 
 
-def run_program(program: str, arguments: list[str], log: object) -> Process:
+def start_program(proof: Proof, name: str, program: str, *arguments: str) -> Process:
+    """Start a program whose output goes to NAME.log."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, str(ROOT / program), *arguments]
-    return subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"PYTHONPATH": path})  # type: ignore[call-overload]
-
-
-def refuse_failure(process: Process, proof: Proof, name: str) -> None:
-    if process.wait():
-        raise UserError(f"the training of {proof.folder / name} failed; {proof.folder / name}.log tells why")
-
-
-def outcome_of(proof: Proof, name: str) -> dict[str, str]:
-    """All that a run left, with its test set evaluated."""
-    run_dir, config = proof.folder / name, proof.config
+    command, environment = [sys.executable, str(ROOT / program), *arguments], os.environ | {"PYTHONPATH": path}
     with open(proof.folder / f"{name}.log", "ab") as log:
-        refuse_failure(run_program("eval.py", [str(run_dir)], log), proof, name)
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+
+def require_success(process: Process, proof: Proof, name: str) -> None:
+    if process.wait():
+        raise UserError(f"the training of {proof.folder / name} failed; see {proof.folder / name}.log")
+
+
+def digest(proof: Proof, name: str) -> dict[str, str]:
+    """Evaluate a run on its test set, and digest everything that it left."""
+    run_dir, config = proof.folder / name, proof.config
+    require_success(start_program(proof, name, "eval.py", str(run_dir)), proof, name)
     scores = json.loads((run_dir / "eval" / "test.json").read_text(encoding="utf-8"))
-    vocab_size = load_tokenizer(run_dir).vocab_size
-    return outcome(run_dir, config.model, config.training, vocab_size) | {
+    return digest_run(run_dir, config.model, config.training, load_tokenizer(run_dir).vocab_size) | {
         "test scores": f"BLEU {scores['bleu']!r}, chrF {scores['chrf']!r}",
-        "test translations": sha256((run_dir / "eval" / "test.translations.txt").read_bytes()),
+        "test translations": sha256_of_file(run_dir / "eval" / "test.translations.txt"),
     }
 
 
 def compare(expected: dict[str, str], found: dict[str, str], name: str) -> int:
-    """Print both outcomes beside each other; the number of rows that differ."""
+    """Print the digests of two runs side by side; return the number of rows that differ."""
     print(f"\n{'':<24}  {'without interruption':<42}  {name}")
-    for line in rows(expected, found):
-        print(line)
-    print(flush=True)
-    return sum(expected[key] != found[key] for key in expected)
-
-
-def rows(expected: dict[str, str], found: dict[str, str]) -> Iterator[str]:
     for key, value in expected.items():
         verdict = "equal" if found[key] == value else f"DIFFERS: {found[key][:42]}"
-        yield f"{key:<24}  {value[:42]:<42}  {verdict}"
+        print(f"{key:<24}  {value[:42]:<42}  {verdict}")
+    print(flush=True)
+    return sum(expected[key] != found[key] for key in expected)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from common.errors import exit_on_user_error
-from configs.load import differences, load_config, load_run_config
+from configs.load import list_differences, load_config, load_run_config
 
 ROOT = Path(__file__).parents[1]
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
@@ -59,7 +59,7 @@ def is_done() -> bool:
     reports = [RUN / "eval/test.json", RUN / "eval/phrasebook.phrases.json"]
     if not (all(path.is_file() for path in reports) and any(RUN.glob("attention/*.html"))):
         return False
-    return not differences(load_run_config(RUN), load_config(CONFIG))
+    return not list_differences(load_run_config(RUN), load_config(CONFIG))
 
 
 def run(program: str, *arguments: str) -> None:

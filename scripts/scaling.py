@@ -25,9 +25,9 @@ from benchmarks.cost.scaling import Accelerator, Layout, Times, state_bytes, tem
 from benchmarks.cost.step import StepWork
 from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
+from common.text_table import Table, as_markdown, as_text, three_digits
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.card.tables import Table, as_markdown, as_text, three_digits
 from model.sharding import MESH_AXES
 from training.devices.mesh import check_divisible
 
@@ -61,9 +61,7 @@ def main() -> None:
 
 
 def command_line() -> argparse.Namespace:
-    parser = Parser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("CONFIG", type=Path, help="such as configs/transformer-big.yaml")
     parser.add_argument("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=256")
     parser.add_argument("--devices", type=counts, default="1,8,64,256", help="how many (default: %(default)s)")

@@ -27,9 +27,9 @@ if __name__ == "__main__":
 import jax.numpy as jnp
 from tqdm import tqdm
 
-from cli.command_line import command_line
-from cli.load_run import Trained, load_trained
-from cli.stdin import decoded
+from cli.command_line import parse_command_line
+from cli.load_run import LoadedRun, load_run
+from cli.stdin import decode_lines
 from common.errors import UserError, exit_on_user_error
 from common.special_tokens import EOS
 from data.pairs import normalise
@@ -40,13 +40,13 @@ LINES = 512  # read, scored and written together
 
 
 def main() -> None:
-    run_dir, overrides = command_line(__doc__ or "", "RUN", "a run directory, such as runs/tatoeba-small")
+    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
-        score_lines(load_trained(Path(run_dir), overrides, "scoring"))
+        score_lines(load_run(Path(arguments.RUN), arguments.overrides, "scoring"))
 
 
-def score_lines(trained: Trained) -> None:
+def score_lines(trained: LoadedRun) -> None:
     """Score in blocks, then tell the totals."""
     pairs = pairs_of(sys.stdin.buffer)
     lines = tokens = 0
@@ -66,7 +66,7 @@ def score_lines(trained: Trained) -> None:
         )
 
 
-def score_block(trained: Trained, block: list[tuple[str, str]], first_number: int) -> list[dict[str, Any]]:
+def score_block(trained: LoadedRun, block: list[tuple[str, str]], first_number: int) -> list[dict[str, Any]]:
     """What JSON tells of each pair."""
     tokenizer, decoding = trained.translator.tokenizer, trained.config.decoding
     sources, targets = (tokenizer.encode([normalise(text) for text in side]) for side in zip(*block, strict=True))
@@ -92,7 +92,7 @@ def score_block(trained: Trained, block: list[tuple[str, str]], first_number: in
 
 def pairs_of(lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
     """Sources and translations; UserError names a line that is not UTF-8 or has not one tab."""
-    for number, line in enumerate(decoded(lines), start=1):
+    for number, line in enumerate(decode_lines(lines), start=1):
         columns = line.rstrip("\n").split("\t")
         if len(columns) != 2:
             raise UserError(f"standard input:{number}: {len(columns)} columns, not a source, a tab and a translation")

@@ -26,9 +26,9 @@ if __name__ == "__main__":
 
 from tqdm import tqdm
 
-from cli.command_line import command_line_with_options
-from cli.load_run import Trained, load_trained
-from cli.stdin import decoded
+from cli.command_line import parse_command_line
+from cli.load_run import LoadedRun, load_run
+from cli.stdin import decode_lines
 from common.errors import UserError, exit_on_user_error
 from data.pairs import normalise
 from evaluation.forced_scores import align
@@ -39,7 +39,7 @@ LINES, CHARACTERS = 512, 100_000  # read, translated and written together: memor
 
 def main() -> None:
     run = {"RUN": "a run directory, such as runs/tatoeba-small"}
-    arguments = command_line_with_options(__doc__ or "", run, add_options)
+    arguments = parse_command_line(__doc__, run, add_options)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
         translate_lines(arguments)
@@ -61,19 +61,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def translate_lines(arguments: argparse.Namespace) -> None:
     """Translate in blocks, or each line at once for someone who is typing."""
-    trained = load_trained(Path(arguments.RUN), arguments.overrides, "translating")
+    trained = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     refuse_impossible(arguments, trained)
     at_once = arguments.interactive or sys.stdin.isatty()
     number = 1
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
-        for block in blocks(decoded(typed() if sys.stdin.isatty() else sys.stdin.buffer), 1 if at_once else LINES):
+        for block in blocks(decode_lines(typed() if sys.stdin.isatty() else sys.stdin.buffer), 1 if at_once else LINES):
             found = translate_block(trained, block, arguments, bar)
             tell_of_pieces(found, number)
             write(found, block, number, trained, arguments)
             number += len(block)
 
 
-def refuse_impossible(arguments: argparse.Namespace, trained: Trained) -> None:
+def refuse_impossible(arguments: argparse.Namespace, trained: LoadedRun) -> None:
     """UserError for options that the run's search settings cannot serve."""
     decoding = trained.config.decoding
     if arguments.nbest is None:
@@ -85,7 +85,7 @@ def refuse_impossible(arguments: argparse.Namespace, trained: Trained) -> None:
 
 
 def translate_block(
-    trained: Trained, block: list[str], arguments: argparse.Namespace, bar: Any
+    trained: LoadedRun, block: list[str], arguments: argparse.Namespace, bar: Any
 ) -> list[list[Translation]]:
     """Of each line, its best translation, or several that read differently."""
     translator, options = trained.translator, {"prefix": arguments.prefix, "advance": bar.update}
@@ -110,7 +110,11 @@ def tell_of_pieces(found: list[list[Translation]], first_number: int) -> None:
 
 
 def write(
-    found: list[list[Translation]], block: list[str], first_number: int, trained: Trained, arguments: argparse.Namespace
+    found: list[list[Translation]],
+    block: list[str],
+    first_number: int,
+    trained: LoadedRun,
+    arguments: argparse.Namespace,
 ) -> None:
     """A line for a line: text, or JSON if more than the text was asked for."""
     if arguments.nbest is None and not arguments.scores and not arguments.alignment:
@@ -123,7 +127,7 @@ def write(
     sys.stdout.buffer.flush()
 
 
-def facts_of(translations: list[Translation], trained: Trained, with_alignment: bool) -> dict[str, Any]:
+def facts_of(translations: list[Translation], trained: LoadedRun, with_alignment: bool) -> dict[str, Any]:
     """What JSON tells of a line."""
     told: list[dict[str, Any]] = [
         {"text": each.text, "log_prob": each.log_prob, "score": each.score, "ended": each.ended}

@@ -34,7 +34,6 @@ settings.register_profile("puente", derandomize=True, deadline=None)
 settings.load_profile("puente")
 
 
-
 @pytest.fixture(scope="module", autouse=True)
 def release_compiled_programs():
     """Programs compiled by a test module are dropped at its end: together they would take gigabytes."""

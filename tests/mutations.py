@@ -35,7 +35,11 @@ LOCK, SIGNALS, MONITOR = (
     "tests/training/run/test_signals.py",
     "tests/training/run/test_metrics.py",
 )
-CORPORA, CONFIGS, CARD = "tests/data/test_hostile.py", "tests/configs/test_hostile.py", "tests/data/card/test_tables.py"
+CORPORA, CONFIGS, TABLES = (
+    "tests/data/test_hostile.py",
+    "tests/configs/test_hostile.py",
+    "tests/common/test_text_table.py",
+)
 CHANGES, FILES, PROOF = (
     "tests/configs/test_changes.py",
     "tests/common/test_files.py",
@@ -92,15 +96,15 @@ MUTATIONS = [
     Mutation(
         "no line of metrics twice",
         "training/run/metrics.py",
-        "place <= (step, evaluated)]",
-        "place[0] <= step]",
+        "<= (step, evaluated)]",
+        "<= (step, True)]",
         f"{MONITOR}::test_the_evaluation_of_a_step_goes_too_where_it_was_not_finished",
     ),
     Mutation(
         "what was evaluated is known after a restart",
         "cli/open_run.py",
-        "closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated) if",
-        "closing(Monitor(run_dir, step, last_step, evaluated=True) if",
+        "Monitor(run_dir, step, last_step, evaluated=is_evaluated)",
+        "Monitor(run_dir, step, last_step, evaluated=True)",
         _IN_EVALUATION,
     ),
     Mutation(
@@ -120,43 +124,43 @@ MUTATIONS = [
     # Damage.
     Mutation(
         "every file is checked",
-        "training/run/checkpoint.py",
-        "return listed == {name: _sha256(directory / name) for name in listed}",
+        "training/run/manifest.py",
+        "return listed == {name: sha256_of_file(directory / name) for name in listed}",
         "return all((directory / name).exists() for name in listed)",
         f"{CHECKPOINT}::test_every_damaged_file_is_seen",
     ),
     Mutation(
         "the manifest checks itself",
-        "training/run/checkpoint.py",
-        'facts.pop("check", None) != _check(facts) or _sealed(facts) != text:',
-        'not facts.pop("check", None):',
+        "training/run/manifest.py",
+        "if manifest is None or manifest.to_json() != text:",
+        "if manifest is None:",
         f"{CHECKPOINT}::test_every_flipped_bit_of_a_manifest_and_some_of_every_other_file_are_seen",
     ),
     Mutation(
         "every bit of the manifest counts",
-        "training/run/checkpoint.py",
-        "!= _check(facts) or _sealed(facts) != text:",
-        "!= _check(facts):",
+        "training/run/manifest.py",
+        "manifest.to_json() != text:",
+        "json.loads(manifest.to_json()) != facts:",
         f"{CHECKPOINT}::test_every_flipped_bit_of_a_manifest_and_some_of_every_other_file_are_seen",
     ),
     Mutation(
         "without a good checkpoint nothing begins anew",
-        "training/run/checkpoint.py",
-        '        if not good:\n            raise UserError(f"{told}, and',
-        '        if False:\n            raise UserError(f"{told}, and',
+        "training/run/catalog.py",
+        '        if not good:\n            raise UserError(f"{problem}, and',
+        '        if False:\n            raise UserError(f"{problem}, and',
         f"{CHECKPOINT}::test_without_a_good_checkpoint_nothing_is_deleted_and_nothing_begins",
     ),
     Mutation(
         "damage is told",
-        "training/run/checkpoint.py",
-        'print(f"warning: {told}; continuing from step {good[-1]}", file=sys.stderr)',
+        "training/run/catalog.py",
+        'print(f"warning: {problem}; continuing from step {good[-1]}", file=sys.stderr)',
         "pass",
         f"{CHECKPOINT}::test_the_newest_good_checkpoint_is_found_with_a_warning",
     ),
     Mutation(
         "another model's checkpoint is refused",
         "training/run/checkpoint.py",
-        "        _refuse_other_shapes(directory, checkpointer",
+        "        _check_shapes(directory, checkpointer",
         "        (lambda *_: None)(directory, checkpointer",
         _OTHER_MODEL,
     ),
@@ -170,16 +174,16 @@ MUTATIONS = [
     # Retention.
     Mutation(
         "the best is kept",
-        "training/run/checkpoint.py",
-        "for step in set(good[:-newest]) - {best}:",
-        "for step in set(good[:-newest]):",
+        "training/run/catalog.py",
+        "(newer >= keep and step == best) or not",
+        "not",
         f"{CHECKPOINT}::test_retention",
     ),
     Mutation(
         "what cannot be read is not deleted",
-        "training/run/checkpoint.py",
-        "    good = good_steps(run_dir)\n    for step in set(good",
-        "    good = _steps(run_dir)\n    for step in set(good",
+        "training/run/catalog.py",
+        "step == best) or not is_intact(directory):",
+        "step == best):",
         f"{CHECKPOINT}::test_retention_never_deletes_what_cannot_be_read_nor_what_is_no_checkpoint_of_its_own",
     ),
     Mutation(
@@ -190,18 +194,18 @@ MUTATIONS = [
         f"{CHECKPOINT}::test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better",
     ),
     # Signals.
-    Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self._stop.asked) or 0 < ", "0 < ", _SIGTERM),
+    Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self._stop.received) or 0 < ", "0 < ", _SIGTERM),
     Mutation(
         "a second signal kills",
         "training/run/signals.py",
-        "signal.signal(each, signal.SIG_DFL)",
-        "signal.getsignal(each)",
+        "signal.signal(other, signal.SIG_DFL)",
+        "signal.getsignal(other)",
         f"{SIGNALS}::test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect",
     ),
     Mutation(
         "a signal just before an evaluation counts",
         "training/run/signals.py",
-        "            if self.asked:\n                raise Interrupted(self.asked)\n",
+        "            if self.received:\n                raise Interrupted(self.received)\n",
         "",
         f"{SIGNALS}::test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before",
     ),
@@ -222,29 +226,29 @@ MUTATIONS = [
     # Disks, and two processes.
     Mutation(
         "a full disk is seen before a save",
-        "training/run/checkpoint.py",
-        "        _refuse_full_disk(final, parts)\n",
+        "training/run/atomic_save.py",
+        "            _check_disk_space(final, trees)\n",
         "",
         f"{CHECKPOINT}::test_a_disk_without_room_is_told_before_anything_is_written",
     ),
     Mutation(
         "a save that fails leaves no half",
-        "training/run/checkpoint.py",
+        "training/run/atomic_save.py",
         "        shutil.rmtree(temporary, ignore_errors=True)\n        if",
         "        if",
         f"{CHECKPOINT}::test_a_save_that_fails_in_the_middle_leaves_no_half",
     ),
     Mutation(
         "a save never lands below a lost mount",
-        "training/run/checkpoint.py",
-        "if _identity(final.parent.parent) != folder:",
+        "training/run/atomic_save.py",
+        "if _identify(run_dir) != folder:",
         "if False:",
         f"{CHECKPOINT}::test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place",
     ),
     Mutation(
         "what an interrupted save left goes",
         "training/run/checkpoint.py",
-        'for leftover in root.glob(".*"):',
+        'for leftover in final.parent.glob(".*"):',
         "for leftover in ():",
         f"{CHECKPOINT}::test_leftovers_of_an_interrupted_save_are_not_believed_and_go",
     ),
@@ -265,14 +269,14 @@ MUTATIONS = [
     Mutation(
         "leftovers of the killed go, of the living stay",
         "common/files.py",
-        "and not is_running(int(process))",
+        "and not _is_running(int(process))",
         "and True",
         f"{FILES}::test_what_a_killed_writer_left_goes_and_that_of_a_living_one_stays",
     ),
     Mutation(
         "a fault of the disk is no traceback",
         "common/errors.py",
-        "if error.errno not in (*NO_ROOM, *NOT_ALLOWED, *BAD_NAME, *GONE):",
+        "if error.errno not in (*DISK_FULL, *NOT_WRITABLE, *BAD_NAME, *DISK_GONE):",
         "if True:",
         f"{FILES}::test_a_fault_of_the_disk_is_one_line_and_exit_code_2",
     ),
@@ -286,8 +290,8 @@ MUTATIONS = [
     Mutation(
         "a run that is gone is told",
         "training/run/lock.py",
-        "    except UserError:\n        refuse_if_lost(run_dir)\n        raise\n",
-        "    except UserError:\n        raise\n",
+        "            check_not_lost(run_dir)  #",
+        "            pass  #",
         f"{LOCK}::test_a_run_whose_folder_is_moved_away_is_told_so_whatever_failed_for_it",
     ),
     Mutation(
@@ -386,7 +390,7 @@ MUTATIONS = [
     Mutation(
         "what the run was before is kept",
         "cli/open_run.py",
-        "            keep_records(run_dir, newest)\n",
+        "            archive_config(run_dir, newest)\n",
         "            pass\n",
         _CHANGED,
     ),
@@ -408,12 +412,12 @@ MUTATIONS = [
     Mutation(
         "a lack of memory is no traceback",
         "common/errors.py",
-        "        if not lacks_memory(error):",
+        "        if not is_out_of_memory(error):",
         "        if True:",
         f"{FILES}::test_a_lack_of_memory_is_one_line_that_names_the_keys_to_change",
     ),
-    Mutation("YAML has a depth", "configs/load.py", "if level > MOST_LEVELS:", "if level > 10**9:", _MONSTER),
-    Mutation("YAML has a size", "configs/load.py", "if len(text) > MOST_BYTES:", "if False:", _MONSTER),
+    Mutation("YAML has a depth", "configs/load.py", "if level > MAX_LEVELS:", "if level > 10**9:", _MONSTER),
+    Mutation("YAML has a size", "configs/load.py", "if len(text) > MAX_BYTES:", "if False:", _MONSTER),
     Mutation("no control character gets into a config", "configs/load.py", 'in ("Cc", "Cs")', 'in ("Cs",)', _MONSTER),
     Mutation(
         "an error stays one short line", "configs/load.py", "unknown key {in_brief(key)}", "unknown key {key}", _MONSTER
@@ -505,10 +509,10 @@ MUTATIONS = [
     ),
     Mutation(
         "no text breaks a table of the data card",
-        "data/card/tables.py",
+        "common/text_table.py",
         'MARKDOWN.sub(r"\\\\\\1", visible(text))',
         'MARKDOWN.sub(r"\\\\\\1", text)',
-        f"{CARD}::test_no_text_of_a_corpus_breaks_a_table_or_becomes_anything_but_text",
+        f"{TABLES}::test_no_text_of_a_corpus_breaks_a_table_or_becomes_anything_but_text",
     ),
     Mutation(
         "an average's name is no path",
@@ -520,23 +524,23 @@ MUTATIONS = [
     # Replay.
     Mutation(
         "a replay is of the run's own corpus",
-        "scripts/replay.py",
-        "    if recorded != now:",
+        "cli/recorded_run.py",
+        "    if recorded != current:",
         "    if False:",
         f"{_REPLAY}::test_a_run_whose_batches_are_not_known_is_refused",
     ),
     Mutation(
         "a replay takes the run's own batches",
         "training/replay/replay.py",
-        "stretch.stream.batch(self.step)\n        self.state, reading",
-        "stretch.stream.batch(self.step + 1)\n        self.state, reading",
+        "setup.stream.batch(self.step)\n        self.state, reading",
+        "setup.stream.batch(self.step + 1)\n        self.state, reading",
         f"{_REPLAY}::test_a_replay_comes_to_the_state_that_was_saved",
     ),
     Mutation(
         "the pairs' losses have the update's dropout",
         "training/replay/inspect_step.py",
-        "jax.random.key(stretch.training.seed), state.step)",
-        "jax.random.key(stretch.training.seed), state.step + 1)",
+        "jax.random.key(setup.training.seed), state.step)",
+        "jax.random.key(setup.training.seed), state.step + 1)",
         f"{_REPLAY}::test_the_losses_of_the_pairs_are_the_loss_that_the_run_recorded",
     ),
     Mutation(
@@ -563,7 +567,7 @@ MUTATIONS = [
     Mutation(
         "two runs that differ are no success",
         "scripts/replay.py",
-        'sys.exit(int(facts["differ"]))',
+        "sys.exit(int(comparison.differ))",
         "sys.exit(0)",
         f"{_REPLAY}::test_what_differs_first",
     ),

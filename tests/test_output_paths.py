@@ -9,7 +9,7 @@ from common.files import write_atomically
 from configs.load import load_config
 from eval import name_of
 from scripts.plot_attention import slug
-from training.run.averaging import refuse_name
+from training.run.averaging import check_name
 
 NAMES = [
     "../../x",
@@ -50,7 +50,7 @@ def test_a_sentence_gives_a_name_of_letters_digits_and_hyphens(sentence):
 @pytest.mark.parametrize("name", [*NAMES, "", "5", "a\0b", "a\nb", "ñ", "best", "latest", ".hidden"])
 def test_an_average_is_called_by_a_plain_name_or_not_at_all(tmp_path, name):
     with pytest.raises(UserError, match=r"^--name (must be a letter, then letters|cannot be )"):
-        refuse_name(name)
+        check_name(name)
     if name in ("best", "latest", "5"):
         return
     (tmp_path / "plain.yaml").write_text("training: {steps: 1}\n")

@@ -14,9 +14,10 @@ import pytest
 from configs.load import load_config
 from train import train
 from training.devices.distributed import started_by_scheduler
-from training.replay.run_digest import metrics_of
-from training.run.checkpoint import damaged_steps, good_steps, notes
-from training.run.lock import locked
+from training.replay.run_digest import read_repeatable_metrics
+from training.run.catalog import damaged_steps, good_steps
+from training.run.checkpoint import read_notes
+from training.run.lock import lock_run
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 400  # seconds: a process that takes longer hangs
@@ -80,8 +81,8 @@ def assert_same_run(run_dir, other):
     """The same batches, and the same numbers but for rounding."""
     step = good_steps(run_dir)[-1]
     assert step == good_steps(other)[-1]
-    assert notes(run_dir, step)["batches"] == notes(other, step)["batches"]
-    for line, expected in zip(metrics_of(run_dir), metrics_of(other), strict=True):
+    assert read_notes(run_dir, step)["batches"] == read_notes(other, step)["batches"]
+    for line, expected in zip(read_repeatable_metrics(run_dir), read_repeatable_metrics(other), strict=True):
         assert [line.pop("kind"), *line] == [expected.pop("kind"), *expected]
         np.testing.assert_allclose(list(line.values()), list(expected.values()), rtol=0, atol=1e-5)
     texts = [(folder / "eval" / "valid.translations.txt").read_text() for folder in (run_dir, other)]
@@ -183,7 +184,7 @@ def test_processes_with_different_configs_are_refused_all_of_them(start, tmp_pat
 
 @pytest.mark.slow
 def test_a_mistake_that_the_first_process_alone_meets_ends_all(start, tmp_path):
-    with locked(tmp_path):
+    with lock_run(tmp_path):
         (code, told), (code_of_second, _) = ended(start(tmp_path))
     assert code == 2 and code_of_second not in (0, 2)
     assert "is in use by process" in told and told.count("\n") == 1
@@ -233,7 +234,7 @@ def test_what_tells_of_a_scheduler(variables, expected, monkeypatch):
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_process_that_stays_alone_says_so(number):
     code = (
-        "from training import processes; from training.config import MeshConfig; processes.PATIENCE = 1\n"
+        "from training.devices import distributed; from training.config import MeshConfig; distributed.STARTUP_TIMEOUT = 1\n"
         f"processes.join_processes(MeshConfig(coordinator='localhost:{free_port()}', processes=2, process={number}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=LIMIT)

@@ -21,9 +21,10 @@ from configs.load import load_config
 from data.batches.packing import Batch
 from data.batches.stream import prefetch
 from train import train
-from training.replay.run_digest import metrics_of, outcome
-from training.run.checkpoint import good_steps, notes, restore
-from training.run.lock import locked
+from training.replay.run_digest import digest_run, read_repeatable_metrics
+from training.run.catalog import good_steps
+from training.run.checkpoint import read_notes, restore
+from training.run.lock import lock_run
 from training.run.signals import Interrupted
 from training.state import init_state
 
@@ -41,7 +42,7 @@ EVERYTHING_ON = [
 
 def outcome_of(run_dir, config):
     """Everything of a finished run that must not depend on interruptions."""
-    return outcome(run_dir, config.model, config.training, 300)
+    return digest_run(run_dir, config.model, config.training, 300)
 
 
 def start(config_file, run_dir, *overrides):
@@ -165,13 +166,13 @@ def test_a_signal_in_an_evaluation_loses_nothing(small_experiment, straight, tmp
             patch.setattr(training.validation, moment, interrupted)
             with pytest.raises(Interrupted):
                 train_here(small_experiment, tmp_path, *SHORT)
-        assert good_steps(tmp_path)[-1] == 3 and notes(tmp_path, 3)["evaluated"] == 0
+        assert good_steps(tmp_path)[-1] == 3 and read_notes(tmp_path, 3)["evaluated"] == 0
     train_here(small_experiment, tmp_path, *SHORT)
     assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
 
 
 def test_a_second_process_on_a_run_is_refused(small_experiment, tmp_path, call):
-    with locked(tmp_path / "run"):
+    with lock_run(tmp_path / "run"):
         refused = call("train.py", small_experiment, f"run_dir={tmp_path / 'run'}")
         assert refused.returncode == 2
         assert f"is in use by process {os.getpid()} on".encode() in refused.stderr
@@ -183,7 +184,7 @@ def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small
     changes += ["training.log_every=1", "training.save_every=1", "training.eval_every=100", "training.keep=9"]
     with pytest.raises(UserError, match=r"not finite 3 times in a row, up to step 4 \(batch 3 of epoch 0, from 0\)"):
         train_here(small_experiment, tmp_path, *changes)
-    lines = metrics_of(tmp_path)
+    lines = read_repeatable_metrics(tmp_path)
     assert [line["skipped"] for line in lines] == [0, 1, 1, 1][: len(lines)]
     assert lines[0]["loss"] > 0 and lines[1]["loss"] == "nan"
     first, last = good_steps(tmp_path)[0], good_steps(tmp_path)[-1]

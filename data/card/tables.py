@@ -1,16 +1,15 @@
 """The numbers of a data card as tables, for a terminal and as Markdown."""
 
-import math
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from jaxtyping import Int
 
+from common.digests import sha256
 from common.special_tokens import EOS
-from common.text import in_brief, visible
+from common.text import in_brief
+from common.text_table import Table
 from data.assemble import REASONS, Account
 from data.card.numbers import (
     Card,
@@ -28,23 +27,11 @@ from data.card.numbers import (
     unseen_in,
 )
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer, sha256
+from data.tokenizer import Tokenizer
 
-NUMBER = re.compile(r"[\d.,]+%?|–|")
-MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&$])")
 SAMPLES = 8  # pairs, or one of each source if there are more
 BINS, BAR = 12, 30  # of the histogram: bins, and letters of the longest bar
 OFTEN = 100  # times in training: enough to learn a piece, says https://arxiv.org/abs/2004.02334
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells under a title, and what one must know to read them."""
-
-    title: str
-    note: str
-    header: list[str]
-    rows: list[list[str]]
 
 
 def tables_of(card: Card) -> list[Table]:
@@ -235,34 +222,3 @@ def sides(card: Card) -> Iterator[tuple[str, str, Text]]:
 
 def both(card: Card, shares: tuple[float, float]) -> str:
     return ", ".join(f"{share:.1%} {language}" for language, share in zip(languages(card), shares, strict=True))
-
-
-def three_digits(number: float) -> str:
-    """As many decimals as make three digits that count."""
-    return f"{number:,.{max(0, 2 - math.floor(math.log10(number)))}f}"
-
-
-def as_text(table: Table) -> str:
-    """Aligned columns, numbers to the right."""
-    columns = [aligned(list(map(visible, column))) for column in zip(table.header, *table.rows, strict=True)]
-    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return "\n".join(line for line in [table.title.upper(), visible(table.note), *lines] if line)
-
-
-def aligned(column: list[str]) -> list[str]:
-    """A header and its cells, all as wide as the widest."""
-    width = max(map(len, column))
-    numbers = any(column[1:]) and all(NUMBER.fullmatch(cell) for cell in column[1:])
-    return [cell.rjust(width) if numbers else cell.ljust(width) for cell in column]
-
-
-def as_markdown(table: Table) -> str:
-    """A heading, the note and a table."""
-    header, *rows = (f"| {' | '.join(map(escape, cells))} |" for cells in (table.header, *table.rows))
-    body = "\n".join([header, "|" + " --- |" * len(table.header), *rows])
-    return "\n\n".join(part for part in (f"## {table.title}", escape(table.note), body) if part)
-
-
-def escape(text: str) -> str:
-    """Text that Markdown shows as it stands, on one line: a line break would end the row of a table."""
-    return MARKDOWN.sub(r"\\\1", visible(text))

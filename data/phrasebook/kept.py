@@ -5,7 +5,7 @@ import json
 import unicodedata
 from pathlib import Path
 
-from common.disk_cache import made_once
+from common.disk_cache import load_or_compute
 from data.pairs import Pairs
 
 HERE = Path(__file__).parent
@@ -14,7 +14,7 @@ Parts = dict[tuple[str, str], Pairs]  # by part and split
 
 def phrasebook() -> Parts:
     """What ``splits.phrasebook`` makes, read back if the same sources have made it before."""
-    return parts_in(made_once(f"phrasebook-{fingerprint()}", lambda: as_json(made())))
+    return parts_in(load_or_compute(f"phrasebook-{fingerprint()}", lambda: as_json(made())))
 
 
 def made() -> Parts:

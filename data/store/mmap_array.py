@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from common.files import told_as_user_error
+from common.files import explain_write_errors
 
 
 def scratch() -> Path:
@@ -30,12 +30,12 @@ class GrowingArray:
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype, self._length = np.dtype(dtype), 0
-        with told_as_user_error(scratch()):
+        with explain_write_errors(scratch()):
             self._file = tempfile.TemporaryFile(dir=scratch())  # noqa: SIM115 (the mapping outlives any block)
 
     def append(self, block: np.ndarray) -> None:
         # Written, and not stored into a mapping: on a full disk that would kill the process.
-        with told_as_user_error(scratch()):
+        with explain_write_errors(scratch()):
             self._file.write(np.ascontiguousarray(block, self._dtype).data)
         self._length += len(block)
 
@@ -46,7 +46,7 @@ class GrowingArray:
         """All that was appended, mapped, to be read only."""
         if not self._length:  # nothing cannot be mapped
             return np.zeros(0, self._dtype)
-        with told_as_user_error(scratch()):
+        with explain_write_errors(scratch()):
             self._file.flush()
             return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
 

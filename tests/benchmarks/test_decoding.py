@@ -13,7 +13,7 @@ from benchmarks.peers import decoding as decoding_peers
 from benchmarks.peers.decoding import CTranslate2, Marian
 from common.errors import UserError
 from model.config import ModelConfig
-from training.run.environment import environment
+from training.run.environment import describe_environment
 
 MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=2, d_ff=32)
 WORK = Work(model=MODEL, vocab_size=50, batch=3, sources=4, length=5)
@@ -76,7 +76,7 @@ def test_ratios_are_of_speeds_and_to_the_engine_that_is_there():
 def test_the_table_ends_each_beam_size_with_its_ceiling():
     times = {(beam, who): 1e3 for beam in (5, 1) for who in ("puente", "puente-bfloat16")}
     report = {"work": asdict(WORK), "rows": rows_of(WORK, times), "rounds": 7, "processor": "abacus"}
-    report |= {"environment": environment(), "matrix_flops_per_second": {"jax": 2e9, "torch": 1e9}}
+    report |= {"environment": describe_environment(), "matrix_flops_per_second": {"jax": 2e9, "torch": 1e9}}
     table = decoding_table(report)
     assert table.header == ["beam", "contestant", "sentences/s", "ratio", "GFLOP/s", "of rate"]
     assert [tuple(row[:2]) for row in table.rows] == list(product("51", ["puente", "puente-bfloat16", "ceiling"]))

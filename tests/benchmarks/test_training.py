@@ -22,11 +22,11 @@ from benchmarks.training import (
 )
 from benchmarks.turns import matrix_products
 from common.errors import UserError
+from common.text_table import as_text
 from configs.load import load_config
-from data.card.tables import as_text
 from model.config import ModelConfig
 from training.config import TrainingConfig
-from training.run.environment import environment
+from training.run.environment import describe_environment
 
 MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
 TRAINING = TrainingConfig(steps=1)
@@ -66,7 +66,7 @@ def test_who_has_no_room_has_a_row_that_says_so():
     rows = [with_share(row, rates) for row in rows_of({("puente", 2): 6.0, ("puente", 2**20): None})]
     report = {"model": {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16}, "vocab_size": 300, "rounds": 7}
     report |= {"rows": with_ratios(rows), "matrix_flops_per_second": rates, "processor": "abacus"}
-    table = training_table(report | {"environment": environment()})
+    table = training_table(report | {"environment": describe_environment()})
     header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", "GFLOP/s", "of rate", "compile s", "peak MiB"]
     assert table.header == [*header, "padding"]
     gigaflops = WORK.flops() / 6e-3 / 1e9  # 0.1

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from common import disk_cache as kept
-from common.disk_cache import made_once
+from common.disk_cache import load_or_compute
 
 
 class Maker:
@@ -28,9 +28,9 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("content", [b"", b"a\nb\0", "¡Sí!\r\n".encode()])
 def test_it_is_made_once_under_a_name(folder, content):
     make = Maker(content)
-    assert made_once("one", make) == made_once("one", make) == content
+    assert load_or_compute("one", make) == load_or_compute("one", make) == content
     assert make.times == 1
-    assert made_once("two", make) == content
+    assert load_or_compute("two", make) == content
     assert make.times == 2 and sorted(os.listdir(folder)) == ["one", "two"]
 
 
@@ -39,19 +39,19 @@ def test_it_is_made_once_under_a_name(folder, content):
 )
 def test_what_was_changed_is_made_again(folder, harm):
     make = Maker()
-    made_once("one", make)
+    load_or_compute("one", make)
     (folder / "one").write_bytes(harm((folder / "one").read_bytes()))
-    assert made_once("one", make) == make.content and make.times == 2
-    assert made_once("one", make) == make.content and make.times == 2
+    assert load_or_compute("one", make) == make.content and make.times == 2
+    assert load_or_compute("one", make) == make.content and make.times == 2
 
 
 def test_what_was_not_used_for_longest_makes_room(folder, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_FILES", 2)
+    monkeypatch.setattr(kept, "MAX_FILES", 2)
     for age, name in ((300, "oldest"), (200, "old")):
-        made_once(name, Maker())
+        load_or_compute(name, Maker())
         os.utime(folder / name, (os.stat(folder / name).st_mtime - age,) * 2)
-    made_once("oldest", Maker())  # used again
-    made_once("new", Maker())
+    load_or_compute("oldest", Maker())  # used again
+    load_or_compute("new", Maker())
     assert sorted(os.listdir(folder)) == ["new", "oldest"]
 
 
@@ -59,7 +59,7 @@ def test_a_folder_that_cannot_be_written_to_keeps_nothing(tmp_path, monkeypatch)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     make = Maker()
-    assert made_once("one", make) == made_once("one", make) == make.content
+    assert load_or_compute("one", make) == load_or_compute("one", make) == make.content
     assert make.times == 2
 
 
@@ -69,5 +69,5 @@ def test_what_cannot_be_made_keeps_nothing(folder):
 
     for _ in range(2):
         with pytest.raises(ValueError, match="not made"):
-            made_once("one", fail)
+            load_or_compute("one", fail)
     assert not folder.exists()

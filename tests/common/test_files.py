@@ -96,7 +96,7 @@ def test_a_fault_of_the_program_is_none_of_the_users():
 
 
 def test_a_reader_that_has_enough_ends_a_program_quietly():
-    program = "from data.errors import exit_on_user_error\nwith exit_on_user_error():\n    print('line\\n' * 100_000)"
+    program = "from common.errors import exit_on_user_error\nwith exit_on_user_error():\n    print('line\\n' * 100_000)"
     piped = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert piped.stdout is not None and piped.stdout.readline() == b"line\n"
     piped.stdout.close()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from common.errors import UserError
-from configs.changes import CHANGES, HARMLESS, accepted_changes, changes
+from configs.changes import CHANGES_TRAINING, HARMLESS, accepted_changes, classify_changes
 from configs.keys import KEYS, RUN_KEYS, SECTIONS
 from configs.schema import RunConfig
 
@@ -17,11 +17,11 @@ def changed(section, **values):
 
 
 def kinds(new, old=OLD):
-    return {change.text.partition(":")[0]: change.kind for change in changes(old, new)}
+    return {change.text.partition(":")[0]: change.kind for change in classify_changes(old, new)}
 
 
 def test_the_tables_name_keys_that_there_are_and_none_twice():
-    named = [*HARMLESS, *CHANGES]
+    named = [*HARMLESS, *CHANGES_TRAINING]
     assert len(named) == len(set(named))
     assert set(named) <= KEYS.keys() | SECTIONS.keys()
     assert not set(named) & {key.name for key in RUN_KEYS}

@@ -22,7 +22,7 @@ BOMB = "\n".join(f"a{level}: &a{level} [{nine_times(level)}]" for level in range
 MERGED = "a0: &a0 {k: 1}\n" + "\n".join(f"a{level}: &a{level}\n  <<: [{nine_times(level)}]" for level in range(1, 9))
 LINES = BOMB.replace("\n", ", ")
 TOO_DEEP = "nested above 20 levels; a config has sections, keys and lists"
-TOO_MANY = "above 10,000 values, or aliases that stand for so many; write fewer"
+TOO_MANY = "above 10,000 values, aliases expanded; write fewer"
 THOUSANDS = "1" + ":59" * 3000  # to YAML, a number in base 60
 
 FILES = {  # what a config file holds, and what is said of it
@@ -86,7 +86,7 @@ def test_every_monster_is_refused_in_one_short_line(tmp_path):
     paths += [tmp_path / "pipe.yaml", Path("/dev/zero"), tmp_path, Path("x" * 5000)]
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
-        "from configs.load import load_config; from data.errors import UserError\n"
+        "from configs.load import load_config; from common.errors import UserError\n"
         "for path in sys.argv[1:]:\n"
         "    try: print('loaded', load_config(path))\n"
         "    except UserError as error: print(error)"

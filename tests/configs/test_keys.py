@@ -2,8 +2,8 @@
 
 import pytest
 
-from cli.command_line import command_line, command_line_of_several, command_line_with_options
-from configs.keys import KEYS, SECTIONS, describe_keys, nearest, spell
+from cli.command_line import parse_command_line
+from configs.keys import KEYS, SECTIONS, describe_keys, find_nearest_key, format_value
 from configs.load import EXPECTED
 
 
@@ -23,18 +23,18 @@ def test_help_lists_every_key_with_default_and_type_within_100_columns():
     lines = describe_keys().splitlines()
     assert max(map(len, lines)) <= 100
     for key in KEYS.values():
-        assert any(line.startswith(f"  {key.name}={spell(key.default)}  (") for line in lines), key.name
+        assert any(line.startswith(f"  {key.name}={format_value(key.default)}  (") for line in lines), key.name
     unwrapped = " ".join(describe_keys().split())
     assert all(" ".join(key.help.split()) in unwrapped for key in KEYS.values())
 
 
 @pytest.mark.parametrize("name", ["x", "", "...", "zzzzzzzzzz", "ñ"])
 def test_there_is_always_a_nearest_name(name):
-    assert nearest(name) in {*KEYS, *SECTIONS}
+    assert find_nearest_key(name) in {*KEYS, *SECTIONS}
 
 
 def test_a_valid_name_is_nearest_to_itself():
-    assert all(nearest(name) == name for name in KEYS)
+    assert all(find_nearest_key(name) == name for name in KEYS)
 
 
 @pytest.fixture
@@ -44,16 +44,17 @@ def called_with(monkeypatch):
 
 def test_the_command_line_is_one_thing_and_overrides(called_with):
     called_with("configs/x.yaml", "training.steps=3", "data.columns=[es,en]")
-    parsed = command_line("Train.", "CONFIG", "a file")
-    assert parsed == ("configs/x.yaml", ["training.steps=3", "data.columns=[es,en]"])
+    parsed = parse_command_line("Train.", {"CONFIG": "a file"})
+    assert (parsed.CONFIG, parsed.overrides) == ("configs/x.yaml", ["training.steps=3", "data.columns=[es,en]"])
     called_with("configs/x.yaml")
-    assert command_line("Train.", "CONFIG", "a file") == ("configs/x.yaml", [])
+    parsed = parse_command_line("Train.", {"CONFIG": "a file"})
+    assert (parsed.CONFIG, parsed.overrides) == ("configs/x.yaml", [])
 
 
 def test_the_command_line_of_several_things(called_with):
     called_with("runs/x", "training.steps = 3", "decoding.beam_size=1")
-    parsed = command_line_of_several("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"})
-    assert parsed == (["runs/x", "training.steps = 3"], ["decoding.beam_size=1"])
+    parsed = parse_command_line("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"})
+    assert (parsed.RUN, parsed.SENTENCE, parsed.overrides) == ("runs/x", "training.steps = 3", ["decoding.beam_size=1"])
 
 
 def add_options(parser):
@@ -71,18 +72,18 @@ def add_options(parser):
 )
 def test_a_programs_own_options_stand_anywhere(called_with, arguments):
     called_with(*arguments)
-    parsed = command_line_with_options("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"}, add_options)
+    parsed = parse_command_line("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"}, add_options)
     assert (parsed.RUN, parsed.SENTENCE, parsed.overrides) == ("runs/x", "A b.", ["x=1", "y=2"])
     assert (parsed.pair, parsed.svg) == ([["a", "b"], ["c", "d"]], True)
 
 
 def test_options_may_be_left_out_and_help_explains_them(called_with, capsys):
     called_with("runs/x")
-    parsed = command_line_with_options("Draw.", {"RUN": "a run"}, add_options)
+    parsed = parse_command_line("Draw.", {"RUN": "a run"}, add_options)
     assert (parsed.RUN, parsed.pair, parsed.svg, parsed.overrides) == ("runs/x", [], False, [])
     called_with("--help")
     with pytest.raises(SystemExit):
-        command_line_with_options("Draw.", {"RUN": "a run"}, add_options)
+        parse_command_line("Draw.", {"RUN": "a run"}, add_options)
     told = capsys.readouterr().out
     assert "--pair WORD WORD" in told and "two words" in told and describe_keys() in told
 
@@ -90,7 +91,7 @@ def test_options_may_be_left_out_and_help_explains_them(called_with, capsys):
 def test_help_ends_with_the_keys(called_with, capsys):
     called_with("--help")
     with pytest.raises(SystemExit) as stopped:
-        command_line("Train.", "CONFIG", "a file")
+        parse_command_line("Train.", {"CONFIG": "a file"})
     assert stopped.value.code == 0
     assert describe_keys() in capsys.readouterr().out
 
@@ -99,6 +100,6 @@ def test_help_ends_with_the_keys(called_with, capsys):
 def test_a_wrong_command_line_exits_with_2(called_with, capsys, arguments):
     called_with(*arguments)
     with pytest.raises(SystemExit) as stopped:
-        command_line("Train.", "CONFIG", "a file")
+        parse_command_line("Train.", {"CONFIG": "a file"})
     assert stopped.value.code == 2
     assert capsys.readouterr().err

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from configs.keys import KEYS
-from configs.load import differences, load_config, load_run_config, save_config
+from configs.load import list_differences, load_config, load_run_config, save_config
 from configs.schema import RunConfig
 
 
@@ -324,5 +324,5 @@ def test_a_folder_without_a_config_is_no_run(tmp_path):
 def test_differences_name_the_key_and_both_values(plain):
     old = load_config(plain)
     new = load_config(plain, ["training.steps=11", "data.columns=[es,en]", "run_dir=elsewhere", "dry_run=true"])
-    assert differences(old, old) == []
-    assert differences(old, new) == ["data.columns: [en, es] → [es, en]", "training.steps: 10 → 11"]
+    assert list_differences(old, old) == []
+    assert list_differences(old, new) == ["data.columns: [en, es] → [es, en]", "training.steps: 10 → 11"]

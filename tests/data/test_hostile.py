@@ -18,7 +18,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.stdin import decoded
+from cli.stdin import decode_lines
 from common.errors import UserError
 from data.assemble import assemble
 from data.batches.stream import BatchStream, validation_batches
@@ -260,9 +260,9 @@ def test_a_run_of_a_million_marks_is_normalised_at_once():
 
 def test_standard_input_is_read_as_it_stands():
     lines = ["a\0b\n", "a\rb\r\n", "\ufeffa\n", "a\u2028b\u2029c\x85d\x0be\x0cf\n", "\n", "no end"]
-    assert list(decoded(line.encode() for line in lines)) == lines
+    assert list(decode_lines(line.encode() for line in lines)) == lines
     for bad in (b"\xff\n", b"\xed\xa0\x80\n", b"\xc3"):
-        read = decoded([b"good\n", bad])
+        read = decode_lines([b"good\n", bad])
         assert next(read) == "good\n"
         with pytest.raises(UserError, match=r"^standard input:2: invalid UTF-8 at byte 1 of the line$"):
             next(read)

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.attention import measure
 from benchmarks.decoding import decoding_table, prepare, rows_of
+from common.text_table import as_markdown, as_text, three_digits
 from configs.load import load_config
-from data.card.tables import as_markdown, as_text, three_digits
 from model.config import ModelConfig
 from scripts import benchmark
 

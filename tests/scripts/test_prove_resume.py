@@ -12,8 +12,8 @@ import pytest
 from configs.load import load_config
 from scripts.prove_resume import compare
 from training.progress import Progress
-from training.replay.run_digest import outcome
-from training.run.checkpoint import notes, restore, save
+from training.replay.run_digest import digest_run
+from training.run.checkpoint import read_notes, restore, save
 from training.state import init_state
 
 CHANGES = ["model.dropout=0.2", "data.subword_sampling=0.3", "data.window=64", "training.accumulation=2"]
@@ -52,12 +52,12 @@ def test_kills_change_nothing(proof):
 @pytest.mark.slow
 def test_every_difference_is_seen(proof, small_experiment, tmp_path, capsys):
     config = load_config(small_experiment, CHANGES)
-    expected = outcome(proof[0] / "straight", config.model, config.training, 300)
+    expected = digest_run(proof[0] / "straight", config.model, config.training, 300)
     run_dir = tmp_path / "run"
     shutil.copytree(proof[0] / "straight", run_dir)
 
     def differing():
-        found = outcome(run_dir, config.model, config.training, 300)
+        found = digest_run(run_dir, config.model, config.training, 300)
         assert compare(expected, found, "run") == len({key for key in expected if expected[key] != found[key]})
         return {key for key in expected if expected[key] != found[key]}
 
@@ -71,7 +71,7 @@ def test_every_difference_is_seen(proof, small_experiment, tmp_path, capsys):
     assert differing() == set()
 
     state = restore(run_dir, 8, init_state(config.model, config.training, 300))
-    noted = Progress(**notes(run_dir, 8))
+    noted = Progress(**read_notes(run_dir, 8))
     turned = jax.tree.map(lambda leaf: -leaf, state.opt_state)  # zeros become -0.0: other bits, equal numbers
     save(run_dir, state._replace(opt_state=turned), asdict(noted))
     assert differing() == {"optimizer state"}

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cli.recorded_run import open_recorded_run
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from data.batches.packing import fill, place, token_table
@@ -20,11 +21,13 @@ from data.tokenizer import load_tokenizer
 from model.transformer import build
 from scripts import replay as script
 from tests.prepared import prepare_and_save
-from training.replay.divergence import parting_of_states
-from training.replay.inspect_step import ModuleNorms, module_norms, pair_losses
-from training.replay.replay import Replay, Stretch
-from training.run.checkpoint import good_steps, restore, save
-from training.run.config_history import keep_records
+from training.replay.divergence import compare_states
+from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses
+from training.replay.replay import Replay, Setup
+from training.replay.report import sort_by_loss
+from training.run.catalog import good_steps
+from training.run.checkpoint import restore, save
+from training.run.config_history import archive_config
 from training.state import init_state, zero_sums
 from training.step import make_loss_step
 
@@ -163,12 +166,10 @@ def test_the_losses_of_the_pairs_are_the_loss_that_the_run_recorded(plain, facts
 
 
 def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
-    replay = Replay(script.open_run(plain), 0)
-    stream = replay.next_stretch.stream
+    replay = Replay(open_recorded_run(plain), 0)
+    stream = replay.next_setup.stream
     steps = stream.steps_in(0)
-    pairs = [
-        pair for step in range(steps) for pair in pair_losses(replay.next_stretch, replay.state, stream.batch(step))
-    ]
+    pairs = [pair for step in range(steps) for pair in pair_losses(replay.next_setup, replay.state, stream.batch(step))]
     corpus = (small_experiment.parent / "train.tsv").read_text().splitlines()
     expected = [tuple(normalise(column) for column in line.split("\t")) for line in corpus]
     assert sorted((pair.source, pair.target) for pair in pairs) == sorted(expected)
@@ -177,14 +178,14 @@ def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
 
 def test_a_pair_has_the_loss_that_it_has_alone(plain):
     """Without dropout, what shares its row is invisible."""
-    stretch = script.open_run(plain).stretch(1)
-    stretch = Stretch(replace(stretch.model, dropout=0.0), stretch.training, stretch.stream)
-    state, tokenizer = stretch.initial_state(), stretch.stream.tokenizer
-    unsampled = replace(stretch.stream.config, subword_sampling=0.0)
-    stream = type(stretch.stream)(stretch.stream.training, tokenizer, unsampled, seed=1)
-    stretch = replace(stretch, stream=stream)
-    loss_of = make_loss_step(build(stretch.model, tokenizer.vocab_size), stretch.training.label_smoothing)
-    for pair in pair_losses(stretch, state, stream.batch(2)):
+    setup = open_recorded_run(plain).setup(1)
+    setup = Setup(replace(setup.model, dropout=0.0), setup.training, setup.stream)
+    state, tokenizer = setup.initial_state(), setup.stream.tokenizer
+    unsampled = replace(setup.stream.config, subword_sampling=0.0)
+    stream = type(setup.stream)(setup.stream.training, tokenizer, unsampled, seed=1)
+    setup = replace(setup, stream=stream)
+    loss_of = make_loss_step(build(setup.model, tokenizer.vocab_size), setup.training.label_smoothing)
+    for pair in pair_losses(setup, state, stream.batch(2)):
         source, target = (token_table(tokenizer.encode([text])) for text in (pair.source, pair.target))
         alone = fill(source, target, place(source.length, target.length, (40, 40)), (40, 40))
         loss = loss_of(state.params, alone)
@@ -257,8 +258,8 @@ def test_what_is_printed_for_people(plain, program, facts):
 
 
 def test_pairs_without_a_finite_loss_are_the_worst():
-    pairs = [{"loss": loss} for loss in (1.0, math.nan, 3.0, math.inf, 2.0)]
-    assert [str(pair["loss"]) for pair in script.worst_first(pairs)] == ["nan", "inf", "3.0", "2.0", "1.0"]
+    pairs = [PairLoss(0, 1, "a", "b", 1, loss, loss) for loss in (1.0, math.nan, 3.0, math.inf, 2.0)]
+    assert [str(pair.loss) for pair in sort_by_loss(pairs)] == ["nan", "inf", "3.0", "2.0", "1.0"]
 
 
 def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_experiment, tmp_path, facts, program):
@@ -325,7 +326,7 @@ def test_equal_runs_have_no_difference(plain, again, program):
 
 def test_equal_runs_without_checkpoints_have_none_in_any_update(plain, again, with_checkpoints, facts):
     told = facts(with_checkpoints(plain), with_checkpoints(again))
-    assert (told["start"], told["until"], told["parting"], told["unlike_records"]) == (0, 8, None, [])
+    assert (told["start"], told["until"], told["divergence"], told["not_reproduced"]) == (0, 8, None, [])
     assert [[each["step"] for each in update] for update in told["updates"]] == [[7, 7], [8, 8]]
 
 
@@ -337,8 +338,8 @@ def test_another_learning_rate_from_step_4_on_is_found_at_step_5(plain, changed,
     assert told["changed_at"] == [[], [4]]
     assert told["start"] == (4 if kept else 0)
     assert told["line"] == 5  # for its learning rate
-    assert (told["parting"]["step"], told["parting"]["what"]) == (5, "parameters")
-    moved = told["parting"]["differing"]
+    assert (told["divergence"]["step"], told["divergence"]["what"]) == (5, "parameters")
+    moved = told["divergence"]["difference"]
     leaves = [
         {
             jax.tree_util.keystr(path, simple=True, separator="."): leaf
@@ -349,7 +350,7 @@ def test_another_learning_rate_from_step_4_on_is_found_at_step_5(plain, changed,
     assert moved["leaf"] == min(leaves[0])
     assert moved["largest"] == np.abs(np.subtract(leaves[0][moved["leaf"]], leaves[1][moved["leaf"]])).max()
     assert told["updates"][-1][0]["loss"] == told["updates"][-1][1]["loss"]
-    assert told["unlike_records"] == []
+    assert told["not_reproduced"] == []
 
 
 @pytest.mark.slow
@@ -370,7 +371,7 @@ def test_a_limit_before_the_difference_finds_none(plain, changed, facts):
 )
 def test_what_differs_first(plain, small_experiment, tmp_path, facts, override, step, what):
     told = facts(plain, untrained(small_experiment, tmp_path / "other", override), "--step", 2, code=1)
-    assert (told["parting"]["step"], told["parting"]["what"]) == (step, what)
+    assert (told["divergence"]["step"], told["divergence"]["what"]) == (step, what)
     assert [line.partition(":")[0] for line in told["config"]] == [override.partition("=")[0]]
     assert bool(told["data"]) == (override.startswith("data") or "seed" in override)
 
@@ -380,8 +381,8 @@ def test_states_that_differ_in_one_place(plain):
     moved = {name: jax.tree.map(lambda leaf: leaf * 2, getattr(state, name)) for name in ("params", "opt_state")}
 
     def found(step, **other):
-        parting = parting_of_states(step, state, state._replace(**other))
-        return parting and parting.what
+        divergence = compare_states(step, state, state._replace(**other))
+        return divergence and divergence.what
 
     assert found(2, params=moved["params"]) == "parameters"
     assert found(0, params=moved["params"]) == "initial parameters"
@@ -445,8 +446,8 @@ def test_mistakes_end_in_one_line(plain, program, arguments, message):
 def test_a_run_by_epochs_ends_with_the_last(plain, small_experiment, tmp_path, program):
     settings = ["training.steps=0", "training.epochs=1"]
     run = untrained(small_experiment, tmp_path / "by epochs", *settings)
-    last = script.open_run(run).stretch(1).stream.steps_in(0)
-    script.refuse_beyond_end(script.open_run(run), last)
+    last = open_recorded_run(run).setup(1).stream.steps_in(0)
+    open_recorded_run(run).check_step(last)
     code, _, err = program(run, "--step", last + 1)
     assert (code, err) == (2, [f"error: --step {last + 1} lies beyond the end of {run}, training.epochs=1"])
 
@@ -479,7 +480,7 @@ def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path
 def test_a_checkpoint_that_is_needed_is_named(plain, with_checkpoints, program):
     """A run whose batches changed after step 4: those before cannot be made any more."""
     run = with_checkpoints(plain, 2, 8)
-    keep_records(run, 4)
+    archive_config(run, 4)
     record = run / "data.until-4.json"
     record.write_text(record.read_text().replace(json.loads(record.read_text())["fingerprint"], "f" * 64))
     code, _, err = program(run, "--step", 7)

@@ -16,7 +16,7 @@ from model.config import ModelConfig
 from model.transformer import build
 from training.config import MeshConfig, TrainingConfig
 from training.devices.mesh import Devices, abstract_state, compile_initial_state, make_mesh
-from training.replay.run_digest import digest_of
+from training.replay.run_digest import digest_tree
 from training.run.checkpoint import restore, save
 from training.step import make_train_step
 
@@ -67,7 +67,7 @@ def main(folder: Path) -> None:
     losses = {name: each.take(0, STEPS) for name, each in trained.items()}
     compiled = {name: each.step._cache_size() for name, each in trained.items()}
 
-    written = digest_of(trained["2 2 2"].state)
+    written = digest_tree(trained["2 2 2"].state)
     save(folder, trained["2 2 2"].state, {})
     after = trained["2 2 2"].take(STEPS, STEPS + 2)
     restored = {name: each.restored(folder, STEPS) for name, each in trained.items()}
@@ -76,7 +76,7 @@ def main(folder: Path) -> None:
         "compiled": compiled,
         "bytes": {name: each.bytes_of_a_device() for name, each in trained.items()},
         "written": written,
-        "restored": {name: digest_of(each.state) for name, each in restored.items()},
+        "restored": {name: digest_tree(each.state) for name, each in restored.items()},
         "after": after,
         "continued": {name: each.take(STEPS, STEPS + 2) for name, each in restored.items()},
         "compiled_at_the_end": {name: each.step._cache_size() for name, each in trained.items()},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.replay.run_digest import metrics_of
+from training.replay.run_digest import read_repeatable_metrics
 
 ROOT = Path(__file__).parents[2]
 CHANGES = ["training.steps=8", "training.eval_every=4", "training.log_every=2", "training.save_every=1"]
@@ -33,7 +33,7 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
     disk, kept = tmp_path / "disk", tmp_path / "kept"
     disk.mkdir()
     check = (
-        f"{sys.executable} -c 'import sys; from training.checkpoint import examine; from pathlib import Path; "
+        f"{sys.executable} -c 'import sys; from training.run.catalog import examine; from pathlib import Path; "
         'print(dict(examine(Path(sys.argv[1]))), [p.name for p in Path(sys.argv[1]).rglob(".*[0-9]*")])\' $DISK/run'
     )
     told = in_namespace(
@@ -60,7 +60,7 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
     assert second == first
     assert "is complete at step 8" in complete
     assert "False" not in last
-    assert [line["step"] for line in metrics_of(kept)] == [2, 4, 4, 6, 8, 8]
+    assert [line["step"] for line in read_repeatable_metrics(kept)] == [2, 4, 4, 6, 8, 8]
 
 
 @pytest.mark.slow
@@ -83,5 +83,5 @@ def test_a_disk_that_is_unmounted_ends_the_run_and_begins_no_other_in_its_place(
     )
     status, error, *found = told
     assert status == "2"
-    assert "is not the folder any more in which this run started: was it moved, or its disk unmounted?" in error
+    assert "is no longer the folder in which this run started: was it moved, or its disk unmounted?" in error
     assert set(found) <= {f"{disk}{path}" for path in ("", "/run", "/run/checkpoints")}  # folders of a save, no file

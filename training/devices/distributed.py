@@ -20,10 +20,10 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from common.digests import sha256
 from common.errors import UserError
-from data.tokenizer import sha256
 from training.config import MeshConfig
-from training.run.signals import handled_by
+from training.run.signals import handle_signals
 
 STARTUP_TIMEOUT = 300  # seconds until all processes must have started
 GRACE_SECONDS = 1  # for the other processes to end by themselves: JAX aborts them once the first process is gone
@@ -58,7 +58,7 @@ def _startup_timeout() -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        with handled_by(signal.SIG_DFL):
+        with handle_signals(signal.SIG_DFL):
             yield
     finally:
         timer.cancel()
@@ -113,7 +113,7 @@ def sum_over_processes(number: str) -> str:
 
 def check_same_on_all(what: str, text: str) -> None:
     """UserError on every process, the same one, if any process's text differs from the first one's."""
-    digests = _gather(np.frombuffer(bytes.fromhex(sha256(text.encode())), np.uint8))
+    digests = _gather(np.frombuffer(bytes.fromhex(sha256(text)), np.uint8))
     if (other := int((digests != digests[0]).any(axis=1).argmax())) > 0:
         raise UserError(f"process {other} has another {what} than process 0: give all of them the same")
 

@@ -1,1 +1,1 @@
-"""Take a step of a run again, and find where two runs differ."""
+"""Replay steps of a run, and find where two runs diverge."""

@@ -1,4 +1,4 @@
-"""All that one update of a run does: its loss, the gradient of each module, and each sentence pair that it sees."""
+"""Everything about one update of a run: its loss, the gradient of each module, and every sentence pair in its batch."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,19 @@ from model.layers import DropoutKey
 from model.loss import Loss, cross_entropy
 from model.transformer import Params, Transformer, build
 from training.optimizer import learning_rate
-from training.replay.replay import Replay, Stretch, digest
+from training.replay.divergence import compare_with_checkpoint
+from training.replay.replay import (
+    RecordedRun,
+    Replay,
+    ReplayedUpdate,
+    Setup,
+    hash_batch,
+    list_metric_differences,
+    show_progress,
+    start_replay,
+)
+from training.run.catalog import good_steps
+from training.run.checkpoint import read_notes
 from training.state import TrainState, zero_sums
 from training.step import decoder_output
 
@@ -36,7 +48,7 @@ class ModuleNorms:
 
 @dataclass(frozen=True)
 class PairLoss:
-    """A sentence pair of a batch, its place (row from 0, segment from 1), and its losses per target token in nats."""
+    """A sentence pair, its place in the batch (row from 0, segment from 1), and its losses per target token in nats."""
 
     row: int
     segment: int
@@ -48,8 +60,8 @@ class PairLoss:
 
 
 @dataclass(frozen=True)
-class Inspected:
-    """All that is told of one update. Losses are per target token, the gradient norm is before clipping."""
+class UpdateDetails:
+    """One update. Losses are per target token; the gradient norm is before clipping."""
 
     step: int
     epoch: int
@@ -67,37 +79,72 @@ class Inspected:
     pairs: list[PairLoss]
 
 
-def inspect(replay: Replay) -> Inspected:
-    """What the next update does. The replay stays before it."""
-    stretch, state = replay.next_stretch, replay.state
-    batch = stretch.stream.batch(replay.step)
-    gradients, sums = stretch.compiled.gradients(state.params, batch, state.step)
-    # The sums of this update alone have the digits of a line of metrics; the step gives up the state that it is given.
+@dataclass(frozen=True)
+class Inspection:
+    """Update ``details.step`` as replayed from step ``start``, and how it compares with each of the run's records."""
+
+    run: str
+    start: int
+    details: UpdateDetails
+    verified: dict[str, str]
+
+
+def inspect_update(run: RecordedRun, step: int) -> Inspection:
+    """Replay a run up to update ``step``, look into that update, and compare it with the run's records."""
+    run.check_step(step)
+    start = run.newest_checkpoint_before(step)
+    replay = start_replay(run, start, step)
+    for _ in show_progress(range(start, step - 1), replay):
+        replay.take_update()
+    details = describe_next_update(replay)
+    return Inspection(str(run.folder), start, details, verify_update(replay, replay.take_update()))
+
+
+def describe_next_update(replay: Replay) -> UpdateDetails:
+    """What the next update does; the replay stays before it."""
+    setup, state = replay.next_setup, replay.state
+    batch = setup.stream.batch(replay.step)
+    train_step, compute_gradients = setup.compile()
+    gradients, sums = compute_gradients(state.params, batch, state.step)
+    # The step donates its state. With sums that start at zero it returns the digits of a line of metrics.
     copied = jax.tree.map(jnp.copy, state)._replace(sums=zero_sums())
-    after, reading = stretch.compiled.train_step(copied, batch)
+    after, reading = train_step(copied, batch)
     skipped = int(reading.skipped_in_row) > 0
     tokens = float(sums.tokens)
-    epoch, index = stretch.stream.epoch_of(replay.step)
-    return Inspected(
+    epoch, index = setup.stream.epoch_of(replay.step)
+    return UpdateDetails(
         step=replay.step + 1,
         epoch=epoch,
         index=index,
-        batch=digest(batch),
+        batch=hash_batch(batch),
         rows=int(np.any(batch.target_segments > 0, axis=1).sum()),
         source_tokens=int((batch.source_segments > 0).sum()),
         target_tokens=int(tokens),
-        learning_rate=float(learning_rate(stretch.training)(replay.step - int(state.skipped.in_all))),
+        learning_rate=float(learning_rate(setup.training)(replay.step - int(state.skipped.in_all))),
         loss=float(reading.loss) if skipped else float(after.sums.smoothed) / tokens,
         cross_entropy=float(sums.cross_entropy if skipped else after.sums.cross_entropy) / tokens,
         gradient_norm=float(reading.gradient_norm),
         skipped=skipped,
         modules=module_norms(gradients, state.params, after.params),
-        pairs=pair_losses(stretch, state, batch),
+        pairs=pair_losses(setup, state, batch),
     )
 
 
+def verify_update(replay: Replay, update: ReplayedUpdate) -> dict[str, str]:
+    """Compare the update just taken with what the run recorded of it: metrics, batches and checkpoint, where it did."""
+    run, step, verdicts = replay.run, update.step, {}
+    if update.metrics is not None and step in run.metrics:
+        verdicts["metrics"] = "; ".join(list_metric_differences(run, update)) or "equal, to the last digit"
+    if step in good_steps(run.folder):
+        same_batches = read_notes(run.folder, step)["batches"] == replay.batches
+        difference = compare_with_checkpoint(replay)
+        verdicts["batches"] = f"{'equal' if same_batches else 'differ'}, 1 to {step}"
+        verdicts["checkpoint"] = f"differs, {difference}" if difference else "equal, bit for bit"
+    return verdicts
+
+
 def module_norms(gradients: Params, before: Params, after: Params) -> list[ModuleNorms]:
-    """One entry a module, such as encoder.0, in the order of the parameters."""
+    """One entry per module, such as encoder.0, in the order of the parameters."""
     return [
         ModuleNorms(
             name=f"{name}.{child}",
@@ -111,15 +158,15 @@ def module_norms(gradients: Params, before: Params, after: Params) -> list[Modul
     ]
 
 
-def pair_losses(stretch: Stretch, state: TrainState, batch: Batch) -> list[PairLoss]:
-    """Every pair of the batch that the next update sees, under the dropout of that update, by row and segment."""
-    losses = token_losses(stretch, state, batch)
+def pair_losses(setup: Setup, state: TrainState, batch: Batch) -> list[PairLoss]:
+    """The loss of every pair in the batch, under the dropout of the next update, by row and segment."""
+    losses = token_losses(setup, state, batch)
     pairs: list[PairLoss] = []
     for row in range(len(batch.target_segments)):
         segments = batch.target_segments[row]
         tokens = np.bincount(segments)
         smoothed, nats = (np.bincount(segments, weights=side[row]) / np.maximum(tokens, 1) for side in losses)
-        texts = _texts(slice_rows(batch, slice(row, row + 1)), stretch.stream.tokenizer, len(tokens))
+        texts = _decode_row(slice_rows(batch, slice(row, row + 1)), setup.stream.tokenizer, len(tokens))
         pairs += [
             PairLoss(
                 row, segment, *texts[segment - 1], int(tokens[segment]), float(smoothed[segment]), float(nats[segment])
@@ -130,48 +177,47 @@ def pair_losses(stretch: Stretch, state: TrainState, batch: Batch) -> list[PairL
 
 
 def token_losses(
-    stretch: Stretch, state: TrainState, batch: Batch
+    setup: Setup, state: TrainState, batch: Batch
 ) -> tuple[Float[np.ndarray, "B T"], Float[np.ndarray, "B T"]]:
-    """Smoothed loss and cross-entropy at every target position, 0 at padding, with the dropout of the next update.
+    """Smoothed loss and cross-entropy at every target position, 0 at padding, under the dropout of the next update.
 
-    The keys of dropout are those of ``make_gradients`` and ``over_slices``: of seed and step, then one a slice.
+    The dropout keys are those of ``make_gradients`` and ``over_slices``: from seed and step, split over slices.
     """
-    slices = stretch.training.accumulation
-    key = jax.random.fold_in(jax.random.key(stretch.training.seed), state.step)
+    slices = setup.training.accumulation
+    key = jax.random.fold_in(jax.random.key(setup.training.seed), state.step)
     keys = [key] if slices == 1 else list(jax.random.split(key, slices))
-    losses_of = compiled_losses(stretch.model, stretch.stream.tokenizer.vocab_size, stretch.training.label_smoothing)
+    compiled = compile_token_losses(setup.model, setup.stream.tokenizer.vocab_size, setup.training.label_smoothing)
     parts = [
-        jax.device_get(losses_of(state.params, slice_rows(batch, slice(i, None, slices)), keys[i]))
+        jax.device_get(compiled(state.params, slice_rows(batch, slice(i, None, slices)), keys[i]))
         for i in range(slices)
     ]
-    return _in_turns([part.smoothed for part in parts]), _in_turns([part.cross_entropy for part in parts])
-
-
-def _in_turns(parts: list[Float[np.ndarray, "rows T"]]) -> Float[np.ndarray, "B T"]:
-    """The rows of a batch again, of which every slice has every so many."""
-    return np.stack(parts, axis=1).reshape(-1, parts[0].shape[1])
+    return _interleave([part.smoothed for part in parts]), _interleave([part.cross_entropy for part in parts])
 
 
 @cache
-def compiled_losses(
+def compile_token_losses(
     model: ModelConfig, vocab_size: int, smoothing: float
 ) -> Callable[[Params, Batch, DropoutKey], Loss]:
-    """The losses of the tokens of one slice of a batch; each field is B × T."""
+    """Compile the losses of single tokens for one slice of a batch; each field of the result is B × T."""
     return jax.jit(partial(_token_losses, build(model, vocab_size), smoothing))
 
 
 def _token_losses(
     graphdef: nnx.GraphDef[Transformer], smoothing: float, params: Params, batch: Batch, key: DropoutKey
 ) -> Loss:
-    """``summed_loss`` without its sum: each field is B × T."""
     model = nnx.merge(graphdef, params)
     logits = model.logits(decoder_output(model, batch, key))
-    of_token = partial(cross_entropy, smoothing=smoothing)
-    return jax.vmap(jax.vmap(of_token))(logits, batch.target_labels, batch.target_segments > 0)
+    token_loss = partial(cross_entropy, smoothing=smoothing)
+    return jax.vmap(jax.vmap(token_loss))(logits, batch.target_labels, batch.target_segments > 0)
 
 
-def _texts(row: Batch, tokenizer: Tokenizer, end: int) -> list[tuple[str, str]]:
-    """Source and target of the segments 1 to ``end`` - 1 of one row."""
+def _interleave(parts: list[Float[np.ndarray, "rows T"]]) -> Float[np.ndarray, "B T"]:
+    """Put the rows of a batch back in order: slice i has rows i, i + slices, i + 2 slices, …"""
+    return np.stack(parts, axis=1).reshape(-1, parts[0].shape[1])
+
+
+def _decode_row(row: Batch, tokenizer: Tokenizer, end: int) -> list[tuple[str, str]]:
+    """Source and target of the segments 1 to ``end`` - 1."""
     sources, targets = (
         tokenizer.decode([tokens[segments == segment].tolist() for segment in range(1, end)])
         for tokens, segments in (

@@ -1,12 +1,11 @@
-"""Updates of a run, taken again from a checkpoint or the start.
+"""Take updates of a run again, from a checkpoint or from the start.
 
-Nothing of an update is stored, since all of it follows from the state before it, the config and the corpus: the batch
-from the step, the dropout from seed and step. On the machine and the versions of the run, all bits come out the same.
+Nothing about an update is stored, because everything follows from the state before it, the config and the corpus: the
+batch from the step, the dropout from seed and step. On the machine and versions of the run, every bit is reproduced.
 """
 
-import json
-import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,156 +14,184 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from tqdm import tqdm
 
+from common.errors import UserError
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from model.config import ModelConfig
-from model.loss import Loss
-from model.transformer import Params, build
+from model.transformer import build
 from training.config import TrainingConfig
 from training.progress import Progress, training_metrics
-from training.run.checkpoint import good_steps, notes, restore
-from training.run.metrics import MEASURED
+from training.run.catalog import good_steps
+from training.run.checkpoint import read_notes, restore
+from training.run.config_history import change_steps
+from training.run.metrics import MEASURED, METRICS, finite_or_text, parse_metrics
 from training.state import TrainState, init_state, reset_sums
-from training.step import Reading, make_gradients, make_train_step
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What runs on the device for one config, compiled once for all runs that share it."""
-
-    train_step: Callable[[TrainState, Batch], tuple[TrainState, Reading]]
-    gradients: Callable[[Params, Batch, Int[Array, ""]], tuple[Params, Loss]]
+from training.step import Gradients, TrainStep, make_gradients, make_train_step
 
 
 @cache
-def compile_for(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> Compiled:
-    """The update of training, and what it is made of."""
+def compile_update(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> tuple[TrainStep, Gradients]:
+    """The update of a training and its gradients alone, compiled once for all runs that share these configs."""
     graphdef = build(model, vocab_size)
-    return Compiled(
-        make_train_step(graphdef, training),
-        jax.jit(make_gradients(graphdef, training)),
-    )
+    return make_train_step(graphdef, training), jax.jit(make_gradients(graphdef, training))
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """What updates of a run are made with, until its config or its corpus changes."""
+class Setup:
+    """What updates are made with until a run's config or corpus changes."""
 
     model: ModelConfig
     training: TrainingConfig
     stream: BatchStream
 
-    @property
-    def compiled(self) -> Compiled:
-        return compile_for(self.model, self.training, self.stream.tokenizer.vocab_size)
+    def compile(self) -> tuple[TrainStep, Gradients]:
+        return compile_update(self.model, self.training, self.stream.tokenizer.vocab_size)
 
     def initial_state(self) -> TrainState:
         return init_state(self.model, self.training, self.stream.tokenizer.vocab_size)
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run directory to replay: ``stretch`` gives what update ``step`` (from 1) was made with, or a UserError."""
+class RecordedRun:
+    """A run directory to replay; ``setup`` returns what update ``step`` (from 1) was made with, or raises UserError."""
 
     folder: Path
-    stretch: Callable[[int], Stretch]
-    recorded: dict[int, dict[str, Any]]  # lines of metrics on training, by step
+    setup: Callable[[int], Setup]
+    initial_model: ModelConfig
+    training: TrainingConfig  # by the newest config
+    metrics: dict[int, dict[str, Any]]  # recorded training metrics by step, without measured values
 
-    def logs_after(self, step: int, log_every: int) -> bool:
-        """Whether the sums became a line of metrics at ``step``: the lines tell, since log_every may have changed."""
-        return step in self.recorded or (step > max(self.recorded, default=0) and step % log_every == 0)
+    def logs_at(self, step: int, log_every: int) -> bool:
+        """Whether the sums were logged and reset at ``step``: the recorded lines count, since log_every may change."""
+        return step in self.metrics or (step > max(self.metrics, default=0) and step % log_every == 0)
 
     @property
-    def reached(self) -> int:
-        """The last step that a checkpoint or a line of metrics tells of."""
-        return max([0, *good_steps(self.folder)[-1:], *self.recorded])
+    def last_step(self) -> int:
+        """The last step that a checkpoint or a line of metrics proves."""
+        return max([0, *good_steps(self.folder)[-1:], *self.metrics])
+
+    def check_step(self, step: int) -> None:
+        """UserError for a step that the run has not taken and by its config never will."""
+        steps, epochs = self.training.steps, self.training.epochs
+        if step <= self.last_step:
+            return
+        if steps and step > steps:
+            raise UserError(f"--step {step} lies beyond the end of {self.folder}, training.steps={steps}")
+        if epochs and self.setup(step).stream.epoch_of(step - 1)[0] >= epochs:
+            raise UserError(f"--step {step} lies beyond the end of {self.folder}, training.epochs={epochs}")
+
+    def newest_checkpoint_before(self, step: int) -> int:
+        """The newest intact checkpoint from which update ``step`` can be reached, or 0."""
+        return max([0, *(good for good in good_steps(self.folder) if good < step)])
+
+    def restore_state(self, step: int) -> TrainState:
+        """The state of an intact checkpoint, bound to no device: otherwise the update would be compiled once more."""
+        state = restore(self.folder, step, jax.eval_shape(self.setup(step + 1).initial_state))
+        return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), state)
 
 
 @dataclass(frozen=True)
-class Taken:
-    """An update that was taken again. ``loss`` is smoothed, per target token; ``line`` stands at steps that log."""
+class ReplayedUpdate:
+    """An update taken again. ``loss`` is smoothed, per target token; ``metrics`` exist at steps that log."""
 
     step: int
     batch: str  # SHA-256 of its arrays
     loss: float
     gradient_norm: float
     skipped: bool
-    line: dict[str, float] | None
+    metrics: dict[str, float] | None
 
 
 class Replay:
-    """A run at some step, on its way again. ``batches`` is the SHA-256 of all so far, as checkpoints note it."""
+    """A run at a step. ``batches`` is the SHA-256 of all batches so far, as checkpoints note it."""
 
-    def __init__(self, run: Run, step: int) -> None:
-        """Take the run up at the good checkpoint of ``step``, or at 0 before its first update."""
+    def __init__(self, run: RecordedRun, step: int) -> None:
+        """Start from the intact checkpoint at ``step``, or from the initial state at 0."""
         self.run, self.step = run, step
-        stretch = run.stretch(step + 1)
-        self.state = restored(run, step) if step else stretch.initial_state()
-        self.batches: str = notes(run.folder, step)["batches"] if step else Progress().batches
+        self.state = run.restore_state(step) if step else self.next_setup.initial_state()
+        self.batches: str = read_notes(run.folder, step)["batches"] if step else Progress().batches
 
     @property
-    def next_stretch(self) -> Stretch:
-        return self.run.stretch(self.step + 1)
+    def next_setup(self) -> Setup:
+        return self.run.setup(self.step + 1)
 
-    def take(self) -> Taken:
-        """The next update, exactly as training takes it; the state before it is gone."""
-        stretch, step = self.next_stretch, self.step + 1
-        batch = stretch.stream.batch(self.step)
-        self.state, reading = stretch.compiled.train_step(self.state, batch)
+    def take_update(self) -> ReplayedUpdate:
+        """Take the next update exactly as training does. The state before it is donated."""
+        setup, step = self.next_setup, self.step + 1
+        batch = setup.stream.batch(self.step)
+        self.state, reading = setup.compile()[0](self.state, batch)
         self.step, self.batches = step, Progress(batches=self.batches).after_batch(batch, step).batches
-        line = None
-        if self.run.logs_after(step, stretch.training.log_every):
-            line = line_of(self.state, step, stretch.training)
+        metrics = None
+        if self.run.logs_at(step, setup.training.log_every):
+            metrics = compute_metrics(self.state, step, setup.training)
             self.state = reset_sums(self.state)
         skipped = int(reading.skipped_in_row) > 0
-        return Taken(step, digest(batch), float(reading.loss), float(reading.gradient_norm), skipped, line)
+        return ReplayedUpdate(
+            step, hash_batch(batch), float(reading.loss), float(reading.gradient_norm), skipped, metrics
+        )
 
 
-def restored(run: Run, step: int) -> TrainState:
-    """The state of a good checkpoint, its arrays bound to no device: else the update would be compiled once more."""
-    state = restore(run.folder, step, jax.eval_shape(run.stretch(step + 1).initial_state))
-    return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), state)
+def start_replay(run: RecordedRun, start: int, step: int) -> Replay:
+    """A replay from ``start``; UserError if the corpus of an update up to ``step`` no longer exists."""
+    run.setup(step)
+    for changed in reversed([changed for changed in change_steps(run.folder) if start < changed < step]):
+        try:
+            run.setup(changed)
+        except UserError as error:
+            raise UserError(
+                f"update {step} of {run.folder} needs a good checkpoint of the steps {changed} to {step - 1}, and "
+                f"there is none (training.keep keeps more of them); those before cannot be repeated: {error}"
+            ) from None
+    return Replay(run, start)
 
 
-def digest(batch: Batch) -> str:
+def show_progress(steps: range, *replays: Replay) -> Iterable[int]:
+    """The steps, with a line on how many there are and, on a terminal, a bar."""
+    if steps:
+        folders = " and ".join(str(replay.run.folder) for replay in replays)
+        start = f"the checkpoint at step {steps[0]}" if steps[0] else "the start"
+        print(f"{folders}: repeating {count_updates(len(steps))} from {start}", file=sys.stderr)
+    return tqdm(steps, unit="step", leave=False, disable=None)
+
+
+def count_updates(count: int) -> str:
+    return f"{count:,} update" if count == 1 else f"{count:,} updates"
+
+
+def hash_batch(batch: Batch) -> str:
     """SHA-256 of a batch's arrays."""
     return Progress().after_batch(batch, 0).batches
 
 
-def line_of(state: TrainState, step: int, config: TrainingConfig) -> dict[str, float]:
-    """What metrics.jsonl says at ``step``, without what was measured."""
+def compute_metrics(state: TrainState, step: int, config: TrainingConfig) -> dict[str, float]:
+    """The values of metrics.jsonl at ``step``, without measured ones."""
     sums, skipped = jax.device_get((state.sums, state.skipped))
-    line = training_metrics(sums, skipped, step, step, 1.0, config)
-    return {key: value for key, value in line.items() if key not in MEASURED}
+    values = training_metrics(sums, skipped, step, step, 1.0, config)
+    return {key: value for key, value in values.items() if key not in MEASURED}
 
 
-def recorded_lines(run_dir: Path) -> dict[int, dict[str, Any]]:
-    """The lines of metrics.jsonl on training by step, without what was measured; what cannot be read is left out."""
-    path = run_dir / "metrics.jsonl"
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    entries = [entry for entry in map(_entry, lines) if entry.get("kind") == "train" and type(entry["step"]) is int]
-    left_out = (*MEASURED, "step", "kind")
-    return {entry["step"]: {key: entry[key] for key in entry if key not in left_out} for entry in entries}
+def read_training_metrics(run_dir: Path) -> dict[int, dict[str, Any]]:
+    """The training lines of metrics.jsonl by step, without measured values; unreadable lines are skipped."""
+    path = run_dir / METRICS
+    entries = map(parse_metrics, path.read_bytes().splitlines() if path.exists() else [])
+    omitted = (*MEASURED, "step", "kind")
+    return {
+        entry["step"]: {key: entry[key] for key in entry if key not in omitted}
+        for entry in entries
+        if entry.get("kind") == "train"
+    }
 
 
-def unlike_recorded(run: Run, taken: Taken) -> list[str]:
-    """What the run's own line of metrics says otherwise, "key value recorded, value replayed"; none without a line."""
-    recorded = run.recorded.get(taken.step)
-    if taken.line is None or recorded is None:
+def list_metric_differences(run: RecordedRun, update: ReplayedUpdate) -> list[str]:
+    """Lines "key value recorded, value replayed" where the run's own metrics differ; none if it recorded nothing."""
+    recorded = run.metrics.get(update.step)
+    if update.metrics is None or recorded is None:
         return []
-    replayed = {key: value if math.isfinite(value) else str(value) for key, value in taken.line.items()}
+    replayed = {key: finite_or_text(value) for key, value in update.metrics.items()}
     return [
         f"{key} {recorded.get(key)} recorded, {value} replayed"
         for key, value in replayed.items()
         if recorded.get(key) != value
     ]
-
-
-def _entry(line: bytes) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-        return entry if isinstance(entry, dict) and "step" in entry else {}
-    except (ValueError, RecursionError):
-        return {}

@@ -1,1 +1,1 @@
-"""What makes a directory a run: checkpoints, metrics, lock, signals, history."""
+"""What makes a directory a run: checkpoints, metrics, lock, signals, config history."""

@@ -1,42 +1,44 @@
-"""What a run was before its config or its corpus was changed on the way, for whoever rebuilds an earlier step."""
+"""Earlier configs and data reports of a run whose config or corpus was changed, for rebuilding an earlier step."""
 
 from pathlib import Path
 
 from common.files import write_atomically
 
+NAMES = ("config.yaml", "data.json")
 
-def keep_records(run_dir: Path, step: int) -> None:
-    """Keep the files that describe the run up to ``step`` as config.until-STEP.yaml and data.until-STEP.json.
 
-    Those of a change at the same step stay: no step was taken with what came between.
+def archive_config(run_dir: Path, step: int) -> None:
+    """Copy the files that describe the run up to ``step`` to config.until-STEP.yaml and data.until-STEP.json.
+
+    Copies of an earlier change at the same step stay: no step was taken between the two changes.
     """
-    for name in ("config.yaml", "data.json"):
-        kept = _record(run_dir, name, step)
-        if (run_dir / name).exists() and not kept.exists():
-            write_atomically(kept, (run_dir / name).read_bytes())
+    for name in NAMES:
+        copy = _archived_path(run_dir, name, step)
+        if (run_dir / name).exists() and not copy.exists():
+            write_atomically(copy, (run_dir / name).read_bytes())
 
 
-def rewind_records(run_dir: Path, step: int) -> None:
-    """Where a run goes on from an older checkpoint than it had, what it was before a later change ended at ``step``."""
-    for number, later in enumerate(changed for changed in changed_at(run_dir) if changed > step):
-        for name in ("config.yaml", "data.json"):
-            record, earlier = (_record(run_dir, name, each) for each in (later, step))
-            if number == 0 and record.exists() and not earlier.exists():
-                record.rename(earlier)
-            record.unlink(missing_ok=True)
+def rewind_history(run_dir: Path, step: int) -> None:
+    """When a run continues from an older checkpoint: end the config in use at ``step`` there, and forget later ones."""
+    for number, later in enumerate(changed for changed in change_steps(run_dir) if changed > step):
+        for name in NAMES:
+            archived, current = _archived_path(run_dir, name, later), _archived_path(run_dir, name, step)
+            if number == 0 and archived.exists() and not current.exists():
+                archived.rename(current)
+            archived.unlink(missing_ok=True)
 
 
-def changed_at(run_dir: Path) -> list[int]:
-    """The steps after which the run went on with another config or corpus, in order."""
+def change_steps(run_dir: Path) -> list[int]:
+    """The steps after which the config or corpus changed, in order."""
     stems = [path.stem.removeprefix("config.until-") for path in run_dir.glob("config.until-*.yaml")]
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
-def record_of(run_dir: Path, name: str, step: int) -> Path:
+def find_record(run_dir: Path, name: str, step: int) -> Path:
     """The config.yaml or data.json with which update ``step`` was made."""
-    later = [changed for changed in changed_at(run_dir) if step <= changed]
-    return _record(run_dir, name, later[0]) if later else run_dir / name
+    later = [changed for changed in change_steps(run_dir) if step <= changed]
+    return _archived_path(run_dir, name, later[0]) if later else run_dir / name
 
 
-def _record(run_dir: Path, name: str, step: int) -> Path:
+def _archived_path(run_dir: Path, name: str, step: int) -> Path:
     return (run_dir / name).with_stem(f"{Path(name).stem}.until-{step}")

@@ -1,4 +1,4 @@
-"""What a run ran on: versions, commit, device and flags, for whoever wants to repeat it."""
+"""What a run ran on."""
 
 import os
 import platform
@@ -12,8 +12,8 @@ import jax
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "sentencepiece", "datasets", "sacrebleu")
 
 
-def environment() -> dict[str, Any]:
-    """Facts for ``environment.json``."""
+def describe_environment() -> dict[str, Any]:
+    """Versions, commit, devices and flags, for ``environment.json``."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -27,8 +27,8 @@ def environment() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str:
+    command, folder = ["git", *arguments], Path(__file__).parent
     try:
-        here = Path(__file__).parent
-        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""

@@ -1,6 +1,6 @@
-"""One run directory, one training process.
+"""One training process per run directory.
 
-The lock is the operating system's: it goes with the process that holds it, however that ends.
+The lock is the operating system's: it is released when the process that holds it ends, however it ends.
 """
 
 import contextlib
@@ -14,76 +14,64 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from common.errors import UserError
-from common.files import told_as_user_error, write_atomically
+from common.files import explain_write_errors, read_json_object, write_atomically
 from training.devices.distributed import is_first
 
 LOCK, HOLDER = ".lock", "process.json"
 
 
 @contextlib.contextmanager
-def locked(run_dir: Path) -> Iterator[None]:
-    """Hold a run directory, made if need be; UserError names the process that holds it already.
+def lock_run(run_dir: Path) -> Iterator[None]:
+    """Hold a run directory, which is created if needed; UserError names the process that already holds it.
 
-    A directory in which nothing else was written, since a check failed, is removed again. Of the processes of one run,
-    the first holds it for all.
+    A new directory to which nothing was written, because a check failed, is removed again. Of several processes of one
+    run, the first holds it for all.
     """
     if not is_first():
         yield
         return
     is_new = not run_dir.exists()
-    with told_as_user_error(run_dir):
+    with explain_write_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
         lock = FileLock(run_dir / LOCK, blocking=False)
         try:
             lock.acquire()
         except Timeout:
-            raise UserError(f"{run_dir} is in use by {_holder(run_dir)}; wait, or choose run_dir=FOLDER") from None
+            raise UserError(
+                f"{run_dir} is in use by {_describe_holder(run_dir)}; wait, or choose run_dir=FOLDER"
+            ) from None
     try:
-        write_atomically(run_dir / HOLDER, json.dumps(_this_process()) + "\n")
-        with _loss_explained(run_dir):
+        since = {"since": datetime.now().isoformat(" ", "seconds")}
+        write_atomically(run_dir / HOLDER, json.dumps(_this_process() | since) + "\n")
+        try:
             yield
+        except UserError:
+            check_not_lost(run_dir)  # if the folder is gone, that is the better explanation
+            raise
     finally:
         if is_new:
             _remove_if_unused(run_dir)
         lock.release()
 
 
-@contextlib.contextmanager
-def _loss_explained(run_dir: Path) -> Iterator[None]:
-    """What fails because the folder is gone is told as that."""
-    try:
-        yield
-    except UserError:
-        refuse_if_lost(run_dir)
-        raise
-
-
-def refuse_if_lost(run_dir: Path) -> None:
-    """UserError if ``run_dir`` is no longer the folder that this process holds: moved, deleted or unmounted."""
-    if not is_first():
-        return
-    try:
-        found = json.loads((run_dir / HOLDER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = {}
-    this = _this_process()
-    if {key: found.get(key) for key in ("pid", "host")} != {key: this[key] for key in ("pid", "host")}:
+def check_not_lost(run_dir: Path) -> None:
+    """UserError if ``run_dir`` is no longer the folder that this process locked: moved, deleted or unmounted."""
+    if is_first() and not _this_process().items() <= read_json_object(run_dir / HOLDER).items():
         raise UserError(
-            f"{run_dir} is not the folder any more in which this run started: was it moved, or its disk unmounted? "
+            f"{run_dir} is no longer the folder in which this run started: was it moved, or its disk unmounted? "
             "Put it back, and start the same command again"
         )
 
 
 def _this_process() -> dict[str, int | str]:
-    return {"pid": os.getpid(), "host": platform.node(), "since": datetime.now().isoformat(" ", "seconds")}
+    return {"pid": os.getpid(), "host": platform.node()}
 
 
-def _holder(run_dir: Path) -> str:
-    try:
-        holder = json.loads((run_dir / HOLDER).read_text(encoding="utf-8"))
-        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
+def _describe_holder(run_dir: Path) -> str:
+    holder = read_json_object(run_dir / HOLDER)
+    if not {"pid", "host", "since"} <= holder.keys():
         return "another process"
+    return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
 
 
 def _remove_if_unused(run_dir: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 from common.errors import UserError
 from model.config import ModelConfig
 from training.config import TrainingConfig
-from training.run.averaging import average, choose_steps, mean_params, refuse_name, validation_bleu
-from training.run.checkpoint import keep_only, load_for_inference, restore, save
+from training.run.averaging import check_name, choose_steps, mean_params, validation_bleu, write_average
+from training.run.catalog import delete_old_checkpoints
+from training.run.checkpoint import load_for_inference, restore, save
 from training.state import init_state
 
 VOCAB = 20
@@ -57,7 +58,7 @@ def run(saved, tmp_path):
 
 
 def average_of(run, steps=STEPS, name="last-3"):
-    return average(run, steps, name, by="last", bleu={4: 12.5}, config=MODEL, vocab_size=VOCAB)
+    return write_average(run, steps, name, by="last", bleu={4: 12.5}, config=MODEL, vocab_size=VOCAB)
 
 
 def assert_same_bits(some, others):
@@ -123,18 +124,18 @@ def test_every_damaged_file_is_seen(run):
 
 
 def average_interrupted_at(call, monkeypatch, run, name):
-    """Average all steps as ``name``, and be stopped at a call of training/run/checkpoint.py."""
+    """Average all steps as ``name``, and be stopped at a call of training/run/atomic_save.py."""
 
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"training.run.checkpoint.{call}", interrupt)
+        patch.setattr(f"training.run.atomic_save.{call}", interrupt)
         with pytest.raises(KeyboardInterrupt):
             average_of(run, STEPS, name)
 
 
-@pytest.mark.parametrize("call", ["_digests", "os.replace"])  # before the manifest, and before the renaming
+@pytest.mark.parametrize("call", ["hash_files", "os.replace"])  # before the manifest, and before the renaming
 def test_an_interrupted_save_is_not_believed_and_its_leftovers_go(run, monkeypatch, call):
     average_of(run, [4], "kept")
     for name in ("kept", "new"):
@@ -164,7 +165,7 @@ def test_retention_leaves_averages_alone(saved, run):
     expected = mean_params(run, STEPS, MODEL, VOCAB)
     state = restore(run, 6, saved[0.0][1])
     save(run, state._replace(step=jnp.int32(8)), {"best_step": 8})
-    keep_only(run, newest=1, best=8)
+    delete_old_checkpoints(run, keep=1, best=8)
     params, step = load_for_inference(run, "last-3", MODEL, VOCAB)
     assert step == 6
     assert_same_bits(params, expected)
@@ -185,13 +186,13 @@ def test_an_unknown_name_is_told_what_there_is(run, tmp_path):
 @pytest.mark.parametrize("name", ["best", "latest", "4", "-x", ".x", "../x", "a/b", "", "año", "x\n", "x y", "a=b"])
 def test_a_name_can_only_mean_an_average(name):
     with pytest.raises(UserError, match=r"^--name ") as caught:
-        refuse_name(name)
+        check_name(name)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["last-5", "Best", "a", "v1.2_final"])
 def test_other_names_are_free(name):
-    refuse_name(name)
+    check_name(name)
 
 
 def test_steps_are_the_last_or_those_of_the_best_bleu():

@@ -10,23 +10,14 @@ import jax
 import numpy as np
 import pytest
 
-import training.run.checkpoint
 from common.errors import UserError
 from data.batches.packing import Batch, slice_rows
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.progress import Progress
-from training.run.checkpoint import (
-    damaged_steps,
-    find_newest,
-    good_steps,
-    keep_only,
-    load_for_inference,
-    note,
-    notes,
-    restore,
-    save,
-)
+from training.run import atomic_save, catalog, checkpoint
+from training.run.catalog import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
+from training.run.checkpoint import load_for_inference, read_notes, restore, save, update_notes
 from training.state import init_state
 
 VOCAB = 20
@@ -51,7 +42,7 @@ def test_what_is_saved_is_restored_bit_for_bit(tmp_path, ema_decay):
     state = make_state(7, training)
     save(tmp_path, state, {"best_step": 3})
     assert_same(restore(tmp_path, 7, init_state(MODEL, training, VOCAB)), state)
-    assert notes(tmp_path, 7) == {"best_step": 3}
+    assert read_notes(tmp_path, 7) == {"best_step": 3}
 
 
 def test_inference_gets_the_averaged_parameters_of_the_best_step(tmp_path):
@@ -112,14 +103,14 @@ def test_a_damaged_checkpoint_is_replaced_when_its_step_comes_again(tmp_path):
     path = save(tmp_path, make_state(2), {}) / "manifest.json"
     path.write_text(json.dumps({}))
     save(tmp_path, make_state(2), {"best_step": 2})
-    assert notes(tmp_path, 2) == {"best_step": 2}
+    assert read_notes(tmp_path, 2) == {"best_step": 2}
     assert good_steps(tmp_path) == [2]
 
 
 def test_retention(tmp_path):
     for step in (1, 2, 3):
         save(tmp_path, make_state(step), {})
-    keep_only(tmp_path, newest=1, best=1)
+    delete_old_checkpoints(tmp_path, keep=1, best=1)
     assert good_steps(tmp_path) == [1, 3]
 
 
@@ -148,12 +139,12 @@ def test_a_file_beside_those_that_were_written_is_no_damage(tmp_path):
 
 
 def test_the_newest_good_checkpoint_is_found_with_a_warning(tmp_path, capsys):
-    assert find_newest(tmp_path) is None
+    assert find_newest_checkpoint(tmp_path) is None
     for step in (2, 4, 6):
         save(tmp_path, make_state(step), {})
-    assert find_newest(tmp_path) == 6 and capsys.readouterr().err == ""
+    assert find_newest_checkpoint(tmp_path) == 6 and capsys.readouterr().err == ""
     (tmp_path / "checkpoints" / "6" / "manifest.json").write_text("")
-    assert find_newest(tmp_path) == 4
+    assert find_newest_checkpoint(tmp_path) == 4
     assert "has damaged checkpoints: 6; continuing from step 4" in capsys.readouterr().err
 
 
@@ -162,8 +153,8 @@ def test_without_a_good_checkpoint_nothing_is_deleted_and_nothing_begins(tmp_pat
         (save(tmp_path, make_state(step), {}) / "manifest.json").write_text("{}")
     before = files_of(tmp_path)
     with pytest.raises(UserError, match="has damaged checkpoints: 2, 4, and no good one; nothing was deleted"):
-        find_newest(tmp_path)
-    keep_only(tmp_path, newest=1, best=0)
+        find_newest_checkpoint(tmp_path)
+    delete_old_checkpoints(tmp_path, keep=1, best=0)
     assert files_of(tmp_path) == before
 
 
@@ -172,7 +163,7 @@ def test_retention_never_deletes_what_cannot_be_read_nor_what_is_no_checkpoint_o
         save(tmp_path, make_state(step), {})
     (tmp_path / "checkpoints" / "2" / "manifest.json").unlink()
     shutil.copytree(tmp_path / "checkpoints" / "3", tmp_path / "checkpoints" / "liked")
-    keep_only(tmp_path, newest=2, best=1)
+    delete_old_checkpoints(tmp_path, keep=2, best=1)
     there = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert there == ["1", "2", "4", "5", "liked"]
 
@@ -187,8 +178,8 @@ def test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better()
 def test_notes_are_put_into_a_good_checkpoint_and_leave_it_good(tmp_path):
     save(tmp_path, make_state(2), {"best_step": 0})
     before = files_of(tmp_path)
-    note(tmp_path, 2, {"best_step": 2})
-    assert notes(tmp_path, 2) == {"best_step": 2} and good_steps(tmp_path) == [2]
+    update_notes(tmp_path, 2, {"best_step": 2})
+    assert read_notes(tmp_path, 2) == {"best_step": 2} and good_steps(tmp_path) == [2]
     changed = {path.name for path, content in files_of(tmp_path).items() if before.get(path) != content}
     assert changed == {"manifest.json"}
 
@@ -213,16 +204,16 @@ def test_a_checkpoint_of_another_model_is_refused_with_the_first_difference(tmp_
 
 def test_a_checkpoint_that_training_removes_while_it_is_read_is_replaced_by_the_newer(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {"best_step": 0})
-    find = training.run.checkpoint._find
+    find = catalog.find_for_inference
 
     def find_then_lose(run_dir, which):
         directory = find(run_dir, which)
         if directory.name == "2":
             save(tmp_path, make_state(4), {"best_step": 0})
-            keep_only(tmp_path, newest=1, best=4)
+            delete_old_checkpoints(tmp_path, keep=1, best=4)
         return directory
 
-    monkeypatch.setattr(training.run.checkpoint, "_find", find_then_lose)
+    monkeypatch.setattr(checkpoint, "find_for_inference", find_then_lose)
     params, step = load_for_inference(tmp_path, "latest", MODEL, VOCAB)
     assert step == 4
     assert_same(params, make_state(4).averaged)
@@ -241,14 +232,14 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkey
 
 def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
-    flush = training.run.checkpoint._flush
+    flush = atomic_save._flush
 
     def move_after(directory):
         flush(directory)
         (tmp_path / "run").rename(tmp_path / "elsewhere")
         shutil.copytree(tmp_path / "elsewhere", tmp_path / "run")
 
-    monkeypatch.setattr(training.run.checkpoint, "_flush", move_after)
+    monkeypatch.setattr(atomic_save, "_flush", move_after)
     with pytest.raises(UserError, match="run was moved or unmounted; is its disk still there"):
         save(tmp_path / "run", make_state(2), {})
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
@@ -256,9 +247,7 @@ def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_
 
 def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {})
-    monkeypatch.setattr(
-        training.run.checkpoint, "_flush", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error"))
-    )
+    monkeypatch.setattr(atomic_save, "_flush", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
     with pytest.raises(UserError, match="I/O error; is its disk still there"):
         save(tmp_path, make_state(4), {})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]

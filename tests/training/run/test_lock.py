@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from training.run.lock import locked, refuse_if_lost
+from training.run.lock import check_not_lost, lock_run
 
 ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys, time
 from pathlib import Path
-from training.run.lock import locked
-with locked(Path(sys.argv[1])):
+from training.run.lock import lock_run
+with lock_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -38,25 +38,25 @@ def holder(tmp_path):
 def test_a_second_process_is_refused_and_told_which_holds_the_run_and_a_dead_one_holds_nothing(holder):
     process, run_dir = holder
     with pytest.raises(UserError, match=rf"run is in use by process {process.pid} on .* since .*run_dir=FOLDER"):
-        locked(run_dir).__enter__()
+        lock_run(run_dir).__enter__()
     assert json.loads((run_dir / "process.json").read_text())["pid"] == process.pid  # and nothing was overwritten
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert (run_dir / ".lock").exists()
-    with locked(run_dir):
+    with lock_run(run_dir):
         assert json.loads((run_dir / "process.json").read_text())["pid"] == os.getpid()
 
 
 def test_a_holder_that_cannot_be_read_is_another_process(tmp_path):
-    with locked(tmp_path):
+    with lock_run(tmp_path):
         (tmp_path / "process.json").write_text("[")
         with pytest.raises(UserError, match="is in use by another process"):
-            locked(tmp_path).__enter__()
+            lock_run(tmp_path).__enter__()
 
 
 def test_a_new_directory_in_which_nothing_was_written_goes_again(tmp_path):
     def fail(run_dir, *files):
-        with locked(run_dir):
+        with lock_run(run_dir):
             for name in files:
                 (run_dir / name).touch()
             raise UserError("no such corpus")
@@ -73,13 +73,13 @@ def test_a_run_whose_folder_is_moved_away_is_told_so_whatever_failed_for_it(tmp_
     run_dir = tmp_path / "run"
 
     def lose():
-        with locked(run_dir):
-            refuse_if_lost(run_dir)
+        with lock_run(run_dir):
+            check_not_lost(run_dir)
             run_dir.rename(tmp_path / "elsewhere")
             raise UserError("cannot write run/metrics.jsonl")
 
-    with pytest.raises(UserError, match="not the folder any more in which this run started"):
+    with pytest.raises(UserError, match="no longer the folder in which this run started"):
         lose()
-    with pytest.raises(UserError, match="not the folder any more"):
-        refuse_if_lost(tmp_path / "nothing")
+    with pytest.raises(UserError, match="no longer the folder"):
+        check_not_lost(tmp_path / "nothing")
     assert not run_dir.exists()  # and no other is begun in its place

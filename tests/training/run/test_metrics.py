@@ -10,14 +10,14 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from common.errors import UserError
-from training.run.metrics import Monitor, keep_metrics_until
+from training.run.metrics import Monitor, rewind_metrics
 
 
 def test_lines_after_the_restored_step_and_half_lines_go(tmp_path):
     path = tmp_path / "metrics.jsonl"
     lines = [json.dumps({"step": step, "kind": "train"}) for step in (2, 4, 4, 6)]
     path.write_text("\n".join(lines) + '\n{"step": 8, "ki')
-    keep_metrics_until(path, 4)
+    rewind_metrics(path, 4)
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [2, 4, 4]
 
 
@@ -35,9 +35,9 @@ def test_the_evaluation_of_a_step_goes_too_where_it_was_not_finished(tmp_path):
     path = tmp_path / "metrics.jsonl"
     lines = [{"step": 2, "kind": "train"}, {"step": 2, "kind": "valid"}, {"step": 4, "kind": "train"}]
     path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"step": 4, "kind": "valid"}]))
-    keep_metrics_until(path, 4, evaluated=True)
+    rewind_metrics(path, 4, evaluated=True)
     assert len(path.read_text().splitlines()) == 4
-    keep_metrics_until(path, 4, evaluated=False)
+    rewind_metrics(path, 4, evaluated=False)
     assert [json.loads(line) for line in path.read_text().splitlines()] == lines
 
 
@@ -55,7 +55,7 @@ def test_lines_that_are_no_metrics_are_kept_aside_and_told(tmp_path, capsys):
 def test_a_last_line_without_its_end_stays_if_it_is_whole(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 2, "kind": "train"}\n{"step": 3, "kind": "train"}')
-    assert keep_metrics_until(path, 4) == 0
+    assert rewind_metrics(path, 4) == 0
     assert path.read_text().splitlines() == ['{"step": 2, "kind": "train"}', '{"step": 3, "kind": "train"}']
 
 

@@ -1,11 +1,11 @@
-"""The first signal is noted while steps run, and ends the program elsewhere; the second one kills."""
+"""The first signal is defer_signals while steps run, and ends the program elsewhere; the second one kills."""
 
 import os
 import signal
 
 import pytest
 
-from training.run.signals import Interrupted, exit_when_interrupted, noted
+from training.run.signals import Interrupted, defer_signals, exit_when_interrupted
 
 
 @pytest.fixture(autouse=True)
@@ -27,24 +27,24 @@ def send(number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect(number, capfd):
     before = signal.getsignal(number)
-    with noted() as stop:
-        assert stop.asked == 0
+    with defer_signals() as stop:
+        assert stop.received == 0
         send(number)
-        assert stop.asked == number
+        assert stop.received == number
         assert all(signal.getsignal(each) is signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM))
     assert signal.getsignal(number) is before
     assert "finishing the step and saving; again: quit at once" in capfd.readouterr().err
 
 
 def test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before():
-    with noted() as stop:
-        with pytest.raises(Interrupted) as interruption, stop.at_once():
+    with defer_signals() as stop:
+        with pytest.raises(Interrupted) as interruption, stop.immediate():
             send(signal.SIGTERM)
         assert interruption.value.number == signal.SIGTERM
-        assert stop.asked == 0
+        assert stop.received == 0
         send(signal.SIGTERM)  # among steps again
-        assert stop.asked == signal.SIGTERM
-        with pytest.raises(Interrupted), stop.at_once():
+        assert stop.received == signal.SIGTERM
+        with pytest.raises(Interrupted), stop.immediate():
             raise AssertionError("not reached")
 
 
@@ -59,8 +59,8 @@ def test_before_the_first_step_it_exits_as_shells_do_with_a_line(number, name, c
 def test_a_signal_that_is_ignored_stays_ignored():
     earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:
-        with noted() as stop, stop.at_once():
+        with defer_signals() as stop, stop.immediate():
             send(signal.SIGHUP)
-        assert stop.asked == 0
+        assert stop.received == 0
     finally:
         signal.signal(signal.SIGHUP, earlier)

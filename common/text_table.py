@@ -1,0 +1,50 @@
+"""Tables of text: rendered for a terminal or as Markdown."""
+
+import math
+import re
+from dataclasses import dataclass
+
+from common.text import visible
+
+NUMBER = re.compile(r"[\d.,]+%?|–|")
+MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&$])")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells with a title, a note on how to read them, and a header as long as every row."""
+
+    title: str
+    note: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+def as_text(table: Table) -> str:
+    """Render for a terminal: aligned columns, numbers to the right."""
+    columns = [_align(list(map(visible, column))) for column in zip(table.header, *table.rows, strict=True)]
+    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    return "\n".join(line for line in [table.title.upper(), visible(table.note), *lines] if line)
+
+
+def as_markdown(table: Table) -> str:
+    """Render as Markdown: a heading, the note and a table."""
+    header, *rows = (f"| {' | '.join(map(_escape, cells))} |" for cells in (table.header, *table.rows))
+    body = "\n".join([header, "|" + " --- |" * len(table.header), *rows])
+    return "\n\n".join(part for part in (f"## {table.title}", _escape(table.note), body) if part)
+
+
+def three_digits(number: float) -> str:
+    """Format a positive number with at least three significant digits."""
+    return f"{number:,.{max(0, 2 - math.floor(math.log10(number)))}f}"
+
+
+def _align(column: list[str]) -> list[str]:
+    width = max(map(len, column))
+    is_numeric = any(column[1:]) and all(NUMBER.fullmatch(cell) for cell in column[1:])
+    return [cell.rjust(width) if is_numeric else cell.ljust(width) for cell in column]
+
+
+def _escape(text: str) -> str:
+    # A line break would end the row, so unprintable characters are spelled out first.
+    return MARKDOWN.sub(r"\\\1", visible(text))

@@ -1,0 +1,72 @@
+"""A run directory that commit e0f3953 wrote, before every module moved: it still loads, continues and ends as it did.
+
+``old_run.tar.gz`` holds its corpus, its config, the run with the checkpoint at step 100 of 200, and what the old code
+computed: every other file of the finished run, and the digests of its checkpoint at step 200.
+"""
+
+import json
+import tarfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import eval as eval_program
+from cli.process import processor_id
+from configs.load import load_config
+from train import train
+from training.replay.run_digest import digest_run, read_repeatable_metrics
+from training.run.catalog import good_steps
+
+ARCHIVE = Path(__file__).with_name("old_run.tar.gz")
+EQUAL_ON_EVERY_MACHINE = ("steps", "sequence of batches", "lines of metrics.jsonl", "tokenizer", "data")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    monkeypatch.setenv("PUENTE_CORPUS", str(tmp_path / "old_run" / "corpus"))
+    return tmp_path / "old_run"
+
+
+def read_json(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_it_translates_as_it_did(folder, monkeypatch):
+    reports = folder / "run" / "eval"
+    expected, translations = read_json(reports / "test.json"), (reports / "test.translations.txt").read_bytes()
+    for path in reports.iterdir():
+        path.unlink()
+    monkeypatch.setattr("sys.argv", ["eval.py", str(folder / "run")])
+    eval_program.main()
+    report = read_json(reports / "test.json")
+    assert (reports / "test.translations.txt").read_bytes() == translations
+    assert report.keys() == expected.keys()
+    for key in ("bleu", "chrf", "signature", "sources", "step", "test_set_sha256", "overlap_with_training", "decoding"):
+        assert report[key] == expected[key], key
+
+
+def test_it_continues_and_ends_as_it_did(folder, capsys):
+    run_dir, expected = folder / "run", read_json(folder / "expected.json")
+    old_lines, environment = read_repeatable_metrics(run_dir), read_json(run_dir / "environment.json")
+    config = load_config(folder / "old.yaml", [f"run_dir={run_dir}"])
+    assert good_steps(run_dir) == [100]
+    train(config)
+    assert good_steps(run_dir) == [100, 200]
+
+    for old, new in zip(old_lines, read_repeatable_metrics(run_dir), strict=True):
+        assert new.keys() == old.keys() and (new["step"], new["kind"]) == (old["step"], old["kind"])
+        assert [new[key] for key in new if key != "kind"] == pytest.approx(
+            [old[key] for key in old if key != "kind"], rel=1e-5
+        )
+    digests = digest_run(run_dir, config.model, config.training, 300)
+    same_arithmetic = environment["packages"]["jax"] == version("jax") and expected["processor"] == processor_id()
+    compared = expected["digests"] if same_arithmetic else EQUAL_ON_EVERY_MACHINE
+    assert {name: digests[name] for name in compared} == {name: expected["digests"][name] for name in compared}
+
+    capsys.readouterr()
+    train(config)
+    assert "is complete at step 200: BLEU 2.44 at step 100" in capsys.readouterr().err
+    assert good_steps(run_dir) == [100, 200]
