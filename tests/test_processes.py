@@ -234,8 +234,9 @@ def test_what_tells_of_a_scheduler(variables, expected, monkeypatch):
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_process_that_stays_alone_says_so(number):
     code = (
-        "from training.devices import distributed; from training.config import MeshConfig; distributed.STARTUP_TIMEOUT = 1\n"
-        f"processes.join_processes(MeshConfig(coordinator='localhost:{free_port()}', processes=2, process={number}))"
+        "from training.devices import distributed; from training.config import MeshConfig\n"
+        "distributed.STARTUP_TIMEOUT = 1\n"
+        f"distributed.join_processes(MeshConfig(coordinator='localhost:{free_port()}', processes=2, process={number}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=LIMIT)
     assert done.returncode == 2
