@@ -20,7 +20,7 @@ ROOMS_SEEN = {
     "model": {"common", "attention"},
     "data": {"common"},
     "training": {"common", "attention", "model", "data"},
-    "evaluation": {"common", "model", "data"},
+    "evaluation": {"common", "attention", "model", "data"},
     "benchmarks": {"common", "attention", "model", "data", "training", "evaluation"},
     "cli": {"common", "configs", "model", "data", "training", "evaluation"},
 }
