@@ -1,10 +1,11 @@
 """Translate and score a held-out set with a trained run: python eval.py RUN [key=value …].
 
-The set is the run's test set, or any file of pairs by data.test=PATH. The report is also kept in RUN/eval.
+The set is the run's test set, or any file of pairs with data.test=PATH. The report is also written to RUN/eval.
 """
 
 import os
 import re
+from itertools import islice
 from pathlib import Path
 
 from cli.process import prepare_process
@@ -21,7 +22,7 @@ from data.sources.corpus import load_held_out
 from data.splits.overlap import overlap_with_training
 from evaluation.evaluate import Evaluation, evaluate, write_report
 
-SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")  # beside how it is searched
+TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")
 
 
 def main() -> None:
@@ -31,67 +32,57 @@ def main() -> None:
 
 
 def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
-    """The whole of an evaluation: config, checkpoint, set, translations, report."""
-    trained = load_run(run_dir, overrides, "eval.py", (*MAY_CHANGE, *SET))
-    config, saved = trained.config, load_run_config(run_dir)
-    set_name = name_of_set(config.data, saved.data, run_dir)
+    """Load the run and the set, translate and score, write the report and print it."""
+    run = load_run(run_dir, overrides, "eval.py", (*MAY_CHANGE, *TEST_SET))
+    config = run.config
+    set_name = name_set(config.data, load_run_config(run_dir).data, run_dir)
     pairs, file = load_held_out(config.data, "test", run_dir)
-
-    evaluation = evaluate(trained.translator, trained.params, pairs, bootstrap=True, progress=True)
+    evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
     overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)
-    write_report(run_dir, set_name, evaluation, step=trained.step, file=file, decoding=config.decoding, overlap=overlap)
-    print(f"{run_dir} at step {trained.step} on {os.path.relpath(file.file)}")
+    write_report(run_dir, set_name, evaluation, step=run.step, file=file, decoding=config.decoding, overlap=overlap)
+
+    print(f"{run_dir} at step {run.step} on {os.path.relpath(file.file)}")
     print_scores(evaluation)
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
-    print_notes(evaluation)
-    print_examples(evaluation)
-    print(f"\nwritten   {run_dir / 'eval' / set_name}.json and .translations.txt")
-
-
-def name_of_set(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> str:
-    """The set's name in ``RUN/eval``: test, or another by its own name."""
-    if chosen.columns != saved.columns and not chosen.test:
-        raise UserError(f"the test set of {run_dir} has the run's data.columns; name another with data.test=…")
-    return "test" if chosen.test == saved.test else name_of(chosen.test)
-
-
-def name_of(source: str) -> str:
-    """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
-    name = Path(source).name.removesuffix(".gz").replace(":", ".")
-    return re.sub(r"\.(tsv|txt|jsonl|parquet|LANG)$", "", name)[:100]
-
-
-def print_scores(evaluation: Evaluation) -> None:
-    """Each figure with what it was computed on."""
-    scores, rows = evaluation.scores, sum(map(len, evaluation.references))
-    assert scores.bleu_interval is not None
-    low, high = scores.bleu_interval.low, scores.bleu_interval.high
-    print(f"BLEU      {scores.bleu:.2f}  95 % interval {low:.2f} to {high:.2f}  {scores.signature}")
-    print(f"chrF      {scores.chrf:.2f}  {scores.chrf_signature}")
-    print(f"          on {len(evaluation.sources)} distinct sources against all their {rows} references")
-    print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")
-    print(f"          on {rows} rows, each with its one reference")
-    print(
-        f"speed     {evaluation.seconds:.1f} s, {evaluation.sentences_per_second:.1f} sentences/s, "
-        f"{evaluation.target_tokens_per_second:.0f} target tokens/s, compilation included"
-    )
-
-
-def print_notes(evaluation: Evaluation) -> None:
-    """What was not translated as it stands, or not to its end."""
     if evaluation.in_pieces:
         print(
             f"in pieces {evaluation.in_pieces} sources, cut at sentence ends: too long for decoding.max_source_tokens"
         )
     if evaluation.unended:
         print(f"unended   {evaluation.unended} translations met their limit, decoding.max_length_*, and stand whole")
-
-
-def print_examples(evaluation: Evaluation, count: int = 5) -> None:
-    """The first few sources, their translations and one reference each."""
     examples = zip(evaluation.sources, evaluation.translations, evaluation.references, strict=True)
-    for (source, translation, references), _ in zip(examples, range(count), strict=False):
+    for source, translation, references in islice(examples, 5):
         print(f"\nsource       {source}\ntranslation  {translation}\nreference    {references[0]}")
+    print(f"\nwritten   {run_dir / 'eval' / set_name}.json and .translations.txt")
+
+
+def name_set(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> str:
+    """The set's name in ``RUN/eval``: "test" for the run's own, another set's file name."""
+    if chosen.columns != saved.columns and not chosen.test:
+        raise UserError(f"the test set of {run_dir} has the run's data.columns; name another with data.test=…")
+    return "test" if chosen.test == saved.test else name_of_source(chosen.test)
+
+
+def name_of_source(source: str) -> str:
+    """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
+    name = Path(source).name.removesuffix(".gz").replace(":", ".")
+    return re.sub(r"\.(tsv|txt|jsonl|parquet|LANG)$", "", name)[:100]
+
+
+def print_scores(evaluation: Evaluation) -> None:
+    """Each score with its signature and with what it was computed on."""
+    scores, sources, rows = evaluation.scores, len(evaluation.sources), evaluation.rows
+    assert scores.bleu_interval is not None
+    low, high = scores.bleu_interval.low, scores.bleu_interval.high
+    print(f"BLEU      {scores.bleu:.2f}  95 % interval {low:.2f} to {high:.2f}  {scores.signature}")
+    print(f"chrF      {scores.chrf:.2f}  {scores.chrf_signature}")
+    print(f"          on {sources} distinct sources against all their {rows} references")
+    print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")
+    print(f"          on {rows} rows, each with its one reference")
+    print(
+        f"speed     {evaluation.seconds:.1f} s, {evaluation.sentences_per_second:.1f} sentences/s, "
+        f"{evaluation.target_tokens_per_second:.0f} target tokens/s, compilation included"
+    )
 
 
 if __name__ == "__main__":

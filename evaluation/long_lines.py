@@ -1,7 +1,7 @@
-"""Text longer than a model may take: cut into pieces that fit, which are translated one by one and joined again.
+"""Text too long for a model: cut into pieces that fit, which are translated separately and joined again.
 
-A piece ends where a sentence does, if one can. As in the Europarl corpus's splitter (Koehn 2005), the end of a
-sentence is told by its punctuation, a list of abbreviations and the case of the letter that follows.
+Pieces end at sentence ends where possible. As in the Europarl corpus's splitter (Koehn 2005), a sentence end is
+recognised by its punctuation, a list of abbreviations and the case of the letter that follows.
 """
 
 import re
@@ -22,32 +22,32 @@ Count = Callable[[list[str]], list[int]]
 
 
 def cut(text: str, longest: int, count: Count) -> list[str]:
-    """Pieces of a normalised text that have at most ``longest`` tokens each; a text that fits is its only piece.
+    """Cut a normalised text into pieces of at most ``longest`` tokens; a text that fits is the only piece.
 
-    ``count`` gives the tokens of each of several texts, EOS included. A piece ends at the furthest end of a sentence
-    that fits; if there is none, after the furthest ; : , or dash; if there is none, at a space; a word is cut only if
-    alone it is too long. No piece of a text is empty, and ``join`` gives the text back, with a space more wherever a
-    word was cut. A single character of more than ``longest`` tokens is a piece all the same.
+    ``count`` returns the number of tokens of each text, EOS included. A piece ends at the last sentence end that fits,
+    else after the last ; : , or dash, else at the last space; a word is cut only if it is too long by itself. No piece
+    is empty, and ``join`` restores the text, with an extra space wherever a word was cut. A single character is a piece
+    even if it has more than ``longest`` tokens.
     """
     if count([text])[0] <= longest:
         return [text]
-    line = Line(text, units_of(text, longest, count), longest, count)
-    ends = ends_of(text, line.units)
-    before = list(accumulate((unit.tokens - 1 for unit in line.units), initial=0))  # each has counted an EOS
+    line = Line(text, split_units(text, longest, count), longest, count)
+    ends = find_ends(text, line.units)
+    before = list(accumulate((unit.tokens - 1 for unit in line.units), initial=0))  # each count includes an EOS
     stops = [0]
     while (start := stops[-1]) < len(line.units):
         guess = max(start + 1, bisect_right(before, before[start] + longest - 1) - 1)
-        stops.append(best(line, start, furthest(line, start, guess), ends))
+        stops.append(choose_stop(line, start, find_furthest(line, start, guess), ends))
     return [line.piece(start, stop) for start, stop in pairwise(stops)]
 
 
 def join(texts: list[str]) -> str:
-    """Pieces, or their translations, as one text; empty ones leave no trace."""
+    """Join pieces, or their translations, without the empty ones."""
     return " ".join(filter(None, texts))
 
 
 class Unit(NamedTuple):
-    """``text[start:stop]`` and its tokens: a word, or a part of a word that is too long."""
+    """``text[start:stop]``, a word or a part of an overlong word, and its number of tokens."""
 
     start: int
     stop: int
@@ -56,7 +56,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """A text in units; a piece is some of them that follow each other."""
+    """A text in units; a piece is a sequence of them."""
 
     text: str
     units: list[Unit]
@@ -67,61 +67,62 @@ class Line:
         return self.text[self.units[start].start : self.units[stop - 1].stop]
 
     def fit(self, start: int, *stops: int) -> list[bool]:
-        """Whether the pieces from ``start`` to each stop fit: one call of ``count``, which costs more than its text."""
+        """Whether the pieces from ``start`` to each stop fit, by a single call of ``count``, since calls are slow."""
         return [tokens <= self.longest for tokens in self.count([self.piece(start, stop) for stop in stops])]
 
 
-def units_of(text: str, longest: int, count: Count) -> list[Unit]:
-    """The words in order, with those that are too long in parts, which are cut again until they fit."""
+def split_units(text: str, longest: int, count: Count) -> list[Unit]:
+    """The words in order; overlong words are cut again and again until their parts fit."""
     units: list[Unit] = []
     spans = [match.span() for match in re.finditer(r"\S+", text)]
+    room = max(1, longest - 2)  # without EOS and the space that a tokenizer may put first
     while spans:
-        counts = count([text[start:stop] for start, stop in spans])
-        counted = [Unit(*span, tokens) for span, tokens in zip(spans, counts, strict=True)]
-        units += [unit for unit in counted if unit.tokens <= longest or unit.stop - unit.start == 1]
-        long = [unit for unit in counted if unit.tokens > longest and unit.stop - unit.start > 1]
-        room = max(1, longest - 2)  # beside EOS, and the space that a tokenizer may begin with
-        spans = [part for unit in long for part in parts(unit, -(-unit.tokens // room))]
+        counts, overlong = count([text[start:stop] for start, stop in spans]), []
+        for (start, stop), tokens in zip(spans, counts, strict=True):
+            if tokens <= longest or stop - start == 1:
+                units.append(Unit(start, stop, tokens))
+            else:
+                overlong += split_evenly(start, stop, -(-tokens // room))
+        spans = overlong
     return sorted(units)
 
 
-def parts(unit: Unit, number: int) -> list[tuple[int, int]]:
-    """The spans of so many parts of nearly the same length, or of every character if there are fewer."""
-    length = unit.stop - unit.start
-    number = min(number, length)
-    return list(pairwise(unit.start + length * part // number for part in range(number + 1)))
+def split_evenly(start: int, stop: int, parts: int) -> list[tuple[int, int]]:
+    """The spans of parts of nearly equal length, at most one for each character."""
+    parts = min(parts, stop - start)
+    return list(pairwise(start + (stop - start) * part // parts for part in range(parts + 1)))
 
 
-def ends_of(text: str, units: list[Unit]) -> list[list[int]]:
-    """After how many units a sentence, a clause and a word may end, in order; each list begins with 0.
+def find_ends(text: str, units: list[Unit]) -> list[list[int]]:
+    """The numbers of units after which a sentence, a clause and a word may end, in order; each list begins with 0.
 
-    A full stop before a small letter ends a clause: often it is an abbreviation that is not in the list.
+    A full stop before a small letter ends only a clause: it often belongs to an abbreviation that is not in the list.
     """
     sentences, clauses, words = [0], [0], [0]
-    begun = 0  # where the word begins of which the unit is the last part
+    begun = 0  # start of the current word
     for number, unit in enumerate(units, start=1):
         if unit.stop < len(text) and not text[unit.stop].isspace():
             continue
         word, begun = text[begun : unit.stop].strip(), unit.stop
         mark = word.rstrip(CLOSING)[-1:]
         words.append(number)
-        if mark and mark in SENTENCE_MARKS + CLAUSE_MARKS and not abbreviated(word):
+        if mark and mark in SENTENCE_MARKS + CLAUSE_MARKS and not is_abbreviation(word):
             clauses.append(number)
             if mark in SENTENCE_MARKS and not text[unit.stop + 1 : unit.stop + 2].islower():
                 sentences.append(number)
     return [sentences, clauses, words]
 
 
-def abbreviated(word: str) -> bool:
-    """Whether the full stop at the end of a word is that of an abbreviation (Sra. EE.) or an initial (J. p. e.g.)."""
+def is_abbreviation(word: str) -> bool:
+    """Whether the word ends with the full stop of an abbreviation (Sra. EE.) or an initial (J. p. e.g.)."""
     name = re.split(r"\W", word[:-1])[-1]
     return word.endswith(".") and (name in ABBREVIATIONS or (len(name) == 1 and name.isalpha()))
 
 
-def furthest(line: Line, start: int, guess: int) -> int:
-    """The last stop that fits, and at least one unit; if it is the guess, one call of ``count`` tells.
+def find_furthest(line: Line, start: int, guess: int) -> int:
+    """The last stop that fits, at least ``start + 1``; a correct guess costs one call of ``count``.
 
-    Searched by doubling steps away from the guess, then by halving (Bentley and Yao 1976), so that nothing much longer
+    The search takes doubling steps away from the guess, then halves (Bentley and Yao 1976), so that no text much longer
     than a piece is ever counted.
     """
     low, high, step = start + 1, len(line.units) + 1, 1  # low fits, high does not
@@ -140,11 +141,11 @@ def furthest(line: Line, start: int, guess: int) -> int:
     return low + bisect_left(range(low + 1, high), True, key=lambda stop: not all(line.fit(start, stop)))
 
 
-def best(line: Line, start: int, last: int, ends: list[list[int]]) -> int:
-    """The last end of a sentence up to ``last``, else of a clause, else of a word, else ``last`` itself.
+def choose_stop(line: Line, start: int, last: int, ends: list[list[int]]) -> int:
+    """The last sentence end up to ``last``, else clause end, else word end, else ``last`` itself.
 
-    The end of the text is all three. An earlier end is counted again: a tokenizer may spell a text with more tokens
-    than a longer one that begins with it.
+    The end of the text is all three. An earlier end is counted again, because a tokenizer may use more tokens for a
+    text than for a longer one that begins with it.
     """
     if last == len(line.units):
         return last

@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 BOOTSTRAP_SAMPLES = 1000
-Streams = list[Any]  # of lists of str or None; sacreBLEU's own annotation forgets its None
+Streams = list[Any]  # lists of str or None; sacreBLEU's own annotation omits the None
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Scores:
 
 
 def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """The distinct sources, in the order in which they first come, and the references of each.
+    """The distinct sources, in order of first occurrence, and the references of each.
 
-    An empty target is no reference: an empty reference would turn off BLEU's brevity penalty. It stays only where
-    a source has nothing else.
+    Empty targets are left out, because an empty reference would turn off BLEU's brevity penalty. A source with nothing
+    else keeps one.
     """
     groups: dict[str, list[str]] = {}
     for source, target in zip(sources, targets, strict=True):
@@ -54,34 +54,29 @@ def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[li
 def score(translations: list[str], references: list[list[str]], *, bootstrap: bool = False) -> Scores:
     """Score each translation against its own list of references; ``bootstrap`` adds the interval (one second).
 
-    Raises ValueError for an empty set, a translation without references or lists of different lengths, none of
-    which sacreBLEU itself checks.
+    ValueError for an empty set, a translation without references, or lists of different lengths: sacreBLEU checks none
+    of these.
     """
     if not translations or len(translations) != len(references) or not all(references):
         raise ValueError(f"{len(translations)} translations and {len(references)} lists of references cannot be scored")
-    repeated = [t for t, group in zip(translations, references, strict=True) for _ in group]
+    streams = _streams(references)
+    repeated = [text for text, group in zip(translations, references, strict=True) for _ in group]
     rows = [reference for group in references for reference in group]
-    bleu, bleu_signature = _measure(BLEU(), translations, _streams(references))
-    chrf, chrf_signature = _measure(CHRF(), translations, _streams(references))
-    per_row, per_row_signature = _measure(BLEU(), repeated, [rows])
     return Scores(
-        bleu=bleu,
-        signature=bleu_signature,
-        chrf=chrf,
-        chrf_signature=chrf_signature,
-        bleu_per_row=per_row,
-        bleu_per_row_signature=per_row_signature,
-        bleu_interval=bleu_interval(translations, references) if bootstrap else None,
+        *_measure(BLEU(), translations, streams),
+        *_measure(CHRF(), translations, streams),
+        *_measure(BLEU(), repeated, [rows]),
+        bleu_interval=bleu_interval(translations, streams) if bootstrap else None,
     )
 
 
-def bleu_interval(translations: list[str], references: list[list[str]]) -> Interval:
-    """How far BLEU moves when the sentences of the set are drawn again with replacement."""
+def bleu_interval(translations: list[str], streams: Streams) -> Interval:
+    """The interval of BLEU when the set's sentences are resampled with replacement."""
     metric = BLEU()
-    result = metric.corpus_score(translations, _streams(references), n_bootstrap=BOOTSTRAP_SAMPLES)
+    result = metric.corpus_score(translations, streams, n_bootstrap=BOOTSTRAP_SAMPLES)
     signature = str(metric.get_signature())
     facts = json.loads(result.format(width=4, signature=signature, is_json=True))
-    mean, half_width = facts.get("confidence_mean", 0.0), facts.get("confidence_var", 0.0)  # left out when BLEU is 0
+    mean, half_width = facts.get("confidence_mean", 0.0), facts.get("confidence_var", 0.0)  # absent when BLEU is 0
     return Interval(mean - half_width, mean + half_width, signature)
 
 
@@ -90,5 +85,5 @@ def _measure(metric: Any, translations: list[str], streams: Streams) -> tuple[fl
 
 
 def _streams(references: list[list[str]]) -> Streams:
-    """sacreBLEU's form: the first reference of every sentence, then the second; None where a sentence has no more."""
+    """References in sacreBLEU's form: every sentence's first, then every sentence's second; None if it has no more."""
     return [list(stream) for stream in zip_longest(*references)]

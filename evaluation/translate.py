@@ -29,15 +29,12 @@ from model.transformer import Params, Transformer, build
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
 
-Advance = Callable[[int], object]  # what it returns is not used
-
-
-def do_nothing(count: int) -> None:
-    """For those who do not watch."""
+Sentences = list[list[int]]  # tokens, without BOS and EOS
+OnProgress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
 
 
 class Hypothesis(NamedTuple):
-    """What a search found: tokens without EOS, and whether EOS came before the limit."""
+    """A result of a search: tokens without EOS, and whether EOS came before the limit."""
 
     tokens: list[int]
     log_prob: float
@@ -47,14 +44,15 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """One translation of a line: its text, and the tokens of each piece that was translated by itself.
+    """A line's translation: its text, and the source and target tokens of each separately translated piece.
 
-    A line has one piece, unless it is too long for the model, and an empty one none. The numbers are sums over pieces.
+    A line has one piece; a line too long for the model has several, an empty one none. ``log_prob`` and ``score`` are
+    sums over pieces.
     """
 
     text: str
-    sources: list[list[int]]
-    targets: list[list[int]]
+    sources: Sentences
+    targets: Sentences
     log_prob: float
     score: float
     ended: bool
@@ -67,18 +65,17 @@ class Translation:
 
 @dataclass(frozen=True)
 class Translator:
-    """The shapes of one model, or of several that translate together, their tokenizer and search settings.
+    """One model or an ensemble, without parameters, with the tokenizer and the search settings.
 
-    Parameters are an argument, a tree for each model, so one Translator serves every evaluation of a run and compiles
-    each bucket once. A sentence's bucket and limit depend on that sentence alone, and a bucket's batch has a fixed
-    shape. Attention is computed by its definition, so that a run translates alike wherever and with whatever kernel it
-    was trained.
+    Parameters are an argument, one tree per model, so one Translator serves every evaluation of a run and compiles each
+    bucket once. A sentence's bucket and length limit depend on that sentence alone, and batches of a bucket have one
+    shape. Attention is computed by its definition: translations do not depend on the kernel or device of training.
     """
 
     models: tuple[ModelConfig, ...]
     tokenizer: Tokenizer
     decoding: DecodingConfig
-    row_length: int  # tokens of the longest sentence that training had
+    row_length: int  # the longest sentence in training, in tokens
 
     @cached_property
     def graphdefs(self) -> tuple[nnx.GraphDef[Transformer], ...]:
@@ -87,55 +84,56 @@ class Translator:
 
     @property
     def positions(self) -> float:
-        """Tokens, EOS counted, that either side may have: as many as the models have learned positions."""
+        """The most tokens, EOS included, that either side may have: the models' learned positions, else infinity."""
         tables = [float(model.max_positions) for model in self.models if model.positions == "learned"]
         return min(tables, default=math.inf)
 
     @property
     def longest(self) -> int:
-        """Tokens, EOS counted, of a source that is translated in one piece."""
+        """The most tokens, EOS included, of a source that is translated in one piece."""
         return int(min(self.decoding.max_source_tokens or self.row_length, self.positions))
 
     def limit(self, length: int) -> int:
-        """How many tokens the translation of a source of ``length`` tokens may have; EOS counts in both."""
+        """The most tokens in the translation of a source of ``length`` tokens; both include EOS."""
         return int(min(length * self.decoding.max_length_factor + self.decoding.max_length_extra, self.positions))
 
     def translate(
-        self, params: Sequence[Params], lines: list[str], *, prefix: str = "", advance: Advance = do_nothing
+        self, params: Sequence[Params], lines: list[str], *, prefix: str = "", on_progress: OnProgress = None
     ) -> list[Translation]:
-        """One translation per line, the search's best or by minimum Bayes risk; an empty line gives an empty one.
-
-        See ``candidates`` for the other arguments.
-        """
+        """Translate each line, by the search's best hypothesis or by minimum Bayes risk; see ``candidates``."""
         by_risk = self.decoding.mbr != "none"
         count = (self.decoding.candidates or self.decoding.beam_size) if by_risk else 1
-        found = self.candidates(params, lines, count, prefix=prefix, advance=advance)
-        return [self._least_risk(of_line) if by_risk else of_line[0] for of_line in found]
+        found = self.candidates(params, lines, count, prefix=prefix, on_progress=on_progress)
+        return [self._least_risk(candidates) if by_risk else candidates[0] for candidates in found]
 
-    def _least_risk(self, found: list[Translation]) -> Translation:
-        """Of candidates, samples stand for themselves; those of a beam count by their probabilities."""
-        sampled, log_probs = self.decoding.search == "sample", [each.log_prob for each in found]
-        weights = [1.0] * len(found) if sampled else probabilities(log_probs)
-        return found[choose([each.text for each in found], weights, self.decoding.mbr)]
+    def _least_risk(self, candidates: list[Translation]) -> Translation:
+        """The candidate of least risk: samples weigh alike, those of a beam by their probabilities."""
+        log_probs = [candidate.log_prob for candidate in candidates]
+        weights = [1.0] * len(candidates) if self.decoding.search == "sample" else probabilities(log_probs)
+        return candidates[choose([candidate.text for candidate in candidates], weights, self.decoding.mbr)]
 
     def candidates(
-        self, params: Sequence[Params], lines: list[str], count: int, *, prefix: str = "", advance: Advance = do_nothing
+        self,
+        params: Sequence[Params],
+        lines: list[str],
+        count: int,
+        *,
+        prefix: str = "",
+        on_progress: OnProgress = None,
     ) -> list[list[Translation]]:
-        """Up to ``count`` translations of each line, best first, or as drawn; all of them begin with ``prefix``.
+        """Up to ``count`` translations of each line, best first or in drawing order, all beginning with ``prefix``.
 
-        ``advance`` is called with the number of pieces translated since its last call. UserError for a prefix that
-        leaves a sentence no room.
+        An empty line has one empty translation. UserError for a prefix that leaves no room in a sentence's limit.
         """
-        pieces = [self.pieces(line) for line in lines]
-        sources = [self.tokenizer.encode(of_line) for of_line in pieces]
-        begun = self.tokenizer.encode([normalise(prefix)])[0]
-        prefixes = [begun if number == 0 else [] for of_line in pieces for number in range(len(of_line))]
+        sources = [self.tokenizer.encode(self.pieces(line)) for line in lines]
+        prefix_tokens = self.tokenizer.encode([normalise(prefix)])[0]
+        prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
         flat = list(chain.from_iterable(sources))
-        found = iter(self.search(params, flat, count, prefixes=prefixes, advance=advance))
-        return [self._join(of_line, list(islice(found, len(of_line))), count) for of_line in sources]
+        found = iter(self.search(params, flat, count, prefixes=prefixes, on_progress=on_progress))
+        return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
 
     def pieces(self, line: str) -> list[str]:
-        """A line as it is translated: whole where it fits, cut at sentence ends where not, nothing of an empty one."""
+        """The line whole if it fits, else cut at sentence ends; an empty line has no pieces."""
 
         def count(texts: list[str]) -> list[int]:
             return [len(tokens) + 1 for tokens in self.tokenizer.encode(texts)]
@@ -143,71 +141,68 @@ class Translator:
         text = normalise(line)
         return cut(text, self.longest, count) if text else []
 
-    def _join(self, sources: list[list[int]], found: list[list[Hypothesis]], count: int) -> list[Translation]:
-        """Whole translations out of those of the pieces: the best combinations, or the draws side by side."""
-        if self.decoding.search == "sample":
-            return [self._whole(sources, list(chosen)) for chosen in zip(*found, strict=True)] or [self._whole([], [])]
-        combinations: list[list[Hypothesis]] = [[]]
-        for of_piece in found:
-            extended = [[*combination, each] for combination in combinations for each in of_piece]
-            combinations = sorted(extended, key=lambda chosen: -math.fsum(each.score for each in chosen))[:count]
+    def _join(self, sources: Sentences, found: list[list[Hypothesis]], count: int) -> list[Translation]:
+        """Translations of a line from those of its pieces: the best combinations, or the draws side by side."""
+        combinations: list[tuple[Hypothesis, ...]] = [()]
+        if found and self.decoding.search == "sample":
+            combinations = list(zip(*found, strict=True))
+        else:
+            for hypotheses in found:
+                extended = [(*combination, hypothesis) for combination in combinations for hypothesis in hypotheses]
+                combinations = sorted(extended, key=lambda chosen: -math.fsum(each.score for each in chosen))[:count]
         if not combinations:
-            raise UserError("the model finds no translation likely, not even a little: its parameters are not finite")
+            raise UserError("the search found no translation: the model's parameters are not finite")
         return [self._whole(sources, combination) for combination in combinations]
 
-    def _whole(self, sources: list[list[int]], chosen: list[Hypothesis]) -> Translation:
-        targets = [each.tokens for each in chosen]
+    def _whole(self, sources: Sentences, chosen: tuple[Hypothesis, ...]) -> Translation:
+        targets = [hypothesis.tokens for hypothesis in chosen]
         return Translation(
             text=join(self.spell(targets)),
             sources=sources,
             targets=targets,
-            log_prob=math.fsum(each.log_prob for each in chosen),
-            score=math.fsum(each.score for each in chosen),
-            ended=all(each.ended for each in chosen),
+            log_prob=math.fsum(hypothesis.log_prob for hypothesis in chosen),
+            score=math.fsum(hypothesis.score for hypothesis in chosen),
+            ended=all(hypothesis.ended for hypothesis in chosen),
         )
 
-    def spell(self, translations: list[list[int]]) -> list[str]:
-        """The text of tokens, normalised like all text here: a model may spell line feeds out of bytes."""
-        return [normalise(text) for text in self.tokenizer.decode(translations)]
+    def spell(self, targets: Sentences) -> list[str]:
+        """Tokens as normalised text: a model may spell line feeds with byte tokens."""
+        return [normalise(text) for text in self.tokenizer.decode(targets)]
 
     def search(
         self,
         params: Sequence[Params],
-        sources: list[list[int]],
+        sources: Sentences,
         count: int,
         *,
-        prefixes: list[list[int]] | None = None,
-        advance: Advance = do_nothing,
+        prefixes: Sentences | None = None,
+        on_progress: OnProgress = None,
     ) -> list[list[Hypothesis]]:
-        """Up to ``count`` hypotheses for each source's tokens, without BOS and EOS; one for a source that is empty."""
+        """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         found: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0, True)] for _ in sources]
         prefixes = prefixes or [[] for _ in sources]
         lengths = [len(source) + 1 for source in sources]
-        for bucket, indices in batches(lengths, self.decoding.batch_sentences):
+        for bucket, indices in group_by_bucket(lengths, self.decoding.batch_sentences):
             chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
             for index, hypotheses in zip(indices, self._search(params, bucket, *chosen, count), strict=True):
                 found[index] = hypotheses
-            advance(len(indices))
+            if on_progress:
+                on_progress(len(indices))
         return found
 
     def _search(
-        self,
-        params: Sequence[Params],
-        bucket: int,
-        sources: list[list[int]],
-        prefixes: list[list[int]],
-        count: int,
+        self, params: Sequence[Params], bucket: int, sources: Sentences, prefixes: Sentences, count: int
     ) -> list[list[Hypothesis]]:
-        """One batch, filled up with empty rows."""
-        size, settings = rows_of(bucket, self.decoding.batch_sentences), self.decoding
+        """Search one batch, filled up with empty rows."""
+        size, settings = batch_size(bucket, self.decoding.batch_sentences), self.decoding
         limits = [self.limit(len(source) + 1) for source in sources]
         found: Hypotheses = search_batch(
             self.graphdefs,
             tuple(params),
-            rows([[*source, EOS] for source in sources], (size, bucket)),
+            pad_rows([[*source, EOS] for source in sources], (size, bucket)),
             np.array(limits + [0] * (size - len(limits)), np.int32),
             self._prefix_rows(prefixes, limits, (size, self.limit(bucket))),
-            numbers_of(sources, size),
+            checksums(sources, size),
             np.uint32(settings.seed),
             beam_size=settings.beam_size,
             count=count,
@@ -218,17 +213,17 @@ class Translator:
         return list(islice(hypotheses_of(found), len(sources)))
 
     def _prefix_rows(
-        self, prefixes: list[list[int]], limits: list[int], shape: tuple[int, int]
+        self, prefixes: Sentences, limits: list[int], shape: tuple[int, int]
     ) -> Int[np.ndarray, "B T"] | None:
         if not any(prefixes):
             return None
         for prefix, limit in zip(prefixes, limits, strict=True):
             if len(prefix) >= limit:
                 raise UserError(
-                    f"the prefix has {len(prefix)} tokens, and the translation of this sentence may have {limit} with "
-                    "its end (decoding.max_length_factor, decoding.max_length_extra)"
+                    f"the prefix has {len(prefix)} tokens, but the translation of this sentence may have only {limit}, "
+                    "EOS included (decoding.max_length_factor, decoding.max_length_extra)"
                 )
-        return rows(prefixes, shape)
+        return pad_rows(prefixes, shape)
 
 
 @partial(jax.jit, static_argnames=("graphdefs", "beam_size", "count", "ranking", "sampling", "max_length"))
@@ -247,7 +242,7 @@ def search_batch(
     sampling: Sampling | None,
     max_length: int,
 ) -> Hypotheses:
-    """The search of one batch, compiled once per shape and settings; PAD marks where a source ends."""
+    """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD."""
     models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
     sources = source_tokens, (source_tokens != PAD).astype("int32"), limits, prefixes
     if sampling:
@@ -269,31 +264,33 @@ def search_batch(
 
 
 def sampling_of(settings: DecodingConfig) -> Sampling | None:
-    """How tokens are drawn, if they are."""
+    """The settings of drawing, or None for a beam."""
     drawn = settings.search == "sample"
     return Sampling(settings.temperature, settings.top_k, settings.top_p) if drawn else None
 
 
-def numbers_of(sources: list[list[int]], size: int) -> UInt32[np.ndarray, " B"]:
-    """What tells the draws of one sentence from those of another: its tokens alone, not its place in the input."""
+def checksums(sources: Sentences, size: int) -> UInt32[np.ndarray, " B"]:
+    """Numbers that make the random draws of a sentence depend on its tokens alone, not on its place in the input."""
     numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
     return np.array(numbers + [0] * (size - len(numbers)), np.uint32)
 
 
-def rows(sequences: list[list[int]], shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:
-    """Tokens in rows of equal length, then PAD, and as many rows as are wanted."""
-    filled = np.full(shape, PAD, np.int32)
-    for row, sequence in zip(filled, sequences, strict=False):
+def pad_rows(sequences: Sentences, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:
+    """Tokens in rows of equal length, filled up with PAD and with empty rows."""
+    padded = np.full(shape, PAD, np.int32)
+    for row, sequence in zip(padded, sequences, strict=False):
         row[: len(sequence)] = sequence
-    return filled
+    return padded
 
 
 def hypotheses_of(found: Hypotheses) -> Iterator[list[Hypothesis]]:
-    """Row by row, what is there, brought from the device."""
-    for tokens, lengths, log_probs, scores, ended in zip(*(np.asarray(each).tolist() for each in found), strict=True):
-        ends = [length - end for length, end in zip(lengths, ended, strict=True)]
-        row = zip((each[:end] for each, end in zip(tokens, ends, strict=True)), log_probs, scores, ended, strict=True)
-        yield [Hypothesis(*each) for each, length in zip(row, lengths, strict=True) if length]
+    """The hypotheses of each row, fetched from the device; entries without a token are left out."""
+    for row in zip(*(np.asarray(array).tolist() for array in found), strict=True):
+        yield [
+            Hypothesis(tokens[: length - ended], log_prob, score, ended)
+            for tokens, length, log_prob, score, ended in zip(*row, strict=True)
+            if length
+        ]
 
 
 def bucket_of(length: int) -> int:
@@ -301,18 +298,17 @@ def bucket_of(length: int) -> int:
     return next((bucket for bucket in BUCKETS if length <= bucket), 1 << (length - 1).bit_length())
 
 
-def rows_of(bucket: int, batch_sentences: int) -> int:
-    """Sentences searched together: fewer of the very long, so that a batch never has many times the usual memory."""
+def batch_size(bucket: int, batch_sentences: int) -> int:
+    """Sentences searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 
-def batches(lengths: list[int], batch_sentences: int) -> Iterator[tuple[int, list[int]]]:
-    """Each bucket in turn with the indices of up to a batch of its sentences, shortest first.
+def group_by_bucket(lengths: list[int], batch_sentences: int) -> Iterator[tuple[int, list[int]]]:
+    """Batches of sentence indices, each with its bucket, shortest first.
 
-    Lengths count EOS: a sentence of length 1 is empty and is in no batch.
+    Lengths include EOS: a sentence of length 1 is empty and is in no batch.
     """
     order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lengths.__getitem__)
     for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):
-        indices = list(group)
-        size = rows_of(bucket, batch_sentences)
+        indices, size = list(group), batch_size(bucket, batch_sentences)
         yield from ((bucket, indices[start : start + size]) for start in range(0, len(indices), size))

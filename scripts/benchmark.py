@@ -363,11 +363,11 @@ def measure_decoding(work: Work, beams: list[int], names: list[str], rounds: int
 def translate_test_set(run_dir: Path) -> dict[str, Any]:
     """How fast a run translates its test set by its own settings, once everything is compiled."""
     print(f"translating the test set of {run_dir}", file=sys.stderr)
-    trained = load_run(run_dir, [], "benchmarking")
-    pairs, _ = load_held_out(trained.config.data, "test", run_dir)
-    evaluate(trained.translator, trained.params, pairs)
-    evaluation = evaluate(trained.translator, trained.params, pairs)
-    return text_row(str(run_dir), trained.step, trained.config.decoding, evaluation)
+    run = load_run(run_dir, [], "benchmarking")
+    pairs, _ = load_held_out(run.config.data, "test", run_dir)
+    evaluate(run.translator, run.params, pairs)
+    evaluation = evaluate(run.translator, run.params, pairs)
+    return text_row(str(run_dir), run.step, run.config.decoding, evaluation)
 
 
 def benchmark_training(arguments: argparse.Namespace) -> None:

@@ -1,11 +1,10 @@
-"""From nothing to translations on any laptop: train on the embedded phrasebook, evaluate, translate, look inside.
+"""From nothing to translations on any laptop: train on the built-in phrasebook, evaluate, translate, look inside.
 
-Each step is a command that you can run and change yourself; it is printed before it runs. What is done is not done
-again: a second run continues an interrupted training, or shows what there is.
+Each step is a command that you can run and change yourself; it is printed before it runs. Finished steps are not
+repeated: a second run continues an interrupted training, or shows the results.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from configs.load import list_differences, load_config, load_run_config
 
 ROOT = Path(__file__).parents[1]
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
-HAND_WRITTEN = "phrasebook:phrases"
+HELD_OUT = {"test": "generated sentences", "phrasebook.phrases": "hand-written phrases"}
 SENTENCE = "My sister is going to buy the white shoes."
 
 NEXT = f"""
@@ -32,11 +31,10 @@ Try next
 
 
 def main() -> None:
-    """Entry point."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     ).parse_args()
-    os.chdir(ROOT)  # the commands are those of the clone, wherever this one is called from
+    os.chdir(ROOT)  # the commands are relative to the clone
     with exit_on_user_error():
         try:
             if not is_done():
@@ -47,23 +45,23 @@ def main() -> None:
 
 
 def take_all_steps() -> None:
-    """Train, evaluate on both held-out sets, and draw."""
+    """Train, evaluate on both held-out sets, and draw the attention of one sentence."""
     run("train.py", CONFIG)
     run("eval.py", str(RUN))
-    run("eval.py", str(RUN), f"data.test={HAND_WRITTEN}")
+    run("eval.py", str(RUN), "data.test=phrasebook:phrases")
     run("scripts/plot_attention.py", str(RUN), SENTENCE)
 
 
 def is_done() -> bool:
-    """Whether this very experiment has been through all steps."""
-    reports = [RUN / "eval/test.json", RUN / "eval/phrasebook.phrases.json"]
+    """Whether every step has run with the present config."""
+    reports = [RUN / "eval" / f"{name}.json" for name in HELD_OUT]
     if not (all(path.is_file() for path in reports) and any(RUN.glob("attention/*.html"))):
         return False
     return not list_differences(load_run_config(RUN), load_config(CONFIG))
 
 
 def run(program: str, *arguments: str) -> None:
-    """Show a command as one would type it, and run it; its failure is the end."""
+    """Print a command as a user would type it, and run it; exit with its code if it fails."""
     quoted = " ".join(f'"{argument}"' if " " in argument else argument for argument in arguments)
     print(f"\n$ python {program} {quoted}", flush=True)
     status = wait_for(subprocess.Popen([sys.executable, program, *arguments]))
@@ -72,7 +70,7 @@ def run(program: str, *arguments: str) -> None:
 
 
 def wait_for(process: subprocess.Popen[bytes]) -> int:
-    """The exit code that a shell would tell. Ctrl-C asks the program, too, and it is given the time to save."""
+    """The exit code as a shell reports it. Ctrl-C reaches the program too, which then has time to save."""
     while True:
         try:
             status = process.wait()
@@ -82,11 +80,13 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
 
 
 def report() -> None:
-    """The scores, the translations of unseen sentences that go with them, and where to look."""
+    """Print the scores, the pictures and what to try next."""
+    from evaluation.evaluate import read_report  # imports JAX, which the commands before do not need here
+
     print(f"\n{RUN} is done (to start it over: rm -r {RUN})\n\nHeld out")
-    for title, name in (("generated sentences", "test"), ("hand-written phrases", "phrasebook.phrases")):
-        scores = json.loads((RUN / "eval" / f"{name}.json").read_text(encoding="utf-8"))
-        print(f"  {title:<26} BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources")
+    for name, title in HELD_OUT.items():
+        scores = read_report(RUN, name)
+        print(f"  {title:<26} BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f} on {scores.sources} sources")
     print("\nAttention, drawn")
     for file in [*sorted(RUN.glob("attention/*.html")), *sorted(RUN.glob("attention/*.png"))]:
         print(f"  {file}")

@@ -1,14 +1,15 @@
-"""Translate standard input to standard output, a line for a line: python scripts/translate.py RUN [key=value …].
+"""Translate standard input to standard output, line by line: python scripts/translate.py RUN [key=value …].
 
-Lines come out in their order while others are still being read; empty ones stay empty. A line that is too long for the
-model is translated in pieces, cut at sentence ends, and standard error says so. At a terminal, or with --interactive,
-each line is translated as soon as it is typed. With --nbest, --scores or --alignment, a line of output is JSON:
+Every line of input gives one line of output, in order, while later lines are still being read; an empty line stays
+empty. A line too long for the model is translated in pieces, cut at sentence ends, with a note on standard error. At a
+terminal, or with --interactive, each line is translated as soon as it is typed. With --nbest, --scores or --alignment,
+each line of output is JSON:
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
-How translations are searched is config: decoding.beam_size=1 is greedy, decoding.search=sample draws at random,
-decoding.mbr=chrf chooses by minimum Bayes risk, decoding.ensemble=[RUN,…] asks several runs, decoding.checkpoint=NAME
-takes another checkpoint.
+The search is set by config keys: decoding.beam_size=1 is greedy, decoding.search=sample draws at random,
+decoding.mbr=chrf chooses by minimum Bayes risk, decoding.ensemble=[RUN,…] combines several runs,
+decoding.checkpoint=NAME selects another checkpoint.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from data.pairs import normalise
 from evaluation.forced_scores import align
 from evaluation.translate import Translation
 
-LINES, CHARACTERS = 512, 100_000  # read, translated and written together: memory does not grow with the input
+LINES, CHARACTERS = 512, 100_000  # of a block, translated and written together: memory does not grow with the input
 
 
 def main() -> None:
@@ -48,62 +49,59 @@ def main() -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--interactive", action="store_true", help="translate each line at once, as at a terminal")
     parser.add_argument(
-        "--nbest", type=int, metavar="N", help="the N best translations (at most decoding.beam_size), or samples"
+        "--nbest", type=int, metavar="N", help="list the N best translations (at most decoding.beam_size), or N samples"
     )
+    parser.add_argument("--scores", action="store_true", help="add each translation's log-probability and score")
     parser.add_argument(
-        "--scores", action="store_true", help="log-probability (EOS included) and score of each translation"
+        "--alignment", action="store_true", help="add the words of both sides, and each target word's source word"
     )
-    parser.add_argument(
-        "--alignment", action="store_true", help="the words of both sides, and from which source word each takes most"
-    )
-    parser.add_argument("--prefix", metavar="TEXT", default="", help="how every translation begins")
+    parser.add_argument("--prefix", metavar="TEXT", default="", help="begin every translation with this text")
 
 
 def translate_lines(arguments: argparse.Namespace) -> None:
-    """Translate in blocks, or each line at once for someone who is typing."""
-    trained = load_run(Path(arguments.RUN), arguments.overrides, "translating")
-    refuse_impossible(arguments, trained)
-    at_once = arguments.interactive or sys.stdin.isatty()
+    """Translate standard input in blocks, or line by line for somebody who is typing."""
+    run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
+    check_options(arguments, run)
+    typing = sys.stdin.isatty()
+    at_once = arguments.interactive or typing
     number = 1
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
-        for block in blocks(decode_lines(typed() if sys.stdin.isatty() else sys.stdin.buffer), 1 if at_once else LINES):
-            found = translate_block(trained, block, arguments, bar)
-            tell_of_pieces(found, number)
-            write(found, block, number, trained, arguments)
+        for block in blocks(decode_lines(typed() if typing else sys.stdin.buffer), 1 if at_once else LINES):
+            found = translate_block(run, block, arguments, bar)
+            note_pieces(found, number)
+            write(found, block, number, run, arguments)
             number += len(block)
 
 
-def refuse_impossible(arguments: argparse.Namespace, trained: LoadedRun) -> None:
+def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
     """UserError for options that the run's search settings cannot serve."""
-    decoding = trained.config.decoding
-    if arguments.nbest is None:
-        return
-    if arguments.nbest < 1 or (decoding.search == "beam" and arguments.nbest > decoding.beam_size):
-        raise UserError(f"--nbest {arguments.nbest} must be from 1 to decoding.beam_size, {decoding.beam_size}")
-    if decoding.mbr != "none":
-        raise UserError("--nbest lists what a search finds, and decoding.mbr chooses one of it: leave one of them out")
+    nbest, decoding = arguments.nbest, run.config.decoding
+    if nbest is not None and (nbest < 1 or (decoding.search == "beam" and nbest > decoding.beam_size)):
+        raise UserError(f"--nbest {nbest} must be from 1 to decoding.beam_size, {decoding.beam_size}")
+    if nbest is not None and decoding.mbr != "none":
+        raise UserError("--nbest lists all candidates, decoding.mbr chooses one of them: leave one of them out")
 
 
 def translate_block(
-    trained: LoadedRun, block: list[str], arguments: argparse.Namespace, bar: Any
+    run: LoadedRun, block: list[str], arguments: argparse.Namespace, bar: Any
 ) -> list[list[Translation]]:
-    """Of each line, its best translation, or several that read differently."""
-    translator, options = trained.translator, {"prefix": arguments.prefix, "advance": bar.update}
+    """The best translation of each line, or several with different texts."""
+    translator, options = run.translator, {"prefix": arguments.prefix, "on_progress": bar.update}
     if arguments.nbest is None:
-        return [[best] for best in translator.translate(trained.params, block, **options)]
-    found = translator.candidates(trained.params, block, arguments.nbest, **options)
-    return found if translator.decoding.search == "sample" else [distinct(of_line) for of_line in found]
+        return [[best] for best in translator.translate(run.params, block, **options)]
+    found = translator.candidates(run.params, block, arguments.nbest, **options)
+    return found if translator.decoding.search == "sample" else list(map(distinct, found))
 
 
 def distinct(translations: list[Translation]) -> list[Translation]:
-    """The best of those that read alike: the same text can be spelled by different tokens."""
+    """The best translation of each text: different tokens can spell the same text."""
     best: dict[str, Translation] = {}
-    for each in translations:
-        best.setdefault(each.text, each)
+    for translation in translations:
+        best.setdefault(translation.text, translation)
     return list(best.values())
 
 
-def tell_of_pieces(found: list[list[Translation]], first_number: int) -> None:
+def note_pieces(found: list[list[Translation]], first_number: int) -> None:
     for number, (best, *_) in enumerate(found, start=first_number):
         if len(best.sources) > 1:
             tqdm.write(f"line {number} is too long and was translated in {len(best.sources)} pieces", file=sys.stderr)
@@ -113,37 +111,38 @@ def write(
     found: list[list[Translation]],
     block: list[str],
     first_number: int,
-    trained: LoadedRun,
+    run: LoadedRun,
     arguments: argparse.Namespace,
 ) -> None:
-    """A line for a line: text, or JSON if more than the text was asked for."""
+    """A line of output for each line: its text, or JSON if an option asks for more."""
     if arguments.nbest is None and not arguments.scores and not arguments.alignment:
         lines = [best.text for best, *_ in found]
     else:
-        facts = (facts_of(each, trained, arguments.alignment) for each in found)
-        head = ({"line": number, "source": normalise(line)} for number, line in enumerate(block, start=first_number))
-        lines = [json.dumps(each | more, ensure_ascii=False) for each, more in zip(head, facts, strict=True)]
+        lines = []
+        for number, (line, translations) in enumerate(zip(block, found, strict=True), start=first_number):
+            facts = {"line": number, "source": normalise(line)} | describe(translations, run, arguments.alignment)
+            lines.append(json.dumps(facts, ensure_ascii=False))
     sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode())
     sys.stdout.buffer.flush()
 
 
-def facts_of(translations: list[Translation], trained: LoadedRun, with_alignment: bool) -> dict[str, Any]:
-    """What JSON tells of a line."""
-    told: list[dict[str, Any]] = [
+def describe(translations: list[Translation], run: LoadedRun, with_alignment: bool) -> dict[str, Any]:
+    """The JSON of a line's translations."""
+    facts: list[dict[str, Any]] = [
         {"text": each.text, "log_prob": each.log_prob, "score": each.score, "ended": each.ended}
         for each in translations
     ]
     if not with_alignment:
-        return {"translations": told}
-    aligned = align(trained.translator, trained.params, translations)
-    for each, words in zip(told, aligned, strict=True):
+        return {"translations": facts}
+    aligned = align(run.translator, run.params, translations)
+    for each, words in zip(facts, aligned, strict=True):
         each |= {"words": words.target_words, "alignment": words.alignment}
-    return {"source_words": aligned[0].source_words, "translations": told}
+    return {"source_words": aligned[0].source_words, "translations": facts}
 
 
 def typed() -> Iterator[bytes]:
-    """Lines from a terminal, with a prompt where that does not go into a file; Ctrl-D ends them."""
-    import readline  # noqa: F401  (input() then knows the arrow keys and what was typed before)
+    """Lines from a terminal until Ctrl-D, with a prompt unless the output goes into a file."""
+    import readline  # noqa: F401  (gives input() the arrow keys and a history)
 
     while True:
         try:
@@ -153,7 +152,7 @@ def typed() -> Iterator[bytes]:
 
 
 def blocks(lines: Iterator[str], longest: int) -> Iterator[list[str]]:
-    """The lines in blocks of so many, fewer if they are long; those before one that cannot be read come first."""
+    """Blocks of ``longest`` lines, fewer if they are long; the lines before an unreadable one are still yielded."""
     block: list[str] = []
     try:
         for line in lines:

@@ -7,8 +7,8 @@ import pytest
 from common.errors import UserError
 from common.files import write_atomically
 from configs.load import load_config
-from eval import name_of
-from scripts.plot_attention import slug
+from eval import name_of_source
+from evaluation.attention_view.sentence import slug
 from training.run.averaging import check_name
 
 NAMES = [
@@ -31,7 +31,7 @@ NAMES = [
 @pytest.mark.parametrize("name", [*NAMES, *(f"{name}.tsv.gz" for name in NAMES)])
 def test_a_report_stays_in_its_folder_whatever_the_set_is_called(tmp_path, name):
     for ending in ("json", "translations.txt"):  # as evaluation/evaluate.py writes them
-        path = tmp_path / "run/eval" / f"{name_of(name)}.{ending}"
+        path = tmp_path / "run/eval" / f"{name_of_source(name)}.{ending}"
         write_atomically(path, "x")
         assert os.path.realpath(path.parent) == os.path.realpath(tmp_path / "run/eval")
     assert sorted(os.listdir(tmp_path)) == ["run"] and os.listdir(tmp_path / "run") == ["eval"]

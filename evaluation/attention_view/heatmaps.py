@@ -1,6 +1,8 @@
-"""Attention weights as a picture: a heat map of every head of every layer, and a larger one of the last layer's mean.
+"""Attention weights as a picture: a heat map of each head of each layer, and a larger one of the last layer's mean.
 
-Rows are queries and columns are keys, both labelled with tokens; one scale of colours from 0 to 1 serves all.
+Rows are queries and columns are keys, both labelled with tokens; all maps share one colour scale from 0 to 1.
+
+L layer · N head · T query position · S key position
 """
 
 import io
@@ -16,15 +18,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-COLOURS = colormaps["magma_r"].with_extremes(bad="0.88")  # equal steps to the eye; the weak weights show too
+COLOURS = colormaps["magma_r"].with_extremes(bad="0.88")  # perceptually uniform; weak weights stay visible
 GAP = 0.15  # inches between panels
-NOT_IN_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"  # which matplotlib would write nevertheless
-LONGEST_SIDE = 10_000  # pixels: 48 heads of 60 tokens are still a picture that viewers open
+NOT_IN_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"  # matplotlib writes these to SVG unescaped
+LONGEST_SIDE = 10_000  # pixels: viewers still open a picture of 48 heads of 60 tokens
 
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """What to draw: weights, NaN (grey) where a query cannot see a key, and the tokens of their rows and columns."""
+    """What to draw: weights, NaN (grey) where a query cannot see a key, and the tokens of rows and columns."""
 
     title: str
     subtitle: str
@@ -37,21 +39,21 @@ class HeatMaps:
 
 @dataclass(frozen=True)
 class Scale:
-    """The side of a cell in inches, and the size of the type beside it in points."""
+    """The side of a cell in inches, and the type size in points."""
 
     cell: float
     type: float
 
     def panel(self, maps: HeatMaps) -> tuple[float, float]:
-        """Width and height in inches. Few tokens get larger cells, so that a title fits above them."""
+        """Width and height in inches. Panels have a minimum size, so that a title fits above few tokens."""
         return self.cell * max(len(maps.keys), 10), self.cell * max(len(maps.queries), 8)
 
-    def room(self, labels: list[str]) -> float:
-        """Inches for labels of ordinary letters, 0.65 of the type's size wide, and for the title of their axis."""
+    def label_width(self, labels: list[str]) -> float:
+        """Inches for labels, whose letters are about 0.65 of the type size wide, and the title of their axis."""
         return self.lines(0.65 * max(map(len, labels)) + 4)
 
     def lines(self, count: float) -> float:
-        """Inches of so many times the type's size."""
+        """Inches of ``count`` times the type size."""
         return count * self.type / 72
 
 
@@ -64,7 +66,7 @@ def png(maps: HeatMaps) -> bytes:
 
 
 def svg(maps: HeatMaps) -> bytes:
-    """The picture as an SVG file, the same bytes every time; its labels are text, which can be searched."""
+    """The picture as an SVG file, reproducible byte for byte, with searchable text as labels."""
     with rc_context({"svg.hashsalt": "puente", "svg.fonttype": "none"}):
         content = save(draw(maps), "svg", {"Date": None}).decode()
     return re.sub(NOT_IN_XML, "\ufffd", content).encode()
@@ -73,62 +75,43 @@ def svg(maps: HeatMaps) -> bytes:
 def save(figure: Figure, file_format: str, metadata: dict[str, str | None]) -> bytes:
     file = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for what the font lacks
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box replaces what the font lacks
         figure.savefig(file, format=file_format, bbox_inches="tight", pad_inches=0.3, dpi=figure.dpi, metadata=metadata)
     return file.getvalue()
 
 
 def draw(maps: HeatMaps) -> Figure:
-    """The overview, then the heads layer by layer, and a bar of their colours: a figure to save "tight"."""
-    # A figure of one square inch makes inches the unit of every position. All of the picture lies outside of it:
-    # (0, 0) is the upper left corner of the first panel, and saving "tight" fits the paper to what was drawn.
+    """The overview, the heads layer by layer, and a colour bar, as a figure to save with ``bbox_inches="tight"``."""
+    # On a figure of one square inch, positions are in inches. Everything is drawn outside of it: (0, 0) is the upper
+    # left corner of the first panel, and saving "tight" fits the paper to the drawing.
     figure = Figure(figsize=(1, 1))
-    large = scale_of_overview(maps)
-    left = large.panel(maps)[0] + GAP + SMALL.room(maps.queries)
+    layers, heads, *tokens = maps.weights.shape
+    row_height = SMALL.panel(maps)[1] + SMALL.lines(3.0)  # a layer's panels and their titles
+    height = layers * row_height
+    # The overview is about two thirds as high as all layers: legible when the picture is fitted to a screen.
+    cell = min(max(0.65 * height / max(*tokens, 10), 0.28), 0.6)
+    large = Scale(cell, type=32 * cell)
     image = draw_overview(figure, maps, large)
-    right = draw_heads(figure, maps, left)
+    left = large.panel(maps)[0] + GAP + SMALL.label_width(maps.queries)
+    column_width = SMALL.panel(maps)[0] + GAP
+    for layer, head in np.ndindex(layers, heads):
+        corner, title = (left + head * column_width, layer * row_height), f"Layer {layer + 1}, head {head + 1}"
+        axes, _ = draw_panel(figure, maps, SMALL, corner, maps.weights[layer, head], title)
+        label(axes, maps, SMALL, rows=head == 0, columns=layer == layers - 1)
+    right = left + heads * column_width
     draw_colour_bar(figure, image, right, large)
     write_titles(figure, maps, right, large)
-    figure.set_dpi(min(150, LONGEST_SIDE / max(right, len(maps.weights) * height_of_row(maps))))
+    figure.set_dpi(min(150, LONGEST_SIDE / max(right, height)))
     return figure
 
 
-def height_of_row(maps: HeatMaps) -> float:
-    """Inches from one layer's panels to the next's: a panel and a title."""
-    return SMALL.panel(maps)[1] + SMALL.lines(3.0)
-
-
-def scale_of_overview(maps: HeatMaps) -> Scale:
-    """About two thirds as high as all layers, so that it reads when the whole picture is seen from afar."""
-    height = len(maps.weights) * height_of_row(maps)
-    cells = max(len(maps.queries), len(maps.keys), 10)
-    cell = min(max(0.65 * height / cells, 0.28), 0.6)
-    return Scale(cell, type=32 * cell)
-
-
 def draw_overview(figure: Figure, maps: HeatMaps, scale: Scale) -> AxesImage:
-    """The last layer's mean over heads, with labels on both sides."""
+    """The last layer's mean over heads, labelled on both sides."""
     layers, heads, _, _ = maps.weights.shape
     title = f"Layer {layers}, mean of {heads} heads" if heads > 1 else f"Layer {layers}"
     axes, image = draw_panel(figure, maps, scale, (0.0, 0.0), maps.weights[-1].mean(axis=0), title)
-    label_rows(axes, maps, scale)
-    label_columns(axes, maps, scale)
+    label(axes, maps, scale, rows=True, columns=True)
     return image
-
-
-def draw_heads(figure: Figure, maps: HeatMaps, left: float) -> float:
-    """A row of panels for each layer, labelled on the outer sides; returns where they end on the right."""
-    layers, heads, _, _ = maps.weights.shape
-    step = SMALL.panel(maps)[0] + GAP
-    for layer, head in np.ndindex(layers, heads):
-        corner = left + head * step, layer * height_of_row(maps)
-        title = f"Layer {layer + 1}, head {head + 1}"
-        axes, _ = draw_panel(figure, maps, SMALL, corner, maps.weights[layer, head], title)
-        if head == 0:
-            label_rows(axes, maps, SMALL)
-        if layer == layers - 1:
-            label_columns(axes, maps, SMALL)
-    return left + heads * step
 
 
 def draw_panel(
@@ -139,7 +122,7 @@ def draw_panel(
     weights: Float[np.ndarray, "T S"],
     title: str,
 ) -> tuple[Axes, AxesImage]:
-    """One heat map, its upper left corner so many inches to the right and down."""
+    """One heat map; ``corner`` is its upper left corner, in inches to the right and down."""
     (left, top), (width, height) = corner, scale.panel(maps)
     axes = figure.add_axes((left, -top - height, width, height))
     axes.set_title(title, fontsize=scale.type + 1.5)
@@ -149,14 +132,13 @@ def draw_panel(
     return axes, axes.imshow(weights, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="none")
 
 
-def label_rows(axes: Axes, maps: HeatMaps, scale: Scale) -> None:
-    axes.set_yticks(range(len(maps.queries)), maps.queries, fontsize=scale.type, parse_math=False)
-    axes.set_ylabel(maps.queries_are, fontsize=scale.type + 1)
-
-
-def label_columns(axes: Axes, maps: HeatMaps, scale: Scale) -> None:
-    axes.set_xticks(range(len(maps.keys)), maps.keys, fontsize=scale.type, parse_math=False, rotation=90)
-    axes.set_xlabel(maps.keys_are, fontsize=scale.type + 1)
+def label(axes: Axes, maps: HeatMaps, scale: Scale, *, rows: bool, columns: bool) -> None:
+    if rows:
+        axes.set_yticks(range(len(maps.queries)), maps.queries, fontsize=scale.type, parse_math=False)
+        axes.set_ylabel(maps.queries_are, fontsize=scale.type + 1)
+    if columns:
+        axes.set_xticks(range(len(maps.keys)), maps.keys, fontsize=scale.type, parse_math=False, rotation=90)
+        axes.set_xlabel(maps.keys_are, fontsize=scale.type + 1)
 
 
 def draw_colour_bar(figure: Figure, image: AxesImage, left: float, scale: Scale) -> None:
@@ -167,8 +149,8 @@ def draw_colour_bar(figure: Figure, image: AxesImage, left: float, scale: Scale)
 
 
 def write_titles(figure: Figure, maps: HeatMaps, right: float, scale: Scale) -> None:
-    """Above all panels, from the left edge of the labels; the subtitle is wrapped."""
-    left = -scale.room(maps.queries)
+    """The title and the wrapped subtitle above all panels, from the left edge of the labels."""
+    left = -scale.label_width(maps.queries)
     lines = textwrap.wrap(maps.subtitle, int((right - left) / scale.lines(0.55)))
     bottom = scale.lines(3.0)  # above the first panel's own title
     figure.text(left, bottom, "\n".join(lines), fontsize=scale.type, va="bottom", parse_math=False)

@@ -1,11 +1,13 @@
-"""How much one word looks at another: the weights of all heads between the pieces of two words.
+"""How much one word attends to another: the weights of all heads between the tokens of two words.
 
-A word is what stands between spaces, less the punctuation at its ends, and is made of one piece or of several. The
-weight from word to word is the mean, over the query word's pieces, of the sum over the key word's pieces.
+A word is the text between spaces without the punctuation at its ends; it has one or more tokens. The weight from word
+to word is the mean, over the query word's tokens, of the sum over the key word's tokens.
+
+L layer · N head · T query position · S key position
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -20,128 +22,129 @@ from model.attention_weights import AttentionWeights
 
 @dataclass(frozen=True)
 class Word:
-    """A word as it is compared, without case; a name that no other word of its sentence has; and its pieces' places."""
+    """A word, folded for comparison; a name that is unique in its sentence; and the places of its tokens."""
 
     folded: str
     name: str
-    pieces: range
+    places: range
 
 
-Words = tuple[list[Word], list[Word]]  # those that are the first word of a pair, and the second
+Words = tuple[list[Word], list[Word]]  # the occurrences of a pair's first word, and of its second
 
 
 @dataclass(frozen=True)
 class PairWeights:
-    """What each head gives to the key word when the query is the query word, in one use of attention."""
+    """Each head's weight from the query word to the key word, in one use of attention."""
 
     use: str
     query: str
     key: str
     weights: Float[np.ndarray, "L N"]
 
+    @property
+    def title(self) -> str:
+        return f"{self.query} → {self.key} ({self.use})"
 
-def words_of(tokens: list[int], tokenizer: Tokenizer) -> list[Word]:
-    """The words of tokens without BOS and EOS. One that comes again is numbered from its first time: the#1, the#2."""
-    spans = spans_of(tokens, tokenizer)
-    texts = [normalise(text) for text in tokenizer.decode([tokens[span.start : span.stop] for span in spans])]
-    return numbered([(text[core(text)], span) for text, span in zip(texts, spans, strict=True) if text])
+    @property
+    def columns(self) -> list[str]:
+        return [*(f"head {head + 1}" for head in range(self.weights.shape[1])), "mean"]
+
+    @property
+    def rows(self) -> dict[str, list[float]]:
+        """Each layer's heads and their mean."""
+        return {f"layer {layer}": [*row.tolist(), row.mean().item()] for layer, row in enumerate(self.weights, start=1)}
 
 
-def spans_of(tokens: list[int], tokenizer: Tokenizer) -> list[range]:
-    """Where the pieces of each word are: from one that begins with a space to the next, less punctuation at the ends.
+def find_words(tokens: list[int], tokenizer: Tokenizer) -> list[Word]:
+    """The words of tokens without BOS and EOS; words that occur several times are numbered: the#1, the#2."""
+    spelled = [(text[core(text)], span) for text, span in spell_words(tokens, tokenizer)]
+    total, seen, words = Counter(fold(text) for text, _ in spelled), Counter[str](), []
+    for text, span in spelled:
+        folded = fold(text)
+        seen[folded] += 1
+        words.append(Word(folded, text if total[folded] == 1 else f"{text}#{seen[folded]}", span))
+    return words
 
-    A space that is a piece of its own belongs to the word if nothing stands between them.
+
+def spell_words(tokens: list[int], tokenizer: Tokenizer) -> list[tuple[str, range]]:
+    """The text and the token places of each word, without tokens of punctuation at its ends.
+
+    A space that is a token of its own belongs to the word that it directly precedes.
     """
     pieces, texts = tokenizer.pieces(tokens), tokenizer.decode([[token] for token in tokens])
     starts = [place for place, piece in enumerate(pieces) if place == 0 or piece.startswith("␣")]
     whole = [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(pieces)], strict=False)]
     cores = [span[core(texts[span.start : span.stop])] for span in whole]
-    return [range(span.start - (pieces[span.start - 1 : span.start] == ["␣"]), span.stop) for span in cores]
+    spans = [range(span.start - (pieces[span.start - 1 : span.start] == ["␣"]), span.stop) for span in cores]
+    words = map(normalise, tokenizer.decode([tokens[span.start : span.stop] for span in spans]))
+    return [(word, span) for word, span in zip(words, spans, strict=True) if word]
 
 
 def core(parts: Sequence[str]) -> slice:
-    """From the first to the last part that has a letter or a digit; all of them if none has."""
-    # A byte of a letter that has several spells U+FFFD, which as a symbol would not count.
+    """From the first to the last part with a letter or a digit; all parts if none has one."""
+    # A byte of a multi-byte letter decodes to U+FFFD, which must count as a letter although it is a symbol.
     bare = [part.replace("\ufffd", "letter").translate(PUNCTUATION).strip() for part in parts]
-    kept = [place for place, part in enumerate(bare) if part]
-    return slice(kept[0], kept[-1] + 1) if kept else slice(None)
-
-
-def numbered(spans: list[tuple[str, range]]) -> list[Word]:
-    """Words from their texts and pieces, in order."""
-    times, seen, words = Counter(fold(text) for text, _ in spans), Counter[str](), []
-    for text, span in spans:
-        folded = fold(text)
-        seen[folded] += 1
-        words.append(Word(folded, text if times[folded] == 1 else f"{text}#{seen[folded]}", span))
-    return words
+    places = [place for place, part in enumerate(bare) if part]
+    return slice(places[0], places[-1] + 1) if places else slice(None)
 
 
 def pair_weights(
-    pair: tuple[str, str], source: list[Word], target: list[Word], weights: AttentionWeights
+    pair: tuple[str, str], source: list[Word], target: list[Word], attention_weights: AttentionWeights
 ) -> list[PairWeights]:
-    """The weights between the two words, in both directions, wherever one can look at the other.
+    """The weights between the two words, in both directions, in every use of attention that connects them.
 
-    ``source`` and ``target`` are the words of the sentence and of its translation, and ``weights`` is what
-    ``attention_weights`` gives for both. UserError for a word in neither, and if no word looks at the other anywhere.
+    ``source`` and ``target`` are the words of the sentence and of its translation. UserError for a word in neither,
+    and if no use connects the two.
     """
-    in_source, in_target = find(pair, source, target)
-    encoder, decoder, encoder_decoder = map(np.asarray, weights)
+    in_source, in_target = find_pair(pair, source, target)
+    encoder, decoder, encoder_decoder = map(np.asarray, attention_weights)
+    past = [(query, key) for query, key in both_ways(in_target, in_target) if key.places.stop <= query.places.start]
     found = [
-        *between("encoder-decoder attention", encoder_decoder, either_way(in_target, in_source)),
-        *between("encoder self-attention", encoder, either_way(in_source, in_source)),
-        *between("decoder self-attention", decoder[..., 1:], to_the_past(either_way(in_target, in_target))),
+        *between("encoder-decoder attention", encoder_decoder, both_ways(in_target, in_source)),
+        *between("encoder self-attention", encoder, both_ways(in_source, in_source)),
+        *between("decoder self-attention", decoder[..., 1:], past),
     ]
     if not found:
         raise UserError(f"--pair {' '.join(pair)}: the translation has this word once, and it cannot look at itself")
     return found
 
 
-def find(pair: tuple[str, str], source: list[Word], target: list[Word]) -> tuple[Words, Words]:
-    """Every time that the first and the second word come in the sentence, and in the translation."""
+def find_pair(pair: tuple[str, str], source: list[Word], target: list[Word]) -> tuple[Words, Words]:
+    """All occurrences of the two words in the sentence, and in the translation."""
+    sides = ("sentence", source), ("translation", target)
     for word in pair:
         if not matching(word, source + target):
-            told, translated = (", ".join(each.name for each in words) for words in (source, target))
-            message = (
-                f"--pair: {normalise(word)} is no word of the sentence ({told}) or of the translation ({translated})"
-            )
-            raise UserError(message)
+            known = [f"the {side} ({', '.join(each.name for each in words)})" for side, words in sides]
+            raise UserError(f"--pair: {normalise(word)} is no word of {known[0]} or of {known[1]}")
     first, second = pair
     return (matching(first, source), matching(second, source)), (matching(first, target), matching(second, target))
 
 
 def matching(word: str, words: list[Word]) -> list[Word]:
-    """The words that are this one but for case and punctuation."""
+    """The words equal to this one but for case and punctuation."""
     return [candidate for candidate in words if candidate.folded == fold(normalise(word))]
 
 
-def either_way(queries: Words, keys: Words) -> Iterator[tuple[Word, Word]]:
+def both_ways(queries: Words, keys: Words) -> Iterable[tuple[Word, Word]]:
     """The first word as query with the second as key, then the second with the first; each combination once."""
-    both = [*product(queries[0], keys[1]), *product(queries[1], keys[0])]
-    return iter(dict.fromkeys(both))
-
-
-def to_the_past(pairs: Iterator[tuple[Word, Word]]) -> Iterator[tuple[Word, Word]]:
-    """Those that causality allows: the query comes later."""
-    return ((query, key) for query, key in pairs if key.pieces.stop <= query.pieces.start)
+    return dict.fromkeys([*product(queries[0], keys[1]), *product(queries[1], keys[0])])
 
 
 def between(
-    use: str, weights: Float[np.ndarray, "L N T S"], pairs: Iterator[tuple[Word, Word]]
-) -> Iterator[PairWeights]:
-    """The weights of each pair of words, whose pieces are rows and columns of ``weights``."""
+    use: str, attention_weights: Float[np.ndarray, "L N T S"], pairs: Iterable[tuple[Word, Word]]
+) -> list[PairWeights]:
+    """The weights of each pair of a query word and a key word."""
+    found = []
     for query, key in pairs:
-        rows, columns = (slice(word.pieces.start, word.pieces.stop) for word in (query, key))
-        yield PairWeights(use, query.name, key.name, weights[:, :, rows, columns].sum(axis=-1).mean(axis=-1))
+        rows, columns = (slice(word.places.start, word.places.stop) for word in (query, key))
+        weights = attention_weights[:, :, rows, columns].sum(axis=-1).mean(axis=-1)
+        found.append(PairWeights(use, query.name, key.name, weights))
+    return found
 
 
-def table(pair: PairWeights) -> str:
+def format_table(pair: PairWeights) -> str:
     """The weights as aligned lines: a title, then a row for each layer with its heads and their mean."""
-    layers, heads = pair.weights.shape
-    names = [*(f"head {head + 1}" for head in range(heads)), "mean"]
-    left = len(f"layer {layers}")
-    lines = [f"{pair.query} → {pair.key} ({pair.use})", " " * left + "".join(f"{name:>9}" for name in names)]
-    for layer, weights in enumerate(pair.weights, start=1):
-        cells = "".join(f"{weight:9.3f}" for weight in [*weights, weights.mean()])
-        lines.append(f"{f'layer {layer}':<{left}}{cells}")
+    left = max(map(len, pair.rows))
+    lines = [pair.title, " " * left + "".join(f"{name:>9}" for name in pair.columns)]
+    lines += [name.ljust(left) + "".join(f"{weight:9.3f}" for weight in row) for name, row in pair.rows.items()]
     return "\n".join(lines)

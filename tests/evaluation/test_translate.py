@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from evaluation.minimum_risk import expected_utilities
-from evaluation.translate import Translator, batches, bucket_of, rows_of, search_batch
+from evaluation.translate import Translator, batch_size, bucket_of, group_by_bucket, search_batch
 from model.config import DecodingConfig
 
 SENTENCES = [
@@ -46,17 +46,17 @@ def test_buckets_by_hand():
 
 
 def test_long_buckets_hold_fewer_rows():
-    assert [rows_of(bucket, 64) for bucket in (8, 128, 256, 4096, 131_072)] == [64, 64, 32, 2, 1]
-    assert rows_of(256, 1) == 1
+    assert [batch_size(bucket, 64) for bucket in (8, 128, 256, 4096, 131_072)] == [64, 64, 32, 2, 1]
+    assert batch_size(256, 1) == 1
 
 
 @given(st.lists(st.integers(1, 600), max_size=60), st.integers(1, 9))
 def test_every_sentence_that_is_not_empty_is_in_exactly_one_batch(lengths, batch_sentences):
-    found = list(batches(lengths, batch_sentences))
+    found = list(group_by_bucket(lengths, batch_sentences))
     together = list(itertools.chain.from_iterable(indices for _, indices in found))
     assert sorted(together) == [index for index, length in enumerate(lengths) if length > 1]
     for bucket, indices in found:
-        assert 1 <= len(indices) <= rows_of(bucket, batch_sentences)
+        assert 1 <= len(indices) <= batch_size(bucket, batch_sentences)
         assert {bucket_of(lengths[index]) for index in indices} == {bucket}
 
 
@@ -168,7 +168,9 @@ def test_a_prefix_begins_every_translation(translator, params):
 
 
 def test_a_prefix_that_leaves_no_room_is_refused(translator, params):
-    with pytest.raises(UserError, match=r"the prefix has \d+ tokens, and the translation of this sentence may have"):
+    with pytest.raises(
+        UserError, match=r"the prefix has \d+ tokens, but the translation of this sentence may have only"
+    ):
         translator.candidates(params, ["Tom"], 1, prefix="Ana runs there and there and there and there.")
 
 

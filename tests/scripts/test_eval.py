@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import UserError
 from configs.load import load_run_config
-from eval import name_of, name_of_set
+from eval import name_of_source, name_set
 
 
 def test_a_report_of_the_test_set(run_dir, call):
@@ -80,16 +80,16 @@ def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, call,
     ],
 )
 def test_a_set_has_its_own_name_in_the_run(source, name):
-    assert name_of(source) == name
+    assert name_of_source(source) == name
 
 
 def test_the_runs_own_held_out_set_keeps_its_columns(run_dir):
     saved = dataclasses.replace(load_run_config(run_dir).data, test="")
     turned = dataclasses.replace(saved, columns=["es", "en"])
     with pytest.raises(UserError, match=r"name another with data\.test="):
-        name_of_set(turned, saved, run_dir)
-    assert name_of_set(dataclasses.replace(turned, test="mine.tsv"), saved, run_dir) == "mine"
-    assert name_of_set(saved, saved, run_dir) == "test"
+        name_set(turned, saved, run_dir)
+    assert name_set(dataclasses.replace(turned, test="mine.tsv"), saved, run_dir) == "mine"
+    assert name_set(saved, saved, run_dir) == "test"
 
 
 def test_long_sources_are_translated_in_pieces_and_none_is_dropped(run_dir, call, tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from evaluation.attention_lessons import one_head, other_scores, pictures, scale, text, three_uses
 from scripts import explain_attention as script
 
 PAGE = script.PAGE.read_text(encoding="utf-8")
@@ -18,15 +19,14 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 def printing():
     """The blocks as the script prints them now, and every number in them before it was rounded."""
     unrounded: list[tuple[float, int]] = []
+
+    def recording_round(value, digits):
+        unrounded.append((value, digits))
+        return round(value, digits)
+
     with pytest.MonkeyPatch.context() as patch:
-        number = script.number
-
-        def recorded(value, digits=3):
-            unrounded.append((float(value), digits))
-            return number(value, digits)
-
-        patch.setattr(script, "number", recorded)
-        return script.printed(script.BLOCKS), unrounded
+        patch.setattr(text, "round", recording_round, raising=False)
+        return script.compute(script.BLOCKS), unrounded
 
 
 def block(name: str) -> str:
@@ -58,14 +58,14 @@ def softmax(scores: Any) -> Array:
 
 def test_the_page_has_what_the_script_prints(printing):
     blocks, _ = printing
-    for name, text in blocks.items():
-        assert block(name) == text, f"{name}: python scripts/explain_attention.py writes it anew"
+    for name, printed in blocks.items():
+        assert block(name) == printed, f"{name}: python scripts/explain_attention.py writes it anew"
 
 
 def test_every_mark_on_the_page_has_its_function_and_every_function_its_marks():
     names = re.findall(r"<!-- begin (\S+) -->", PAGE)
     assert sorted(names) == sorted(script.BLOCKS | script.MEASURED)
-    assert sorted(re.findall(r"\((attention-\S+\.png)\)", PAGE)) == sorted(script.PICTURES)
+    assert sorted(re.findall(r"\((attention-\S+\.png)\)", PAGE)) == sorted(pictures.PICTURES)
 
 
 def test_no_number_is_so_near_to_the_next_that_another_machine_could_print_that(printing):
@@ -110,7 +110,7 @@ def jacobian_norms(weights: Array, inner: Array) -> Array:
 
 def test_why_the_scale():
     """The gradients in closed form: ∂w/∂s is diag(w) - w wᵀ, and ∂s/∂q the keys, divided as the scores are."""
-    queries, keys = (np.asarray(rows, np.float64) for rows in script.random_rows(4096, 16, 256))
+    queries, keys = (np.asarray(rows, np.float64) for rows in scale.random_rows(4096, 16, 256))
     expected: list[Any] = []
     for scaled in (False, True):
         for width in (4, 16, 64, 256):
@@ -131,7 +131,7 @@ def test_dividing_by_the_number_of_keys():
     """exp(entropy) of many weights exp(s), s normal with deviation σ, is exp(-σ²/2) of their number."""
     rows = [line.split("|")[1:-1] for line in block("number-of-keys").splitlines()[2:]]
     table = np.array([[float(cell.strip(" %")) for cell in row] for row in rows])
-    query, key = (np.asarray(rows, np.float64) for rows in script.random_rows(128, 1024, 64))
+    query, key = (np.asarray(rows, np.float64) for rows in scale.random_rows(128, 1024, 64))
     products = np.einsum("qd,qkd->qk", query[:, 0], key)
     for keys, *cells in table:
         for divisor, (deviation, in_use) in zip((8, np.sqrt(keys)), (cells[:2], cells[2:]), strict=True):
@@ -235,7 +235,7 @@ def test_heads_read_the_whole_vector_and_parts_do_not():
 
 def attend(x: Array, context: Array, first: int, hidden: Array) -> tuple[list[Array], Array]:
     """Both heads' weights and the sublayer's output, added to what it reads; every head by itself."""
-    drawn = [script.drawn(first + index, 6, 6, deviation=6**-0.5) for index in range(4)]
+    drawn = [three_uses.draw_normal(first + index, 6, 6, deviation=6**-0.5) for index in range(4)]
     to_query, to_key, to_value, to_output = (np.asarray(table, float) for table in drawn)
     weights, outputs = [], []
     for columns in (slice(0, 3), slice(3, 6)):
@@ -246,7 +246,10 @@ def attend(x: Array, context: Array, first: int, hidden: Array) -> tuple[list[Ar
 
 
 def test_the_three_uses():
-    source, target = np.asarray(script.drawn(0, 1, 4, 6)[0], float), np.asarray(script.drawn(1, 1, 3, 6)[0], float)
+    source, target = (
+        np.asarray(three_uses.draw_normal(0, 1, 4, 6)[0], float),
+        np.asarray(three_uses.draw_normal(1, 1, 3, 6)[0], float),
+    )
     encoder, memory = attend(source, source, 10, np.zeros((4, 4), bool))
     decoder, state = attend(target, target, 20, np.triu(np.ones((3, 3), bool), 1))
     encoder_decoder, _ = attend(state, memory, 30, np.zeros((3, 4), bool))
@@ -276,12 +279,12 @@ def test_four_scores():
 
 
 def test_the_measurement_says_on_what_and_has_every_row():
-    text = block("cost")
+    printed = block("cost")
     machine = r"\d+ cores of .+, JAX on \w+, Python 3\.\d+\.\d+, jax [\d.]+, jaxlib [\d.]+, commit [0-9a-f]{7}"
-    assert re.search(machine, text)
-    rows = [line.split("|")[1:-1] for line in text.splitlines() if re.match(r"\| \d", line)]
+    assert re.search(machine, printed)
+    rows = [line.split("|")[1:-1] for line in printed.splitlines() if re.match(r"\| \d", line)]
     table = np.array(rows, float)
-    assert table[:, 0].tolist() == [*script.LENGTHS] * 2
+    assert table[:, 0].tolist() == [*other_scores.LENGTHS] * 2
     for dot, additive, ratio in (table[:, 1:4].T, table[:, 4:7].T):
         assert (table > 0).all() and ratio == pytest.approx(additive / dot, rel=0.25, abs=0.06)
 
@@ -293,19 +296,19 @@ def test_kernels_are_the_definition():
 # The pictures, and the program.
 
 
-@pytest.mark.parametrize("name", script.PICTURES)
+@pytest.mark.parametrize("name", pictures.PICTURES)
 def test_pictures_show_what_the_script_draws(name, printing):
     """Up to what another processor's last digit does to a line's edge."""
     committed = (script.DOCS / name).read_bytes()
     assert len(committed) < 150_000
-    drawn = imread(io.BytesIO(script.png(script.PICTURES[name]())))
+    drawn = imread(io.BytesIO(pictures.png(pictures.PICTURES[name]())))
     shown = imread(io.BytesIO(committed))
     assert drawn.shape == shown.shape
     assert np.abs(drawn - shown).mean() < 1e-3
 
 
 def test_the_same_figure_is_the_same_file():
-    assert script.png(script.draw_visible()) == script.png(script.draw_visible())
+    assert pictures.png(pictures.draw_visible()) == pictures.png(pictures.draw_visible())
 
 
 @pytest.fixture
@@ -313,8 +316,8 @@ def run(tmp_path, monkeypatch):
     """``run(page, argument …)``: the program in this process, with a page of one block; returns code and page."""
     monkeypatch.setattr(script, "DOCS", tmp_path)
     monkeypatch.setattr(script, "PAGE", tmp_path / "attention.md")
-    monkeypatch.setattr(script, "BLOCKS", {"one-query": script.one_query})
-    monkeypatch.setattr(script, "PICTURES", {"visible.png": script.draw_visible})
+    monkeypatch.setattr(script, "BLOCKS", {"one-query": one_head.one_query})
+    monkeypatch.setattr(script, "PICTURES", {"visible.png": pictures.draw_visible})
 
     def run(page: str, *arguments: str) -> tuple[Any, str]:
         script.PAGE.write_text(page, encoding="utf-8")

@@ -15,6 +15,7 @@ from flax import nnx
 from common.special_tokens import BOS, EOS
 from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
+from evaluation.attention_view.sentence import heat_maps, slug, translate_and_attend
 from evaluation.translate import Translator
 from model.attention_weights import attention_weights
 from scripts import plot_attention
@@ -138,11 +139,13 @@ def test_the_last_row_is_eos_only_if_the_search_chose_it(run_dir, beam_size, lim
     found = translator.search(params, [source], 1)[0][0]
     target = found.tokens
     assert found.ended == (beam_size > 1)
-    weights, labels = plot_attention.look(translator, params[0], source, found)
-    assert labels.target_labels == [*translator.tokenizer.pieces(target), "</s>" if found.ended else "…"]
-    maps = plot_attention.pictures(weights, labels, "a → b")
+    attended = translate_and_attend(translator, params[0], "Tom runs here.")
+    assert attended.target == target
+    labels = [*translator.tokenizer.pieces(target), "</s>" if found.ended else "…"]
+    assert attended.labels.target_labels == labels
+    maps = heat_maps(attended)
     assert ("cut at the length limit" in maps["decoder"].queries_are) == (not found.ended)
-    assert np.isnan(maps["decoder"].weights).sum() == weights.decoder[:, :, 0].size * len(target) / 2
+    assert np.isnan(maps["decoder"].weights).sum() == attended.weights.decoder[:, :, 0].size * len(target) / 2
 
 
 @pytest.fixture
@@ -186,9 +189,9 @@ def test_a_translation_that_is_too_long_to_draw_is_told(run_dir, draw):
 
 
 def test_file_names_are_short_and_safe_and_never_shared():
-    assert plot_attention.slug("¿Dónde está la biblioteca?").startswith("donde-esta-la-biblioteca-")
+    assert slug("¿Dónde está la biblioteca?").startswith("donde-esta-la-biblioteca-")
     decomposed = unicodedata.normalize("NFD", " ¿Dónde  está la biblioteca?")
-    assert plot_attention.slug(decomposed) == plot_attention.slug("¿Dónde está la biblioteca?")
+    assert slug(decomposed) == slug("¿Dónde está la biblioteca?")
     odd = [
         "../../etc/passwd",
         "a" * 300,
@@ -199,7 +202,7 @@ def test_file_names_are_short_and_safe_and_never_shared():
         "Where is it?",
         " ".join("abc" * 40),
     ]
-    names = [plot_attention.slug(sentence) for sentence in odd]
+    names = [slug(sentence) for sentence in odd]
     assert len(set(names)) == len(odd)
     for name in names:
         assert len(name) <= 50 and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")

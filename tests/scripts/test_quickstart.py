@@ -5,6 +5,10 @@ import shutil
 
 import pytest
 
+from data.sources.text import SourceReport
+from evaluation.evaluate import Evaluation, write_report
+from evaluation.metrics import Interval, Scores
+from model.config import DecodingConfig
 from scripts import quickstart
 
 
@@ -14,8 +18,10 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
     run = tmp_path / "run"
     shutil.copytree(run_dir, run, ignore=shutil.ignore_patterns("eval", "attention"))  # which other tests leave there
     for name, bleu in (("test", 81.25), ("phrasebook.phrases", 14.0)):
-        (run / "eval").mkdir(exist_ok=True)
-        (run / f"eval/{name}.json").write_text(json.dumps({"bleu": bleu, "chrf": 90.0, "sources": 12}))
+        scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", Interval(70.0, 95.0, "signature"))
+        evaluation = Evaluation(["a"] * 12, [["b"]] * 12, ["c"] * 12, 0, 0, scores, 1.5, 12)
+        file = SourceReport(f"{name}.tsv", "ab" * 32, 12)
+        write_report(run, name, evaluation, step=7, file=file, decoding=DecodingConfig())
     (run / "attention").mkdir()
     (run / "attention/a.html").write_bytes(b"")
     monkeypatch.setattr(quickstart, "RUN", run)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from evaluation.attention_view.word_pairs import PairWeights, Word, matching, pair_weights, table, words_of
+from evaluation.attention_view.word_pairs import PairWeights, Word, find_words, format_table, matching, pair_weights
 from model.attention_weights import AttentionWeights
 
 # Two layers and two heads; a sentence "man saw x" in four tokens and EOS, a translation "vio hombre" in three tokens.
@@ -88,29 +88,29 @@ def test_words_are_made_of_all_their_pieces_but_punctuation(translator):
     tokenizer = translator.tokenizer
     text = "«Tom» eats: oranste, — tom DON'T serotan: é"
     tokens = tokenizer.encode([text])[0]
-    words = words_of(tokens, tokenizer)
+    words = find_words(tokens, tokenizer)
     assert [word.name for word in words] == ["Tom#1", "eats", "oranste", "—", "tom#2", "DON'T", "serotan", "é"]
-    spelled = ["".join(tokenizer.pieces(tokens[word.pieces.start : word.pieces.stop])) for word in words]
+    spelled = ["".join(tokenizer.pieces(tokens[word.places.start : word.places.stop])) for word in words]
     assert [spelling.strip("␣") for spelling in spelled][1:3] == ["eats", "oranste"]
-    assert len(words[2].pieces) > 1 and tokenizer.pieces(tokens)[words[1].pieces.stop] == "<0x3A>"  # a colon
+    assert len(words[2].places) > 1 and tokenizer.pieces(tokens)[words[1].places.stop] == "<0x3A>"  # a colon
     assert spelled[-1] == "␣<0xC3><0xA9>"
-    assert all(before.pieces.stop <= after.pieces.start for before, after in pairwise(words))
+    assert all(before.places.stop <= after.places.start for before, after in pairwise(words))
     assert [word.name for word in matching("dont", words)] == ["DON'T"]
     assert [word.name for word in matching("TOM.", words)] == ["Tom#1", "tom#2"]
-    assert words_of([], tokenizer) == []
+    assert find_words([], tokenizer) == []
 
 
 def test_a_space_that_is_a_piece_belongs_to_the_word_that_it_begins(translator):
     tokenizer = translator.tokenizer
     pieces = tokenizer.pieces(list(range(tokenizer.vocab_size)))
     space, o, a, stop = (pieces.index(piece) for piece in ("␣", "o", "a", "."))
-    words = words_of([space, o, a, stop, space, space, stop, a, o, space, stop], tokenizer)
+    words = find_words([space, o, a, stop, space, space, stop, a, o, space, stop], tokenizer)
     assert words == [Word("oa", "oa", range(3)), Word("ao", "ao", range(7, 9)), Word(".", ".", range(9, 11))]
 
 
 def test_a_table_is_aligned_and_has_the_mean():
     weights = np.array([[0.25, 0.5], [1.0, 0.0]], np.float32)
-    assert table(PairWeights("encoder self-attention", "a", "b", weights)).splitlines() == [
+    assert format_table(PairWeights("encoder self-attention", "a", "b", weights)).splitlines() == [
         "a → b (encoder self-attention)",
         "          head 1   head 2     mean",
         "layer 1    0.250    0.500    0.375",
