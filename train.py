@@ -27,9 +27,9 @@ from common.files import append_line, remove_leftovers, write_atomically
 from configs.changes import accepted_changes
 from configs.load import load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
-from data.batches.stream import prefetch, validation_batches
+from data.batches.prefetch import prefetch
+from data.batches.validation import validation_batches
 from data.prepare import Prepared, prepare
-from data.sources.text import SourceReport
 from evaluation.evaluate import evaluate, write_report
 from evaluation.translate import Translator
 from model.sharding import mesh_of
@@ -236,7 +236,7 @@ def make_validation(
             "valid",
             losses | {"bleu": evaluation.scores.bleu, "chrf": evaluation.scores.chrf, "minutes": minutes},
         )
-        file, decoding = SourceReport(**prepared.report["files"]["valid"][0]), config.decoding
+        file, decoding = prepared.report.files.valid, config.decoding
         if is_first():
             write_report(run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
         for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:

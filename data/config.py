@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the sentence pairs come from, which are kept, and how they are packed into batches."""
+    """Where the sentence pairs come from, which are dropped, and how they are packed into batches."""
 
     root: str = field(
         default=".",
@@ -23,7 +23,9 @@ class DataConfig:
     )
     weights: list[float] = field(
         default_factory=list,
-        metadata={"help": "how often an epoch has the pairs of each source of data.train, such as [1, 0.5]; empty: 1"},
+        metadata={
+            "help": "how often an epoch visits the pairs of each source of data.train, such as [1, 0.5]; empty: 1"
+        },
     )
     valid: str = field(
         default="valid.tsv",
@@ -34,7 +36,7 @@ class DataConfig:
     )
     held_out: int = field(
         default=1000,
-        metadata={"help": "pairs of each set that is taken out of data.train, though never above 5 % of them"},
+        metadata={"help": "pairs in each set taken out of data.train, but at most 5 % of them"},
     )
     columns: list[str] = field(
         default_factory=lambda: ["en", "es"],
@@ -44,7 +46,7 @@ class DataConfig:
     target: str = field(default="es", metadata={"help": "language to translate into, one of data.columns"})
     max_length_ratio: float = field(
         default=3.5,
-        metadata={"help": "drop training pairs with one side's (characters + 5) above this many times the other's"},
+        metadata={"help": "drop training pairs if one side's (characters + 5) is above this many times the other's"},
     )
     allow_overlap: list[str] = field(
         default_factory=list,
@@ -52,7 +54,7 @@ class DataConfig:
     )
     drop_overlap: bool = field(
         default=False,
-        metadata={"help": "drop training pairs that share a sentence with valid or test, in place of stopping"},
+        metadata={"help": "drop training pairs that share a sentence with valid or test instead of stopping"},
     )
     malformed: str = field(
         default="stop", metadata={"help": "stop at a line that cannot be read, or skip it and count it"}
@@ -64,7 +66,9 @@ class DataConfig:
     window: int = field(default=65536, metadata={"help": "pairs that are shuffled and packed together"})
     subword_sampling: float = field(
         default=0.0,
-        metadata={"help": "random subwords, 0 is off, less is wilder (try 0.2); needs tokenizer.type=unigram"},
+        metadata={
+            "help": "random subwords: 0 is off, smaller values are more random (try 0.2); needs tokenizer.type=unigram"
+        },
     )
     prefetch: int = field(default=64, metadata={"help": "batches prepared ahead of the training step"})
 
@@ -96,7 +100,7 @@ class DataConfig:
         unknown = set(self.allow_overlap) - {"train/valid", "train/test", "valid/test"}
         if unknown:
             raise ValueError(
-                f"data.allow_overlap knows train/valid, train/test and valid/test, not {sorted(unknown)[0]}"
+                f"data.allow_overlap may name train/valid, train/test and valid/test, not {sorted(unknown)[0]}"
             )
 
 
@@ -105,9 +109,10 @@ class TokenizerConfig:
     """The joint SentencePiece vocabulary, trained on both sides of the training split."""
 
     type: str = field(default="unigram", metadata={"help": "unigram or bpe"})
-    vocab_size: int = field(default=8000, metadata={"help": "pieces, the 4 special and 256 byte pieces included"})
+    vocab_size: int = field(default=8000, metadata={"help": "pieces, including the 4 special and 256 byte pieces"})
     character_coverage: float = field(
-        default=1.0, metadata={"help": "share of the text's characters with a piece of their own; bytes spell the rest"}
+        default=1.0,
+        metadata={"help": "share of the text's characters that get a piece of their own; bytes spell the rest"},
     )
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from data.pairs import Pairs
-from data.sources.text import SourceReport
+from data.report import SourceReport
 from evaluation.evaluate import evaluate, write_report
 from evaluation.metrics import score
 

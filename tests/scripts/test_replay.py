@@ -14,7 +14,8 @@ import pytest
 
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
-from data.batches.packing import fill, place, token_table
+from data.batches.packing import fill, place
+from data.batches.token_table import token_table
 from data.pairs import normalise
 from data.tokenizer import load_tokenizer
 from model.transformer import build
@@ -180,7 +181,7 @@ def test_a_pair_has_the_loss_that_it_has_alone(plain):
     stretch = Stretch(replace(stretch.model, dropout=0.0), stretch.training, stretch.stream)
     state, tokenizer = stretch.initial_state(), stretch.stream.tokenizer
     unsampled = replace(stretch.stream.config, subword_sampling=0.0)
-    stream = type(stretch.stream)(stretch.stream.training, tokenizer, unsampled, seed=1)
+    stream = type(stretch.stream)(stretch.stream.encoded.texts, tokenizer, unsampled, seed=1)
     stretch = replace(stretch, stream=stream)
     loss_of = make_loss_step(build(stretch.model, tokenizer.vocab_size), stretch.training.label_smoothing)
     for pair in pair_losses(stretch, state, stream.batch(2)):

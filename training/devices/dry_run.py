@@ -1,6 +1,7 @@
 """What a config asks of the machine, before any of it is spent."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import jax
@@ -67,9 +68,8 @@ def _memory(
 
 def corpus_in_words(prepared: Prepared) -> str:
     """The training data in a line."""
-    dropped = ", ".join(f"{count} {reason}" for reason, count in prepared.report["dropped"].items() if count)
-    sides = [
-        f"{length} ({fill:.1%} real)"
-        for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
-    ]
-    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"
+    report = prepared.report
+    dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
+    source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
+    target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"
+    return f"{report.training_pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {source} + {target} tokens"
