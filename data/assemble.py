@@ -39,15 +39,15 @@ def assemble(config: DataConfig, run_dir: Path) -> Corpus:
     if config.drop_overlap:
         sources = [without_shared(pairs, [held_out for held_out, _ in named.values()]) for pairs in sources]
         accounts = [
-            replace(account, overlapping=account.pairs - len(pairs), pairs=len(pairs))
-            for account, pairs in zip(accounts, sources, strict=True)
+            replace(account, overlapping=account.pairs - len(left), pairs=len(left))
+            for account, left in zip(accounts, sources, strict=True)
         ]
     unnamed = [split for split in ("valid", "test") if split not in named]
     if unnamed:
         sources, taken = take_out(config, sources, len(unnamed))
         accounts = [
-            replace(account, held_out=account.pairs - len(pairs), pairs=len(pairs))
-            for account, pairs in zip(accounts, sources, strict=True)
+            replace(account, held_out=account.pairs - len(left), pairs=len(left))
+            for account, left in zip(accounts, sources, strict=True)
         ]
         for split, pairs in zip(unnamed, taken, strict=True):
             named[split] = pairs, TakenOutReport(str(held_out_path(run_dir, split)), "", len(pairs))

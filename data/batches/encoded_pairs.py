@@ -55,9 +55,8 @@ def encode_pairs(
         TokenTable(table.flat, move_to_disk(table.start[is_short]), move_to_disk(table.length[is_short]))
         for table in (sources, targets)
     )
-    return EncodedPairs(
-        pairs.select(is_short), sources, targets, None if weights is None else weights[is_short], capacity
-    )
+    weights = None if weights is None else weights[is_short]
+    return EncodedPairs(pairs.select(is_short), sources, targets, weights, capacity)
 
 
 def sampled_row_lengths(

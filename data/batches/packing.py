@@ -100,9 +100,9 @@ def compose_row(
     room, left, row_tilt = np.array(capacity), count[cells], 0.0
     chosen: list[int] = []
     while True:
-        is_short: Bool[np.ndarray, " left"] = (lengths[cells] <= room).all(axis=1) & (left > 0)
-        best = int(np.argmax(np.where(is_short, size - 0.5 * np.abs(row_tilt + tilt), -np.inf)))
-        if not is_short[best]:
+        fits: Bool[np.ndarray, " left"] = (lengths[cells, 0] <= room[0]) & (lengths[cells, 1] <= room[1]) & (left > 0)
+        best = int(np.argmax(np.where(fits, size - 0.5 * np.abs(row_tilt + tilt), -np.inf)))
+        if not fits[best]:
             return cells[np.array(chosen, dtype=np.int64)]
         chosen.append(best)
         room, row_tilt = room - lengths[cells[best]], row_tilt + tilt[best]

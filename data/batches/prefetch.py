@@ -1,9 +1,9 @@
 """Batches built ahead of the training step."""
 
 import itertools
-import queue
-import threading
+from collections import deque
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream
@@ -16,33 +16,13 @@ def prefetch(
 
     The thread's errors are raised here.
     """
-    ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=depth)
-    is_closed = threading.Event()
-
-    def hand_over(item: Batch | BaseException) -> None:
-        while not is_closed.is_set():
-            try:
-                return ready.put(item, timeout=0.1)
-            except queue.Full:
-                pass
-
-    def build() -> None:
-        try:
-            for step in itertools.count(first_step):
-                if is_closed.is_set():
-                    return
-                hand_over(stream.batch(step, rows))
-        except BaseException as error:
-            hand_over(error)
-
-    thread = threading.Thread(target=build, name="prefetch", daemon=True)
-    thread.start()
+    thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
+    steps = itertools.count(first_step)
+    ready = deque(thread.submit(stream.batch, next(steps), rows) for _ in range(depth))
     try:
         while True:
-            item = ready.get()
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+            batch = ready.popleft().result()
+            ready.append(thread.submit(stream.batch, next(steps), rows))
+            yield batch
     finally:
-        is_closed.set()
-        thread.join()
+        thread.shutdown(cancel_futures=True)

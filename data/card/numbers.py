@@ -17,7 +17,6 @@ from jaxtyping import Bool, Float, Int, Int32
 
 from common.special_tokens import UNK
 from data.assemble import Corpus, assemble, pair_weights
-from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from data.batches.token_table import TokenTable, encode
 from data.config import DataConfig, TokenizerConfig
@@ -107,13 +106,10 @@ def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int,
     training = concatenate(corpus.sources)
     tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config)
     stream = BatchStream(training, tokenizer, config, seed, weights=pair_weights(config, corpus.sources))
-    fitting = stream.encoded
-    texts = {
-        "train": (
-            count_text(fitting.texts.sources, fitting.sources),
-            count_text(fitting.texts.targets, fitting.targets),
-        )
-    }
+    encoded = stream.encoded
+    source = count_text(encoded.texts.sources, encoded.sources)
+    target = count_text(encoded.texts.targets, encoded.targets)
+    texts = {"train": (source, target)}
     for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
         source, target = (count_text(side, encode(tokenizer, side)) for side in (pairs.sources, pairs.targets))
         texts[split] = source, target
@@ -200,16 +196,12 @@ def measure_packing(stream: BatchStream) -> PackingSummary:
     real = np.zeros(2, dtype=np.int64)
     while pairs < stream.visits(0):
         batch = stream.batch(steps)
-        steps, pairs = steps + 1, pairs + count_pairs(batch)
+        steps += 1
+        pairs += int(batch.source_segments.max(axis=1).sum())  # a row's segments are numbered from 1
         rows += int(batch.source_segments.any(axis=1).sum())
         real += [np.count_nonzero(batch.source_segments), np.count_nonzero(batch.target_segments)]
     source_room, target_room = (rows * length for length in stream.row_lengths)
     return PackingSummary(steps, rows, pairs, (int(real[0]), int(real[1])), (source_room, target_room))
-
-
-def count_pairs(batch: Batch) -> int:
-    """Segments are numbered from 1 in every row, so a row's highest number is its count."""
-    return int(batch.source_segments.max(axis=1).sum())
 
 
 def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:

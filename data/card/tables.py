@@ -150,21 +150,8 @@ def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
         row = [split, language, f"{text.tokens_per_word():.2f}", *spelling]
         row += [f"{text.word_counts.total():,}", f"{len(text.word_counts):,}"]
         rows.append([*row, *unseen_words(card, split, language, text)])
-    header = [
-        "split",
-        "side",
-        "tokens per word",
-        "bytes",
-        "unknown",
-        "words",
-        "distinct",
-        "never in training",
-        "such as",
-    ]
-    note = (
-        "Tokens per word: punctuation counts, EOS does not. Bytes and unknown: of the tokens. "
-        "Never in training: of the words."
-    )
+    header = ["split", "side", "tokens per word", "bytes", "unknown", "words", "distinct", "unseen", "such as"]
+    note = "Tokens per word: without EOS. Bytes and unknown: of the tokens. Unseen: of the words, not in training."
     return Table("Spelling and coverage", note, header, rows)
 
 

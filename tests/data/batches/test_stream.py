@@ -208,7 +208,7 @@ def test_prefetched_batches_are_the_batches(phrases, phrase_tokenizer):
     batches = prefetch(BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3), 5, depth=3, rows=some)
     assert all(equal(next(batches), stream.batch(step, some)) for step in range(5, 9))
     batches.close()
-    assert not any(thread.name == "prefetch" for thread in threading.enumerate())
+    assert not any(thread.name.startswith("prefetch") for thread in threading.enumerate())
 
 
 def test_prefetch_raises_the_threads_error(phrases, phrase_tokenizer, monkeypatch):
