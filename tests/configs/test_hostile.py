@@ -86,7 +86,7 @@ def test_every_monster_is_refused_in_one_short_line(tmp_path):
     paths += [tmp_path / "pipe.yaml", Path("/dev/zero"), tmp_path, Path("x" * 5000)]
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
-        "from configs.load import load_config; from data.errors import UserError\n"
+        "from configs.load import load_config; from common.errors import UserError\n"
         "for path in sys.argv[1:]:\n"
         "    try: print('loaded', load_config(path))\n"
         "    except UserError as error: print(error)"
