@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from common.errors import UserError
@@ -14,6 +14,7 @@ from configs.changes import accepted_changes
 from configs.load import load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.prepare import Prepared, prepare
+from data.report import DataReport
 from model.transformer import build
 from training.devices.background import in_background
 from training.devices.compilation import compile_ahead
@@ -85,7 +86,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     clock = Clock(step, progress.seconds)
     is_evaluated = progress.evaluated == step
     with closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated)) as monitor:
-        monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared)}")
+        monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
             compile_ahead(train_step, like, devices.batch_shapes(*prepared.stream.row_lengths))
         yield Run(
@@ -138,11 +139,9 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
     write_atomically(run_dir / "environment.json", json.dumps(describe_environment(), indent=1) + "\n")
 
 
-def describe_corpus(prepared: Prepared) -> str:
+def describe_corpus(report: DataReport) -> str:
     """The training data in a line."""
-    dropped = ", ".join(f"{count} {reason}" for reason, count in prepared.report["dropped"].items() if count)
-    sides = [
-        f"{length} ({fill:.1%} real)"
-        for length, fill in zip(prepared.report["row_lengths"].values(), prepared.report["fill"].values(), strict=True)
-    ]
-    return f"{prepared.stream.pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {sides[0]} + {sides[1]} tokens"
+    dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
+    source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
+    target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"
+    return f"{report.training_pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {source} + {target} tokens"

@@ -1,4 +1,4 @@
-"""Parallel sentences: how their text is normalised, and when two sentences count as the same."""
+"""Parallel sentences: normalisation of their text, and the folding that decides when two sentences are the same."""
 
 import functools
 import re
@@ -11,14 +11,14 @@ from itertools import chain, compress
 import numpy as np
 from jaxtyping import Bool
 
-from data.store.sentences import SentenceWriter, blocks_of, stored
+from data.store.sentences import SentenceWriter, in_blocks, store_sentences
 
-SHORT = 1000  # characters of a sentence in which no run of combining marks takes long to put in order
+SHORT = 1000  # characters; in shorter sentences no run of combining marks takes long to sort
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Parallel sentences: ``targets[i]`` translates ``sources[i]``. Those of a corpus are ``Sentences``, not lists."""
+    """Parallel sentences: ``targets[i]`` translates ``sources[i]``. A corpus is stored as mapped ``Sentences``."""
 
     sources: Sequence[str]
     targets: Sequence[str]
@@ -27,78 +27,78 @@ class Pairs:
         return len(self.sources)
 
     def take(self, indices: Sequence[int]) -> "Pairs":
-        """A few chosen pairs, in the order of ``indices``, as lists."""
+        """The pairs at ``indices``, in that order, as lists."""
         return Pairs([self.sources[i] for i in indices], [self.targets[i] for i in indices])
 
-    def keep(self, kept: Bool[np.ndarray, " P"]) -> "Pairs":
-        """The pairs for which ``kept`` holds, as mapped sentences; itself if it holds for all."""
-        if kept.all():
+    def select(self, mask: Bool[np.ndarray, " P"]) -> "Pairs":
+        """The pairs where ``mask`` is true, mapped; the object itself if it is true everywhere."""
+        if mask.all():
             return self
-        return Pairs(stored(compress(self.sources, kept.data)), stored(compress(self.targets, kept.data)))
+        return Pairs(*(store_sentences(compress(side, mask.data)) for side in (self.sources, self.targets)))
 
 
 def concatenate(parts: Sequence[Pairs]) -> Pairs:
-    """All pairs of all parts, in order, as mapped sentences; the part itself if there is one."""
+    """All pairs of all parts, in order, mapped; a single part is returned as it is."""
     if len(parts) == 1:
         return parts[0]
     return Pairs(
-        stored(chain.from_iterable(part.sources for part in parts)),
-        stored(chain.from_iterable(part.targets for part in parts)),
+        store_sentences(chain.from_iterable(part.sources for part in parts)),
+        store_sentences(chain.from_iterable(part.targets for part in parts)),
     )
 
 
-def normalised(rows: Iterable[tuple[str, str]]) -> Pairs:
-    """The rows, which are read but once, as normalised and mapped sentences."""
+def normalise_rows(rows: Iterable[tuple[str, str]]) -> Pairs:
+    """Normalise rows, iterating over them once, and map the result."""
     sources, targets = SentenceWriter(), SentenceWriter()
-    for block in blocks_of(rows):
+    for block in in_blocks(rows):
         sources.append([normalise(source) for source, _ in block])
         targets.append([normalise(target) for _, target in block])
-    return Pairs(sources.sentences(), targets.sentences())
+    return Pairs(sources.finish(), targets.finish())
 
 
 def as_tsv(first: Sequence[str], second: Sequence[str]) -> str:
-    """Two columns as the text of a file: a pair a line, split by a tab."""
+    """Two columns as tab-separated lines."""
     return "".join(f"{a}\t{b}\n" for a, b in zip(first, second, strict=True))
 
 
 def normalise(sentence: str) -> str:
-    """Unicode NFC, with every run of white space made one plain space and none left at the ends.
+    """Unicode NFC, with every run of white space collapsed to one space and the ends stripped.
 
-    U+FEFF, once a space of no width and now a byte order mark, is white space here: at the start of a file it would
+    U+FEFF, once a zero-width space and now the byte order mark, counts as white space: at the start of a file it would
     not be text.
     """
     text = " ".join(sentence.replace("\ufeff", " ").split())
-    return unicodedata.normalize("NFC", text if len(text) <= SHORT else with_marks_in_order(text))
+    return unicodedata.normalize("NFC", text if len(text) <= SHORT else sort_combining_marks(text))
 
 
-def with_marks_in_order(text: str) -> str:
-    """The same text to Unicode, every run of combining marks decomposed and in canonical order.
+def sort_combining_marks(text: str) -> str:
+    """A canonically equivalent text in which every run of combining marks is decomposed and in canonical order.
 
-    NFC puts them in order too, but exchanges neighbours one by one: minutes for a run of a million marks.
+    NFC sorts them too, but by exchanging neighbours: minutes for a run of a million marks.
     """
 
     def in_order(run: re.Match[str]) -> str:
         return "".join(sorted("".join(unicodedata.normalize("NFD", c) for c in run[0]), key=unicodedata.combining))
 
-    return marks().sub(in_order, text)
+    return runs_of_marks().sub(in_order, text)
 
 
 @functools.cache
-def marks() -> re.Pattern[str]:
-    """Runs of characters that begin with a combining mark when they are decomposed."""
+def runs_of_marks() -> re.Pattern[str]:
+    """Matches runs of characters whose decompositions begin with a combining mark."""
     all_characters = map(chr, range(sys.maxunicode + 1))
-    found = [c for c in all_characters if unicodedata.combining(unicodedata.normalize("NFD", c)[0])]
-    return re.compile(f"[{''.join(found)}]+")
+    marks = [c for c in all_characters if unicodedata.combining(unicodedata.normalize("NFD", c)[0])]
+    return re.compile(f"[{''.join(marks)}]+")
 
 
 def fold(sentence: str) -> str:
-    """The sentence without case, punctuation and doubled white space; itself if nothing else is left of it."""
+    """The sentence without case, punctuation and repeated spaces; the sentence itself if nothing else is left."""
     return " ".join(sentence.casefold().translate(PUNCTUATION).split()) or sentence
 
 
 def fold_all(sentences: Iterable[str]) -> Iterator[str]:
-    """``fold`` of each normalised sentence, many at a time: every start folds the whole corpus."""
-    for block in blocks_of(sentences):
+    """``fold`` of each normalised sentence, in blocks for speed: every start folds the whole corpus."""
+    for block in in_blocks(sentences):
         text = "\n".join(block).casefold()
         for character in set(text):
             if PUNCTUATION[ord(character)] is None:
@@ -107,10 +107,10 @@ def fold_all(sentences: Iterable[str]) -> Iterator[str]:
             yield " ".join(folded.split()) or sentence
 
 
-class WithoutPunctuation(dict[int, int | None]):
-    """A translation table that deletes every character of Unicode's categories P (punctuation) and S (symbols).
+class PunctuationTable(dict[int, int | None]):
+    """A translation table that deletes characters of Unicode's categories P (punctuation) and S (symbols).
 
-    Filled as characters come: a corpus has few of the million, and ``translate`` is slow for those that are missing.
+    Entries are added as characters occur: a corpus has few of the million, and ``translate`` is slow for missing ones.
     """
 
     def __missing__(self, character: int) -> int | None:
@@ -118,4 +118,4 @@ class WithoutPunctuation(dict[int, int | None]):
         return self[character]
 
 
-PUNCTUATION = WithoutPunctuation()
+PUNCTUATION = PunctuationTable()

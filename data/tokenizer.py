@@ -1,6 +1,6 @@
 """Sentences ↔ token ids: one SentencePiece vocabulary for both languages (Kudo and Richardson 2018).
 
-Text is spelled without any normalisation of SentencePiece's own, so decoding gives back exactly what was encoded.
+SentencePiece's own normalisation is off, so decoding returns exactly what was encoded.
 """
 
 import dataclasses
@@ -25,34 +25,33 @@ from common.files import write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
 from data.pairs import Pairs
-from data.store.sentences import blocks_of
+from data.store.sentences import in_blocks
 
 MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 
-# SentencePiece writes a space as U+2581 and so would read a real U+2581 back as a space. Normalised text holds no
-# white space but the plain space, which leaves U+001F (white space to Python) free to stand for it inside.
+# SentencePiece writes a space as U+2581, so it would read a real U+2581 back as a space. Normalised text has no white
+# space but the plain space, which leaves U+001F (white space to Python) free to replace it.
 META, META_STAND_IN = "\u2581", "\x1f"
 
-LONGEST = 4192  # bytes of a sentence that SentencePiece trains on, by its own choice; longer ones are left out
-# Pairs that a vocabulary is trained on: SentencePiece keeps their text in memory, some 2 kB for each. Its own limit,
-# input_sentence_size, would do, but it is written into the model file, and so would change that of every small corpus.
-ENOUGH = 1_000_000
+MAX_SENTENCE_BYTES = 4192  # SentencePiece's own limit: it does not train on longer sentences
+# SentencePiece keeps its training text in memory, some 2 kB a pair. Its own limit, input_sentence_size, is written into
+# the model file, so it would change the vocabulary of every small corpus.
+MAX_TRAINING_PAIRS = 1_000_000
 CANDIDATES = 16  # segmentations that subword regularisation draws from
 BLOCK = 500  # sentences that a thread takes at a time
 
 
 class Tokenizer:
-    """A trained vocabulary. ``model`` is the SentencePiece file; ``key`` names what it was trained on.
+    """A trained vocabulary.
 
-    ``scores`` has the log-probability of each piece.
-
-    ValueError if the file is none, or has other special symbols.
+    ``model`` is the SentencePiece file, ``key`` identifies what it was trained on, ``scores`` holds each piece's
+    log-probability. ValueError if the file is damaged or has other special symbols.
     """
 
     def __init__(self, model: bytes, key: str = "") -> None:
         self.model = model
         self.key = key
-        self._processor = processor_of(model)
+        self._processor = load_processor(model)
         self.scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
 
     @property
@@ -65,9 +64,9 @@ class Tokenizer:
         return ids
 
     def segmentations(self, sentences: Sequence[str]) -> list[list[list[int]]]:
-        """Up to 16 segmentations of each normalised sentence, the likeliest first; at least one, if an empty one.
+        """Up to 16 segmentations of each normalised sentence, likeliest first; an empty sentence has an empty one.
 
-        SentencePiece searches for them in as many threads as there are processors.
+        The search runs in as many threads as there are processors.
         """
         texts = [s.replace(META, META_STAND_IN) for s in sentences]
         search = partial(self._processor.nbest_encode, nbest_size=CANDIDATES)
@@ -76,23 +75,23 @@ class Tokenizer:
             return [found or [[]] for found in chain.from_iterable(threads.map(search, blocks))]
 
     def decode(self, ids: list[list[int]]) -> list[str]:
-        """The text of each list of ids; special symbols spell nothing."""
+        """The text of each list of ids; special symbols are left out."""
         texts: list[str] = self._processor.decode(ids) if ids else []
         return [text.replace(META_STAND_IN, META) for text in texts]
 
     def pieces(self, ids: list[int]) -> list[str]:
-        """How the vocabulary spells each id, for people: ``␣`` is a space, ``<0xC3>`` a byte, ``</s>`` EOS."""
+        """The readable spelling of each id: ``␣`` is a space, ``<0xC3>`` a byte, ``</s>`` EOS."""
         pieces: list[str] = self._processor.id_to_piece(ids)
         return [piece.replace(META, "␣") for piece in pieces]
 
     def save(self, run_dir: Path) -> None:
-        """Write ``tokenizer.model`` and then ``tokenizer.json``, whose hash tells that both belong together."""
+        """Write ``tokenizer.model``, then ``tokenizer.json``, whose hash shows that the two belong together."""
         write_atomically(run_dir / MODEL_FILE, self.model)
         write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
 
 
-def processor_of(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    """SentencePiece with a model file, checked: it takes an empty one for none."""
+def load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    """SentencePiece with a model file, checked, because SentencePiece itself accepts an empty one."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
@@ -124,34 +123,34 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
 
 
 def train_or_load_tokenizer(
-    run_dir: Path, training: Pairs, config: TokenizerConfig, *, keep: bool = False
+    run_dir: Path, training: Pairs, config: TokenizerConfig, *, keep_existing: bool = False
 ) -> Tokenizer:
-    """The run's tokenizer if it was trained on this text with this config, else a new one (not saved in the run yet).
+    """The run's tokenizer if it matches text and config, else a new one, which is not saved in the run yet.
 
-    One that any run has trained on them is read back from the user's cache folder. Checkpoints are of no use with
-    another vocabulary: a run that has some keeps its own with ``keep``, whatever the text is now. UserError if that is
-    damaged or, without ``keep``, of another text or config.
+    A vocabulary that any run has trained on the same text and config is read from the user's cache folder. Checkpoints
+    are useless with another vocabulary: with ``keep_existing`` a run that has checkpoints keeps its tokenizer, whatever
+    the text is now. UserError if that tokenizer is damaged or, without ``keep_existing``, of other text or config.
     """
     key, needed = tokenizer_key(training, config), has_checkpoints(run_dir)
     if needed or (run_dir / KEY_FILE).exists():
         try:
             saved = load_tokenizer(run_dir)
-            if saved.key == key or (needed and keep):
+            if saved.key == key or (needed and keep_existing):
                 return saved
         except UserError:
             if needed:
                 raise
-            # half of a crash before the first checkpoint: train it again
+            # a crash before the first checkpoint left half of it: train it again
     if needed:
         raise UserError(
             f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
             "undo that, or set run_dir=NEW_FOLDER"
         )
-    return Tokenizer(load_or_compute(name_of(key), lambda: train(training, config)), key)
+    return Tokenizer(load_or_compute(cache_name(key), lambda: train(training, config)), key)
 
 
-def name_of(key: str) -> str:
-    """What a vocabulary depends on: its key, this code and SentencePiece's."""
+def cache_name(key: str) -> str:
+    """Identifies a vocabulary by all that it depends on: its key, this code and SentencePiece's."""
     return "tokenizer-" + sha256(key.encode() + Path(__file__).read_bytes() + sentencepiece.__version__.encode())
 
 
@@ -163,26 +162,27 @@ def has_checkpoints(run_dir: Path) -> bool:
 def tokenizer_key(training: Pairs, config: TokenizerConfig) -> str:
     """SHA-256 of everything the tokenizer depends on: the config and every training sentence in order."""
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode())
-    for block in blocks_of(sentences_of(training)):
+    for block in in_blocks(every_nth_sentence(training, 1)):
         digest.update("".join(f"\n{sentence}" for sentence in block).encode())
     return digest.hexdigest()
 
 
-def sentences_of(training: Pairs, every: int = 1) -> Iterator[str]:
-    """All sources and then all targets, or those of every so-manieth pair."""
+def every_nth_sentence(training: Pairs, n: int) -> Iterator[str]:
+    """The sources, then the targets, of every n-th pair."""
     for side in (training.sources, training.targets):
-        yield from islice(side, None, None, every)
+        yield from islice(side, None, None, n)
 
 
 def train(training: Pairs, config: TokenizerConfig) -> bytes:
-    """A SentencePiece model file, the same bytes every time; UserError if the vocabulary does not suit the text.
+    """Train a vocabulary and return its SentencePiece file, the same bytes every time.
 
-    Of more than ``ENOUGH`` pairs it sees at most so many, at equal steps through the corpus.
+    It sees at most ``MAX_TRAINING_PAIRS`` pairs, evenly spaced in the corpus. UserError if the size does not suit the
+    text.
     """
-    model, every = io.BytesIO(), -(-len(training) // ENOUGH)
+    model, step = io.BytesIO(), max(1, -(-len(training) // MAX_TRAINING_PAIRS))
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(s.replace(META, META_STAND_IN) for s in sentences_of(training, max(1, every))),
+            sentence_iterator=(s.replace(META, META_STAND_IN) for s in every_nth_sentence(training, step)),
             model_writer=model,
             model_type=config.type,
             vocab_size=config.vocab_size,
@@ -194,7 +194,7 @@ def train(training: Pairs, config: TokenizerConfig) -> bytes:
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
-            num_threads=1,  # sums of floats depend on how threads share the work, and the number is in the file
+            num_threads=1,  # sums of floats depend on how threads share the work, and the file records the number
             minloglevel=2,
         )
     except RuntimeError as error:
@@ -203,11 +203,11 @@ def train(training: Pairs, config: TokenizerConfig) -> bytes:
 
 
 def explain(message: str, vocab_size: int) -> str:
-    """SentencePiece's complaint as something to do."""
+    """Turn SentencePiece's complaint into advice."""
     if largest := re.search(r"too high .* <= (\d+)", message):
         return f"tokenizer.vocab_size={vocab_size} is too large for this corpus: at most {largest[1]} pieces work"
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return f"tokenizer.vocab_size={vocab_size} is too small for this corpus: at least {smallest[1]} pieces work"
     if "sentences_.empty()" in message:
-        return f"every training sentence is longer than the {LONGEST} bytes that a vocabulary is trained on; cut them"
+        return f"every training sentence is longer than SentencePiece's limit of {MAX_SENTENCE_BYTES} bytes; cut them"
     return f"SentencePiece cannot train tokenizer.vocab_size={vocab_size} on this corpus: {message}"

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from common.files import write_atomically
 from data.pairs import Pairs
-from data.sources.text import SourceReport
+from data.report import SourceReport
 from evaluation.metrics import Interval, Scores, group_references, score
 from evaluation.translate import Translator
 from model.config import DecodingConfig

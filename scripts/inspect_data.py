@@ -1,8 +1,8 @@
-"""What training would see of a corpus: python scripts/inspect_data.py configs/NAME.yaml [key=value …].
+"""Show what training would see of a corpus: python scripts/inspect_data.py configs/NAME.yaml [key=value …].
 
 Prints a data card: where the pairs come from and why some are dropped, sentences that splits share, lengths, how the
-tokenizer spells each side, how full the packed rows are, and some pairs. The same as data_card.md, and two pictures,
-are written to data_card/ in the run's directory. Nothing is trained but the tokenizer, unless the run has one.
+tokenizer spells each side, how full the packed rows are, and some pairs. The card is also written as data_card.md, with
+two pictures, to data_card/ in the run's directory. Trains nothing but the tokenizer, unless the run has one.
 """
 
 from pathlib import Path
@@ -13,13 +13,13 @@ from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.card.numbers import Card, make_card
+from data.card.numbers import Card, build_card
 from data.card.pictures import draw_batch, draw_lengths, png
-from data.card.tables import tables_of
+from data.card.tables import build_tables
 
 PICTURES = """## Pictures
 
-![Tokens a sentence in each split, and source against target in training](lengths.png)
+![Tokens per sentence in each split, and source against target in training](lengths.png)
 
 ![The first training batch: sentence pairs packed into rows](batch.png)
 """
@@ -34,20 +34,20 @@ def main() -> None:
 
 
 def inspect_data(config: RunConfig, experiment: str) -> None:
-    """Print the card, write it and its pictures, and tell where they are."""
+    """Print the card, write it with its pictures, and print where they are."""
     run_dir = Path(config.run_dir)
-    card = make_card(config.data, config.tokenizer, config.training.seed, run_dir)
-    tables = tables_of(card)
+    card = build_card(config.data, config.tokenizer, config.training.seed, run_dir)
+    tables = build_tables(card)
     print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
     markdown = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables), PICTURES])
-    for name, content in {"data_card.md": markdown.encode(), **pictures_of(card, run_dir.name)}.items():
+    for name, content in {"data_card.md": markdown.encode(), **draw_pictures(card, run_dir.name)}.items():
         file = run_dir / "data_card" / name
         write_atomically(file, content)
         print(f"written  {file}")
 
 
-def pictures_of(card: Card, name: str) -> dict[str, bytes]:
-    """The PNG files by name."""
+def draw_pictures(card: Card, name: str) -> dict[str, bytes]:
+    """The content of the PNG files, by file name."""
     languages = card.config.source, card.config.target
     lengths = {split: (source.tokens.length, target.tokens.length) for split, (source, target) in card.texts.items()}
     batch = card.stream.batch(0)

@@ -19,7 +19,7 @@ import training.validation
 from common.errors import UserError
 from configs.load import load_config
 from data.batches.packing import Batch
-from data.batches.stream import prefetch
+from data.batches.prefetch import prefetch
 from train import train
 from training.replay.run_digest import digest_run, read_repeatable_metrics
 from training.run.catalog import good_steps
@@ -247,7 +247,7 @@ def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
         ("config.yaml", b"model: [", "config.yaml"),
         ("tokenizer.model", b"x", "tokenizer.model and tokenizer.json do not belong together"),
         ("tokenizer.json", None, "has no tokenizer.json"),
-        ("data.json", None, "data.json is missing or damaged, so nothing tells whether the training data are the same"),
+        ("data.json", None, "data.json is missing or damaged, so the training data cannot be compared with the run's"),
         ("data.json", b'{"fingerprint": []}', "data.json is missing or damaged"),
     ],
 )

@@ -7,10 +7,9 @@ import jax
 from flax import nnx
 
 from data.batches.packing import Batch, slice_rows
-from data.batches.stream import validation_batches
+from data.batches.validation import validation_batches
 from data.config import DataConfig
 from data.prepare import Prepared
-from data.sources.text import SourceReport
 from evaluation.evaluate import Evaluation, evaluate, write_report
 from evaluation.translate import Translator
 from model.config import DecodingConfig, ModelConfig
@@ -61,8 +60,8 @@ class Validation:
         return evaluation.scores.bleu
 
     def _write(self, step: int, evaluation: Evaluation) -> None:
-        file = SourceReport(**self.prepared.report["files"]["valid"][0])
         if is_first():
+            file = self.prepared.report.files.valid
             write_report(self.run_dir, "valid", evaluation, step=step, file=file, decoding=self.decoding)
 
 

@@ -1,1 +1,1 @@
-"""The data card: what is in a corpus, in numbers, tables and pictures."""
+"""The data card: a corpus in numbers, tables and pictures."""

@@ -1,6 +1,6 @@
-"""A corpus in two pictures: how long its sentences are, and what a packed training batch looks like.
+"""A corpus in two pictures: the lengths of its sentences and a packed training batch.
 
-P sentence pair · B batch row · W position in a row, of either side.
+P sentence pair · B batch row.
 """
 
 import io
@@ -16,7 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 
 from data.batches.packing import Batch
-from data.card.numbers import lengths_of
+from data.card.numbers import summarise_lengths
 
 Lengths = tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]  # tokens of each source and each target
 Spell = Callable[[list[int]], list[str]]  # Tokenizer.pieces
@@ -25,26 +25,26 @@ GREY, DASHED = "#777777", (0, (4, 3))
 SPLIT_COLOURS = {"train": "#2b5c8a", "valid": "#e07b39", "test": "#2f9e77"}
 PADDING = "#ececec"
 SEGMENT_COLOURS = ["#8fbbdb", "#f7b97f", "#9fd3a5", "#c9b3dc", "#f2a3a3", "#e3d27e", "#98d4d0"]
-SPELLED = 64  # places of a row whose pieces are legible beside each other
-LONGEST_PIECE = 13  # letters that fit into the box of a token
-WIDEST = 2000  # tokens along an axis; the legend tells of longer ones
-BATCH_IN_WORDS = (
+SPELLED = 64  # positions of a row whose pieces are legible side by side
+LONGEST_PIECE = 13  # letters that fit in the box of a token
+WIDEST = 2000  # tokens along an axis; the legend gives the longest length
+BATCH_CAPTION = (
     "A strip is a row, a colour one sentence pair: the same segment of the same row on both sides; grey is padding. "
-    "Tokens see those of their own segment only, and positions restart with it."
+    "Tokens see only those of their own segment, and positions restart with it."
 )
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG file."""
+    """The figure as the content of a PNG file."""
     file = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for what the font lacks
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box replaces what the font lacks
         figure.savefig(file, format="png", dpi=150, facecolor="white")
     return file.getvalue()
 
 
 def draw_lengths(title: str, languages: tuple[str, str], splits: dict[str, Lengths]) -> Figure:
-    """The tokens of a sentence in every split, and source against target in training."""
+    """Draw tokens per sentence in every split, and source against target lengths in training."""
     figure = empty_figure(15.0, 5.0, title)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.1])
     draw_distributions(left, f"source ({languages[0]})", {split: source for split, (source, _) in splits.items()})
@@ -54,20 +54,20 @@ def draw_lengths(title: str, languages: tuple[str, str], splits: dict[str, Lengt
 
 
 def empty_figure(width: float, height: float, title: str) -> Figure:
-    """A figure of so many inches under a title."""
+    """A figure of this size in inches under a title."""
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     figure.suptitle(title, x=0.008, ha="left", weight="bold", fontsize=14, parse_math=False)
     return figure
 
 
 def draw_distributions(axes: Axes, side: str, splits: dict[str, Int[np.ndarray, " P"]]) -> None:
-    """An outline for every split, the first one filled; the longest thousandth of the sentences lies outside."""
+    """Draw an outline for every split, the first one filled; the longest thousandth of the sentences lies outside."""
     widest = min(WIDEST, max(int(np.quantile(lengths, 0.999)) for lengths in splits.values()) + 1)
     edges, highest = np.arange(widest + 2) - 0.5, 0.0
     for number, (split, lengths) in enumerate(splits.items()):
         shares = 100 * np.bincount(lengths, minlength=widest + 1)[: widest + 1] / len(lengths)
         highest = max(highest, float(shares.max()))
-        found = lengths_of(lengths)
+        found = summarise_lengths(lengths)
         label = f"{split}: mean {found.mean:.1f}, 95 % ≤ {found.percentile_95}, longest {found.longest}"
         colour = SPLIT_COLOURS[split]
         axes.stairs(shares, edges, color=colour, lw=1.5, label=label, zorder=4 - number)
@@ -82,10 +82,10 @@ def draw_distributions(axes: Axes, side: str, splits: dict[str, Int[np.ndarray, 
 def draw_joint(
     axes: Axes, source: Int[np.ndarray, " P"], target: Int[np.ndarray, " P"], languages: tuple[str, str]
 ) -> None:
-    """How many pairs have each combination of lengths, in colours of a logarithmic scale."""
+    """Draw how many pairs have each combination of lengths, in colours on a logarithmic scale."""
     widest = max(int(source.max()), int(target.max())) + 1
     edges = np.arange(widest + 1) + 0.5
-    counts: Float[np.ndarray, "W W"] = np.histogram2d(source, target, bins=(edges, edges))[0]
+    counts: Float[np.ndarray, "widest widest"] = np.histogram2d(source, target, bins=(edges, edges))[0]
     seen, scale = np.ma.masked_equal(counts.T, 0), LogNorm(1, max(2.0, float(counts.max())))
     mesh = axes.pcolormesh(edges, edges, seen, cmap="viridis_r", norm=scale)
     axes.plot([0, widest], [0, widest], color=GREY, lw=0.8, ls=DASHED)
@@ -98,14 +98,14 @@ def draw_joint(
 
 
 def tidy(axes: Axes) -> None:
-    """No frame above and on the right, and a quiet one elsewhere."""
+    """Remove the frame above and on the right, and grey the rest."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
     axes.tick_params(color=GREY)
 
 
 def draw_batch(title: str, languages: tuple[str, str], batch: Batch, spell: Spell) -> Figure:
-    """All rows of a batch, a colour for each pair, and one row again with its pieces."""
+    """Draw all rows of a batch, each pair in a colour, and one row again with its pieces."""
     height = min(max(0.11 * len(batch.source_tokens), 1.0), 7.0)
     figure = empty_figure(18.0, height + 6.2, title)
     grid = figure.add_gridspec(3, 2, height_ratios=[height, 1.9, 1.9])
@@ -120,23 +120,23 @@ def draw_batch(title: str, languages: tuple[str, str], batch: Batch, spell: Spel
         real = f"{np.count_nonzero(segments) / segments.size:.1%} real tokens"
         whole.set_title(f"{side.capitalize()} ({language}): {real}", loc="left", fontsize=12)
         draw_row(one, spell(tokens[row].tolist()), segments[row], positions[row])
-        name = f"Row {row + 1}, framed above: {side} {kind} ({language}){cut(segments.shape[1])}"
+        name = f"Row {row + 1}, framed above: {side} {kind} ({language}){truncation_note(segments.shape[1])}"
         one.set_title(name, loc="left", fontsize=12)
-    figure.supxlabel(BATCH_IN_WORDS, x=0.008, ha="left", fontsize=11)
+    figure.supxlabel(BATCH_CAPTION, x=0.008, ha="left", fontsize=11)
     return figure
 
 
-def cut(places: int) -> str:
-    return f", the first {SPELLED} of {places} places" if places > SPELLED else ""
+def truncation_note(positions: int) -> str:
+    return f", the first {SPELLED} of {positions} places" if positions > SPELLED else ""
 
 
 def first_padded_row(batch: Batch) -> int:
-    """The first row that shows what padding is; the first of all if there is none."""
+    """The first row with padding; the first row of all if there is none."""
     return int(np.argmin((batch.source_segments[:, -1] > 0) & (batch.target_segments[:, -1] > 0)))
 
 
-def draw_rows(axes: Axes, segments: Int32[np.ndarray, "B W"], framed: int) -> None:
-    """Each row a strip, in which a pair has the same colour on both sides."""
+def draw_rows(axes: Axes, segments: Int32[np.ndarray, "B positions"], framed: int) -> None:
+    """Draw each row as a strip, in which a pair has the same colour on both sides."""
     rows, width = segments.shape
     colours = ListedColormap([PADDING, *SEGMENT_COLOURS])
     cycled = np.where(segments == 0, 0, 1 + (segments - 1) % len(SEGMENT_COLOURS))
@@ -150,9 +150,9 @@ def draw_rows(axes: Axes, segments: Int32[np.ndarray, "B W"], framed: int) -> No
 
 
 def draw_row(
-    axes: Axes, pieces: list[str], segments: Int32[np.ndarray, " W"], positions: Int32[np.ndarray, " W"]
+    axes: Axes, pieces: list[str], segments: Int32[np.ndarray, " row"], positions: Int32[np.ndarray, " row"]
 ) -> None:
-    """The three arrays of a row below each other: tokens as pieces, segments and positions."""
+    """Draw the three arrays of a row below each other: tokens as pieces, segments and positions."""
     width = min(len(segments), SPELLED)
     for place in range(width):
         segment, position = int(segments[place]), int(positions[place])
@@ -169,5 +169,5 @@ def draw_row(
 
 
 def short(piece: str) -> str:
-    """The piece, cut if it would not fit."""
+    """The piece, shortened if it would not fit."""
     return piece if len(piece) <= LONGEST_PIECE else piece[: LONGEST_PIECE - 1] + "…"

@@ -1,6 +1,7 @@
-"""The numbers of a data card as tables, for a terminal and as Markdown."""
+"""The numbers of a data card as tables."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import chain
 
 import numpy as np
@@ -10,36 +11,35 @@ from common.digests import sha256
 from common.special_tokens import EOS
 from common.text import in_brief
 from common.text_table import Table
-from data.assemble import REASONS, Account
 from data.card.numbers import (
     Card,
     Text,
     byte_pieces,
+    count_pieces,
     epoch_shares,
-    lengths_of,
-    packing_of,
-    piece_counts,
-    ratios_of,
-    samples_of,
-    shares_by_length,
-    spelling_of,
-    trained_on,
-    unseen_in,
+    find_unseen_words,
+    length_histogram,
+    length_ratios,
+    measure_packing,
+    measure_spelling,
+    sample_pairs,
+    select_fitting,
+    summarise_lengths,
 )
 from data.pairs import Pairs
+from data.report import Dropped
 from data.tokenizer import Tokenizer
 
-SAMPLES = 8  # pairs, or one of each source if there are more
-BINS, BAR = 12, 30  # of the histogram: bins, and letters of the longest bar
-OFTEN = 100  # times in training: enough to learn a piece, says https://arxiv.org/abs/2004.02334
+SAMPLES = 8  # pairs in all; one of each source if there are more sources
+BINS, BAR = 12, 30  # bins of the histogram, and characters of its longest bar
+OFTEN = 100  # occurrences that suffice to learn a piece (https://arxiv.org/abs/2004.02334)
 
 
-def tables_of(card: Card) -> list[Table]:
-    """The whole card."""
-    trained = trained_on(card.corpus.sources, card.stream)
-    counts = [piece_counts(text, card.tokenizer.vocab_size) for _, _, text in sides(card)]
+def build_tables(card: Card) -> list[Table]:
+    fitting = select_fitting(card.corpus.sources, card.stream)
+    counts = [count_pieces(text, card.tokenizer.vocab_size) for _, _, text in sides(card)]
     return [
-        sources_table(card, [len(pairs) for pairs in trained]),
+        sources_table(card, [len(pairs) for pairs in fitting]),
         overlap_table(card),
         sentences_table(card),
         lengths_table(card),
@@ -47,69 +47,63 @@ def tables_of(card: Card) -> list[Table]:
         tokenizer_table(card, counts[0] + counts[1]),
         spelling_table(card, counts),
         packing_table(card),
-        samples_table(card, trained),
+        samples_table(card, fitting),
     ]
 
 
-def sources_table(card: Card, trained: list[int]) -> Table:
-    """Every source and what became of its rows; ``trained`` counts the pairs that are left of each."""
-    config, accounts = card.config, card.corpus.accounts
-    shares = epoch_shares(trained, [account["weight"] for account in accounts["train"]])
+def sources_table(card: Card, fitting: list[int]) -> Table:
+    """Every source and what became of its rows; ``fitting`` counts the pairs of each that fit a row."""
+    config, files = card.config, card.corpus.files
+    shares = epoch_shares(fitting, [account.weight for account in files.train])
     rows = []
-    for name, account, pairs, share in zip(config.train, accounts["train"], trained, shares, strict=True):
-        reasons = {reason: account[reason] for reason in REASONS} | {"over_long": account["pairs"] - pairs}
-        weight = [f"{account['weight']:g}", f"{share:.1%}"]
-        rows.append(["train", name, f"{account['rows']:,}", in_words(reasons), f"{pairs:,}", *weight, sha_of(account)])
-    for split, name in (("valid", config.valid), ("test", config.test)):
-        [account], pairs = accounts[split], len(card.texts[split][0].sentences)
-        reasons = {"malformed": account.get("malformed", 0)}
-        row = [split, name or "taken out of train", f"{account['rows']:,}", in_words(reasons), f"{pairs:,}"]
-        rows.append([*row, "", "", sha_of(account)])
+    for name, account, pairs, share in zip(config.train, files.train, fitting, shares, strict=True):
+        dropped = format_dropped(account.dropped() + Dropped(over_long=account.pairs - pairs))
+        counts = [f"{account.rows:,}", dropped, f"{pairs:,}", f"{account.weight:g}", f"{share:.1%}"]
+        rows.append(["train", name, *counts, account.sha256[:12]])
+    for split, name, report in (("valid", config.valid, files.valid), ("test", config.test, files.test)):
+        dropped, pairs = format_dropped(Dropped(malformed=report.malformed)), len(card.texts[split][0].sentences)
+        counts = [f"{report.rows:,}", dropped, f"{pairs:,}", "", ""]
+        # A set that the run has not written yet has no digest.
+        rows.append([split, name or "taken out of train", *counts, report.sha256[:12] or "–"])
     header = ["split", "source", "rows", "dropped", "pairs", "weight", "of an epoch", "SHA-256"]
     return Table("Sources", f"data.root={config.root}; an epoch has weight × pairs of each source.", header, rows)
 
 
-def in_words(dropped: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count) or "none"
-
-
-def sha_of(account: Account) -> str:
-    """As many digits as tell files apart; a set that the run has not written yet has none."""
-    return str(account.get("sha256", ""))[:12] or "–"
+def format_dropped(dropped: Dropped) -> str:
+    """The counts above 0, each with its reason."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in asdict(dropped).items() if count) or "none"
 
 
 def overlap_table(card: Card) -> Table:
-    """The leak audit."""
     header = ["splits", *(f"shared {language}" for language in languages(card)), "such as"]
     rows = []
     for splits, shared in card.corpus.overlap.items():
-        examples = [*shared["source"]["examples"], *shared["target"]["examples"], ""]
-        counts = [f"{shared[side]['shared']:,}" for side in ("source", "target")]
-        rows.append([splits, *counts, in_brief(examples[0])])
+        examples = [*shared.source.examples, *shared.target.examples, ""]
+        rows.append([splits, f"{shared.source.shared:,}", f"{shared.target.shared:,}", in_brief(examples[0])])
     return Table("Leak audit", "Distinct sentences that two splits share, case and punctuation ignored.", header, rows)
 
 
 def sentences_table(card: Card) -> Table:
-    """Pairs and distinct sentences of each split, and how much longer a side is."""
+    """Pairs and distinct sentences of each split, and the ratio of the sides' lengths."""
     source, target = languages(card)
     rows = []
     for split, (sources, targets) in card.texts.items():
         pairs = len(sources.sentences)
         counts = [f"{count:,}" for count in (pairs, sources.distinct(), targets.distinct())]
-        ratios = [f"{ratio:.2f}" for ratio in ratios_of(sources.characters, targets.characters)]
+        ratios = [f"{ratio:.2f}" for ratio in length_ratios(sources.characters, targets.characters)]
         rows.append([split, *counts, f"{pairs / sources.distinct():.3f}", *ratios])
     note = f"Ratio: characters on the {target} side by those on the {source} side; 5th, 50th and 95th percentile."
-    header = ["split", "pairs", f"distinct {source}", f"distinct {target}", "references a source"]
+    header = ["split", "pairs", f"distinct {source}", f"distinct {target}", "references per source"]
     return Table("Sentences", note, [*header, "ratio 5 %", "50 %", "95 %"], rows)
 
 
 def lengths_table(card: Card) -> Table:
-    """Characters, words and tokens of a sentence, for each side of each split."""
+    """Characters, words and tokens per sentence, for each side of each split."""
     rows = []
     for unit in ("characters", "words", "tokens"):
         for split, language, text in sides(card):
             values = {"characters": text.characters, "words": text.words, "tokens": text.tokens.length}[unit]
-            lengths = lengths_of(values)
+            lengths = summarise_lengths(values)
             row = [unit, split, language, f"{lengths.mean:.1f}", f"{lengths.median:,}", f"{lengths.percentile_95:,}"]
             rows.append([*row, f"{lengths.longest:,}"])
     note = "Of a sentence. Words are runs of letters and digits; tokens count EOS, as a packed row does."
@@ -117,10 +111,10 @@ def lengths_table(card: Card) -> Table:
 
 
 def histogram_table(card: Card) -> Table:
-    """How the training sentences of both sides spread over lengths in tokens."""
+    """How many training sentences of each side have which length in tokens."""
     lengths = [text.tokens.length for text in card.texts["train"]]
     width = max(1, -(-int(np.quantile(np.concatenate(lengths), 0.999)) // BINS))
-    shares = np.stack([shares_by_length(values, width, BINS) for values in lengths], axis=1)
+    shares = np.stack([length_histogram(values, width, BINS) for values in lengths], axis=1)
     rows = []
     for bin_, pair in enumerate(shares):
         first, last = bin_ * width + 1, (bin_ + 1) * width
@@ -132,9 +126,9 @@ def histogram_table(card: Card) -> Table:
 
 
 def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
-    """The vocabulary, and how much of it training uses."""
+    """The vocabulary and the share of it that training uses."""
     spelled = ~byte_pieces(card.tokenizer)
-    spelled[: EOS + 1] = False  # the special ones come first
+    spelled[: EOS + 1] = False  # the special pieces come first
     used, often = int((counts[spelled] > 0).sum()), int((counts[spelled] >= OFTEN).sum())
     rows = [
         ["type", card.tokenizer_config.type],
@@ -148,42 +142,39 @@ def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
 
 
 def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
-    """How the tokenizer fares with each side of each split, and which words training never shows on that side."""
+    """How the tokenizer spells each side of each split, and which of its words training lacks."""
     is_byte = byte_pieces(card.tokenizer)
     rows = []
     for (split, language, text), pieces in zip(sides(card), counts, strict=True):
-        spelling = [f"{share:.3%}" for share in spelling_of(pieces, is_byte)]
+        spelling = [f"{share:.3%}" for share in measure_spelling(pieces, is_byte)]
         row = [split, language, f"{text.tokens_per_word():.2f}", *spelling]
-        row += [f"{text.vocabulary.total():,}", f"{len(text.vocabulary):,}"]
+        row += [f"{text.word_counts.total():,}", f"{len(text.word_counts):,}"]
         rows.append([*row, *unseen_words(card, split, language, text)])
-    header = ["split", "side", "tokens a word", "bytes", "unknown", "words", "distinct", "never in training", "such as"]
-    note = (
-        "Tokens a word: punctuation counts, EOS does not. Bytes and unknown: of the tokens. "
-        "Never in training: of the words."
-    )
+    header = ["split", "side", "tokens per word", "bytes", "unknown", "words", "distinct", "unseen", "such as"]
+    note = "Tokens per word: without EOS. Bytes and unknown: of the tokens. Unseen: of the words, not in training."
     return Table("Spelling and coverage", note, header, rows)
 
 
 def unseen_words(card: Card, split: str, language: str, text: Text) -> list[str]:
-    """Two cells: the share, and the most frequent ones."""
+    """Two cells: the share of unseen words and the most frequent of them."""
     if split == "train":
         return ["–", ""]
     training = card.texts["train"][languages(card).index(language)]
-    unseen = unseen_in(training.vocabulary, text.vocabulary)
+    unseen = find_unseen_words(training.word_counts, text.word_counts)
     return [f"{unseen.share:.2%}", ", ".join(map(in_brief, unseen.words[:4]))]
 
 
 def packing_table(card: Card) -> Table:
-    """An epoch as the model meets it."""
-    packing, stream = packing_of(card.stream), card.stream
+    """An epoch as the model sees it."""
+    packing, stream = measure_packing(card.stream), card.stream
     per_step = packing.real[1] / packing.steps
     rows = [
         ["row", f"{stream.row_lengths[0]} source + {stream.row_lengths[1]} target tokens"],
         ["batch", f"{card.config.batch_rows} rows, on average {per_step:,.0f} real target tokens"],
-        ["epoch", f"{packing.pairs:,} pairs in {packing.rows:,} rows ({packing.pairs / packing.rows:.2f} a row)"],
-        ["steps an epoch", f"{packing.steps:,}"],
+        ["epoch", f"{packing.pairs:,} pairs in {packing.rows:,} rows ({packing.pairs / packing.rows:.2f} per row)"],
+        ["steps per epoch", f"{packing.steps:,}"],
         ["fill", both(card, packing.fill())],
-        ["fill, one pair a row", both(card, packing.fill_of_single_pairs())],
+        ["fill, one pair per row", both(card, packing.fill_of_single_pairs())],
         ["fingerprint", stream.fingerprint[:12]],
     ]
     sampling = card.config.subword_sampling
@@ -191,10 +182,10 @@ def packing_table(card: Card) -> Table:
     return Table("Packing", note if sampling else "", ["", ""], rows)
 
 
-def samples_table(card: Card, trained: list[Pairs]) -> Table:
-    """Pairs of every source from short to long, two of all with their pieces."""
-    each = -(-SAMPLES // len(trained))
-    samples = zip(card.config.train, (samples_of(pairs, each) for pairs in trained), strict=True)
+def samples_table(card: Card, fitting: list[Pairs]) -> Table:
+    """Pairs of every source from short to long; two of them with their pieces."""
+    per_source = -(-SAMPLES // len(fitting))
+    samples = zip(card.config.train, (sample_pairs(pairs, per_source) for pairs in fitting), strict=True)
     chosen = [(name, pair) for name, pairs in samples for pair in pairs]
     rows = []
     for number, (name, pair) in enumerate(chosen):

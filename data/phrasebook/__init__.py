@@ -1,18 +1,18 @@
-"""The embedded corpus, written for this project: hand-written everyday phrases, and sentences made by a grammar.
+"""The embedded corpus, written for this project: everyday phrases written by hand and sentences of a grammar.
 
 ``phrasebook:phrases`` and ``phrasebook:grammar`` are sources for ``data.train``, ``data.valid`` and ``data.test``.
 """
 
-import hashlib
-
+from common.digests import sha256
 from common.errors import UserError
 from data.pairs import as_tsv
-from data.phrasebook.kept import phrasebook
-from data.sources.text import Rows, SourceReport
+from data.phrasebook.cached import phrasebook
+from data.report import SourceReport
+from data.sources.text import Rows
 
 
 def read(name: str, split: str, columns: list[str]) -> Rows:
-    """The rows of ``phrasebook:PART`` or ``phrasebook:PART:SPLIT``; ``split`` is the one meant if none is named."""
+    """Read ``phrasebook:PART`` or ``phrasebook:PART:SPLIT``; ``split`` is the default for SPLIT."""
     if sorted(columns) != ["en", "es"]:
         raise UserError(f"the phrasebook's columns are en and es: data.columns cannot be {' and '.join(columns)}")
     part, chosen = (*name.split(":", 2), "", "")[1:3]
@@ -21,6 +21,5 @@ def read(name: str, split: str, columns: list[str]) -> Rows:
         known = ", ".join(f"phrasebook:{part}:{split}" for part, split in sorted(parts))
         raise UserError(f"data.{split}={name}: there is no such part with a split {chosen}; there are {known}")
     english, spanish = parts[part, chosen].sources, parts[part, chosen].targets
-    digest = hashlib.sha256(as_tsv(english, spanish).encode()).hexdigest()
     yield from zip(*((english, spanish) if columns[0] == "en" else (spanish, english)), strict=True)
-    return SourceReport(f"phrasebook:{part}:{chosen}", digest, len(english))
+    return SourceReport(f"phrasebook:{part}:{chosen}", sha256(as_tsv(english, spanish)), len(english))

@@ -1,8 +1,8 @@
-"""What of the phrasebook is trained on and what is held out.
+"""Training and held-out sets of the phrasebook.
 
-The grammar's held-out sentences ask for more than memory: each has a word in a construction in which training never
-has it, though training has that word elsewhere, and that construction with other words. The hand-written phrases are
-held out at random and make a set of their own.
+The grammar's held-out sentences test more than memory: each has a word in a construction in which training never has
+it, though training has the word in other constructions and the construction with other words. Hand-written phrases are
+held out at random, as a set of their own.
 """
 
 import functools
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from data.pairs import Pairs
 from data.phrasebook.grammar import Sentence, generate
-from data.splits.holdout import hash_of, hold_out, text_of, without
+from data.splits.holdout import folded_pair, hold_out, stable_hash, without_shared
 
 PHRASES = Path(__file__).with_name("phrases.tsv")
 HELD_OUT_PHRASES = 150
 SIZES = {"test": 1000, "valid": 500}  # of the grammar's held-out sets
-RESERVED = {"test": (0.0, 0.015), "valid": (0.015, 0.03)}  # which share of the combinations each reserves
-COMMON = 0.05  # a lemma in more of a construction's sentences belongs to it, as gustar to "gustar"
+RESERVED = {"test": (0.0, 0.015), "valid": (0.015, 0.03)}  # the share of the combinations that each reserves
+COMMON = 0.05  # a lemma in a larger share of a construction's sentences is part of it, as gustar of "gustar"
 FAMILIAR = 4  # constructions that a lemma needs before one of them may be reserved
 
 Combination = tuple[str, str]  # a construction and a lemma
@@ -26,32 +26,32 @@ Combination = tuple[str, str]  # a construction and a lemma
 
 @functools.cache
 def phrasebook() -> dict[tuple[str, str], Pairs]:
-    """English and Spanish by part and split. No sentence of a held-out set is in any other set, on either side."""
+    """English–Spanish pairs by part and split. No sentence of a held-out set is in any other set, on either side."""
     written, sentences = hand_written(), generated()
     [chosen] = hold_out(written, [HELD_OUT_PHRASES])
     held_out = {("phrases", "test"): written.take(chosen)}
     reserved = {split: reserve(sentences, *RESERVED[split]) for split in SIZES}
     for split, size in SIZES.items():
         candidates = as_pairs(s for s in sentences if not reserved[split].isdisjoint(combinations(s)))
-        candidates = without(candidates, held_out.values())
-        order = sorted(range(len(candidates)), key=lambda index: hash_of(text_of(candidates, index)))
+        candidates = without_shared(candidates, held_out.values())
+        order = sorted(range(len(candidates)), key=lambda index: stable_hash(folded_pair(candidates, index)))
         held_out["grammar", split] = candidates.take(order[:size])
     untrained = frozenset().union(*reserved.values())
     training = {
         ("grammar", "train"): as_pairs(s for s in sentences if untrained.isdisjoint(combinations(s))),
         ("phrases", "train"): written.take(sorted(set(range(len(written))) - set(chosen))),
     }
-    return {key: without(pairs, held_out.values()) for key, pairs in training.items()} | held_out
+    return {key: without_shared(pairs, held_out.values()) for key, pairs in training.items()} | held_out
 
 
 @functools.cache
 def generated() -> tuple[Sentence, ...]:
-    """All sentences of the grammar, made once."""
+    """All sentences of the grammar, generated once."""
     return tuple(generate())
 
 
 def hand_written() -> Pairs:
-    """The phrases as they stand in the file."""
+    """The phrases of the file."""
     rows = [line.split("\t") for line in PHRASES.read_text(encoding="utf-8").splitlines()]
     return Pairs([english for english, _ in rows], [spanish for _, spanish in rows])
 
@@ -67,8 +67,8 @@ def combinations(sentence: Sentence) -> set[Combination]:
 
 
 def reserve(sentences: Sequence[Sentence], low: float, high: float) -> set[Combination]:
-    """The combinations kept from training whose hash lies in [low, high): of a lemma that does not make up the
-    construction, and that training can have elsewhere."""
+    """Combinations to keep out of training: those with a hash in [low, high) whose lemma is not part of the
+    construction and occurs in others."""
     uses = Counter(combination for s in sentences for combination in combinations(s))
     sizes = Counter(s.construction for s in sentences)
     constructions = Counter(lemma for _, lemma in uses)
@@ -81,5 +81,5 @@ def reserve(sentences: Sequence[Sentence], low: float, high: float) -> set[Combi
 
 
 def fraction_of(construction: str, lemma: str) -> float:
-    """A number in [0, 1) at random that never changes."""
-    return int(hash_of(f"{construction}\t{lemma}"), 16) / 2**64
+    """A pseudo-random number in [0, 1) that never changes."""
+    return int(stable_hash(f"{construction}\t{lemma}"), 16) / 2**64

@@ -1,1 +1,1 @@
-"""Readers of sentence pairs, one for each kind of file."""
+"""Readers of sentence pairs, one module for each kind of source."""

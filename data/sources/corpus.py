@@ -1,6 +1,5 @@
-"""Sources of sentence pairs → normalised, filtered pairs in the direction that the config translates."""
+"""Sources of sentence pairs → normalised, filtered pairs in the direction of translation."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -10,55 +9,49 @@ import numpy as np
 from common.errors import UserError
 from data import phrasebook
 from data.config import DataConfig
-from data.pairs import Pairs, normalised
+from data.pairs import Pairs, normalise_rows
+from data.report import DATA_FILE, Dropped, SourceReport, load_identity
 from data.sources.parquet import read_dataset, read_parquet
-from data.sources.text import Reading, Rows, SourceReport, read_jsonl, read_parallel, read_tsv
+from data.sources.text import RowReader, Rows, read_jsonl, read_parallel, read_tsv
 
-SPLITS = ("train", "valid", "test")
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
 FLAWS = (None, "empty", "mismatched")  # why a training pair may be dropped
-HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # as datasets on the hub name them
+HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
 
 
 def load_source(config: DataConfig, name: str, split: str) -> tuple[Pairs, SourceReport]:
-    """Read and normalise the pairs of one source; UserError names what cannot be read, with file and line.
+    """Read and normalise the pairs of a source; UserError names what cannot be read, with file and line.
 
-    ``split`` (train, valid or test) chooses the part of a source that has several.
+    ``split`` (train, valid or test) selects the part of a source that has several.
     """
-    reading = Reading(read_source(config, name, split))
-    pairs = normalised(reading)
+    reader = RowReader(read_source(config, name, split))
+    pairs = normalise_rows(reader)
     if len(pairs) == 0:
-        raise UserError(f"{reading.report.file} has no sentence pairs")
-    return pairs if config.source == config.columns[0] else Pairs(pairs.targets, pairs.sources), reading.report
+        raise UserError(f"{reader.report.file} has no sentence pairs")
+    return pairs if config.source == config.columns[0] else Pairs(pairs.targets, pairs.sources), reader.report
 
 
 def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs, SourceReport]:
-    """The run's ``valid`` or ``test`` set: what the config names, or what was taken out of the training pairs.
+    """Load a run's ``valid`` or ``test`` set: the source named in the config, or the set taken out of training.
 
-    Raises UserError if the latter is not what ``data.json`` tells of any more.
+    UserError if the latter is not the set recorded in ``data.json``.
     """
     name = config.valid if split == "valid" else config.test
     pairs, report = load_source(config, name or str(held_out_path(run_dir, split).absolute()), split)
-    if not name and report.sha256 != recorded_sha256(run_dir, split):
-        raise UserError(f"{report.file} is not the set that {run_dir / 'data.json'} tells of: bring both files back")
+    if not name:
+        recorded = load_identity(run_dir)
+        if recorded is None or recorded.files[split] != [report.sha256]:
+            raise UserError(f"{report.file} is not the set recorded in {run_dir / DATA_FILE}: bring both files back")
     return pairs, report
 
 
-def recorded_sha256(run_dir: Path, split: str) -> str | None:
-    """The SHA-256 of a held-out set by ``data.json``, or None where that is missing or damaged."""
-    try:
-        return json.loads((run_dir / "data.json").read_text(encoding="utf-8"))["files"][split][0]["sha256"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-
-
 def held_out_path(run_dir: Path, split: str) -> Path:
-    """Where a run keeps a set that was taken out of its training pairs."""
+    """Where a run stores a set taken out of its training pairs."""
     return run_dir / "held_out" / f"{split}.tsv"
 
 
 def read_source(config: DataConfig, name: str, split: str) -> Rows:
-    """The rows of a source as they stand in it, read one after the other, by the form that its name tells."""
+    """The unchanged rows of a source; the form of its name selects the reader."""
     first_name = name.partition(":")[0]
     if not first_name:
         raise UserError(f"data.{split}={name} names no file or dataset before its colon")
@@ -82,14 +75,14 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
 
 
 def in_language(name: str, language: str) -> str:
-    """The name of one of two parallel files; only the last part of a path is touched."""
+    """The name of one of two parallel files; LANG is replaced in the last part of the path only."""
     return str(Path(name).with_name(LANGUAGE.sub(lambda _: language, Path(name).name)))
 
 
 def find_file(config: DataConfig, split: str, name: str) -> Path:
-    """Where a file lies: an absolute path, or relative to ``data.root``, or else to the working directory."""
+    """Resolve a path: absolute, relative to ``data.root``, or else relative to the working directory."""
     path = (Path(config.root) / name).absolute()
-    if not os.path.exists(path) and os.path.exists(name):  # os.path: no name is too long for it, or has a NUL
+    if not os.path.exists(path) and os.path.exists(name):  # os.path accepts names that are too long or contain NUL
         path = Path(name).absolute()
     if not os.path.isfile(path):
         raise UserError(
@@ -99,15 +92,15 @@ def find_file(config: DataConfig, split: str, name: str) -> Path:
     return path
 
 
-def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, dict[str, int]]:
-    """Drop training pairs with an empty or a badly mismatched side; count each kind. Never used on held-out pairs."""
-    found = (flaw(s, t, max_length_ratio) for s, t in zip(pairs.sources, pairs.targets, strict=True))
-    kinds = np.fromiter(map(FLAWS.index, found), np.int8, len(pairs))
-    counts = np.bincount(kinds, minlength=len(FLAWS)).tolist()
-    return pairs.keep(kinds == 0), {"empty": counts[1], "mismatched": counts[2]}
+def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, Dropped]:
+    """Drop and count training pairs with an empty or a badly mismatched side. Never applied to held-out pairs."""
+    flaws = (find_flaw(s, t, max_length_ratio) for s, t in zip(pairs.sources, pairs.targets, strict=True))
+    kinds = np.fromiter(map(FLAWS.index, flaws), np.int8, len(pairs))
+    _, empty, mismatched = np.bincount(kinds, minlength=len(FLAWS)).tolist()
+    return pairs.select(kinds == 0), Dropped(empty=empty, mismatched=mismatched)
 
 
-def flaw(source: str, target: str, max_length_ratio: float) -> str | None:
+def find_flaw(source: str, target: str, max_length_ratio: float) -> str | None:
     """Why a training pair is dropped, or None. The 5 lets short pairs differ freely: "Hi." / "¿Qué tal estás?"."""
     if not source or not target:
         return "empty"

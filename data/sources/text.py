@@ -1,65 +1,55 @@
-"""Text files of sentence pairs: tab-separated, JSON lines and two files of lines, plain or gzip.
+"""Text files of sentence pairs: tab-separated, JSON lines and two parallel files of lines, plain or gzip.
 
-Every line is checked before it is believed: parsers made for tables repair, skip or join bad lines without a word.
+Every line is checked strictly: parsers made for tables silently repair, skip or join bad lines.
 """
 
 import codecs
 import gzip
-import hashlib
 import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import TypeVar
 
+from common.digests import sha256, sha256_of_file
 from common.errors import UserError
 from common.text import in_brief
+from data.report import SourceReport
 
-Parser = Callable[[str], tuple[str, str]]  # raises Malformed
-UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character that JSON spelled in two
-
-
-@dataclass(frozen=True)
-class SourceReport:
-    """What was read: file or dataset, the SHA-256 of its bytes, its rows, and how many of them were skipped."""
-
-    file: str
-    sha256: str
-    rows: int
-    malformed: int = 0
+Item = TypeVar("Item")
+Row = tuple[str, str]
+Rows = Generator[Row, None, SourceReport]  # yields both columns of each row, returns the report
+UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # NUL, or half of a surrogate pair from a JSON escape
 
 
-Rows = Generator[tuple[str, str], None, SourceReport]  # both columns, row by row, and at the end what was read
-
-
-class Reading:
-    """An iterator of rows, which has their ``report`` once the last row is read."""
+class RowReader:
+    """Iterates over rows; ``report`` is set after the last one."""
 
     report: SourceReport
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
+    def __iter__(self) -> Iterator[Row]:
         self.report = yield from self._rows
 
 
 class Malformed(Exception):
-    """A line that does not hold a sentence pair, and why."""
+    """A row without a sentence pair; the message says why."""
 
 
 def read_tsv(path: Path, malformed: str) -> Rows:
-    """Two columns split by a tab: no quoting, no header. Where most of the first lines have three, the last is dropped.
+    """Read two tab-separated columns, without quoting or header.
 
-    manythings.org puts the attribution there.
+    A third column is ignored if most of the first lines have one: manythings.org puts the attribution there.
     """
-    counts = [line.count(b"\t") for line in islice(lines_of(path), 100)]
+    counts = [line.count(b"\t") for line in islice(read_byte_lines(path), 100)]
     tabs = 2 if counts.count(2) > counts.count(1) else 1
 
-    def parse(line: str) -> tuple[str, str]:
+    def parse(line: str) -> Row:
         cells = line.split("\t")
         if len(cells) != tabs + 1:
             found = f"{len(cells) - 1 or 'no'} tab{'s' * (len(cells) > 2)} in the line"
@@ -70,11 +60,11 @@ def read_tsv(path: Path, malformed: str) -> Rows:
 
 
 def read_jsonl(path: Path, columns: list[str], malformed: str) -> Rows:
-    """A JSON object a line, with the two languages as keys, or with a ``translation`` that has them."""
+    """Read one JSON object per line, with the two languages as keys or inside a ``translation``."""
 
-    def parse(line: str) -> tuple[str, str]:
+    def parse(line: str) -> Row:
         try:
-            row = json.loads(line, object_pairs_hook=without_doubled_keys)
+            row = json.loads(line, object_pairs_hook=object_of)
         except (ValueError, RecursionError):
             raise Malformed("not a JSON object") from None
         row = row.get("translation", row) if isinstance(row, dict) else row
@@ -86,72 +76,76 @@ def read_jsonl(path: Path, columns: list[str], malformed: str) -> Rows:
     return read_lines(path, parse, malformed)
 
 
-def without_doubled_keys(items: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; Malformed if a key stands in it twice, of which Python would keep the last without a word."""
+def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
+    """Build a JSON object; Malformed if a key repeats, where Python would silently use the last value."""
     row = dict(items)
     if len(row) < len(items):
-        doubled = next(key for key, times in Counter(key for key, _ in items).items() if times > 1)
-        raise Malformed(f"the key {in_brief(doubled)} stands twice in an object")
+        repeated = next(key for key, times in Counter(key for key, _ in items).items() if times > 1)
+        raise Malformed(f"the key {in_brief(repeated)} stands twice in an object")
     return row
 
 
 def read_parallel(first: Path, second: Path, name: str, malformed: str) -> Rows:
-    """Two files in which line i of the one translates line i of the other; both must have as many lines.
+    """Read two files of equally many lines, where line i of one translates line i of the other.
 
-    They are reported as one file of their folder, ``name``, with the SHA-256 of both their SHA-256s.
+    They are reported as one file ``name`` in their folder; its SHA-256 is that of their two SHA-256s.
     """
-    number = kept = 0
-    for number, pair in enumerate(zip_longest(lines_of(first), lines_of(second)), start=1):
-        if None in pair:
-            short, long = (first, second) if pair[0] is None else (second, first)
+
+    def parse(lines: tuple[bytes | None, bytes | None], number: int) -> Row:
+        if lines[0] is None or lines[1] is None:
+            short, long = (first, second) if lines[0] is None else (second, first)
             raise UserError(f"{short} ends after {number - 1} lines, but {long} has more: they are not parallel")
+        return decode_line(lines[0], first, number), decode_line(lines[1], second, number)
+
+    lines = zip_longest(read_byte_lines(first), read_byte_lines(second))
+    rows, skipped = yield from parse_rows(lines, parse, malformed)
+    check_not_empty(first, rows, "a sentence")
+    digest = sha256(f"{sha256_of_file(first)} {sha256_of_file(second)}")
+    return SourceReport(str(first.with_name(name)), digest, rows, skipped)
+
+
+def read_lines(path: Path, parse: Callable[[str], Row], malformed: str) -> Rows:
+    """Read one pair per line; ``parse`` raises Malformed."""
+
+    def parse_line(line: bytes, number: int) -> Row:
+        text = decode_line(line, path, number)
         try:
-            texts = text_of(pair[0], first, number), text_of(pair[1], second, number)
+            return parse(text)
         except Malformed as problem:
-            refuse_unless_skipped(str(problem), malformed)
-            continue
-        kept += 1
-        yield texts
-    refuse_empty(first, number, "a sentence")
-    digest = hashlib.sha256(f"{sha256_of(first)} {sha256_of(second)}".encode()).hexdigest()
-    return SourceReport(str(first.with_name(name)), digest, number, number - kept)
+            raise Malformed(f"{path}:{number}: {problem}") from None
+
+    rows, skipped = yield from parse_rows(read_byte_lines(path), parse_line, malformed)
+    check_not_empty(path, rows, "one sentence pair")
+    return SourceReport(str(path), sha256_of_file(path), rows, skipped)
 
 
-def read_lines(path: Path, parse: Parser, malformed: str) -> Rows:
-    """A pair a line."""
-    number = kept = 0
-    for number, line in enumerate(lines_of(path), start=1):
+def parse_rows(
+    items: Iterable[Item], parse: Callable[[Item, int], Row], malformed: str, kind: str = "lines"
+) -> Generator[Row, None, tuple[int, int]]:
+    """Yield ``parse(item, number)``, numbered from 1; return how many rows were read and how many were malformed.
+
+    ``malformed`` is data.malformed: UserError at the first malformed row unless it is "skip".
+    """
+    number = skipped = 0
+    for number, item in enumerate(items, start=1):
         try:
-            texts = parse_line(line, path, number, parse)
+            row = parse(item, number)
         except Malformed as problem:
-            refuse_unless_skipped(str(problem), malformed)
+            if malformed == "stop":
+                raise UserError(f"{problem}. data.malformed=skip drops and counts such {kind}") from None
+            skipped += 1
             continue
-        kept += 1
-        yield texts
-    refuse_empty(path, number, "one sentence pair")
-    return SourceReport(str(path), sha256_of(path), number, number - kept)
+        yield row
+    return number, skipped
 
 
-def parse_line(line: bytes, path: Path, number: int, parse: Parser) -> tuple[str, str]:
-    text = text_of(line, path, number)
-    try:
-        return parse(text)
-    except Malformed as problem:
-        raise Malformed(f"{path}:{number}: {problem}") from None
-
-
-def refuse_unless_skipped(problem: str, malformed: str) -> None:
-    if malformed == "stop":
-        raise UserError(f"{problem}. data.malformed=skip drops and counts such lines")
-
-
-def refuse_empty(path: Path, lines: int, content: str) -> None:
-    if lines == 0:
+def check_not_empty(path: Path, rows: int, content: str) -> None:
+    if rows == 0:
         raise UserError(f"{path} is empty; it needs {content} a line")
 
 
-def lines_of(path: Path) -> Iterator[bytes]:
-    """The lines of a file, which end at line feeds only; a name in .gz is unpacked on the way."""
+def read_byte_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, split at line feeds only; a file named .gz is decompressed."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             yield from file
@@ -161,16 +155,15 @@ def lines_of(path: Path) -> Iterator[bytes]:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
-def text_of(line: bytes, path: Path, number: int) -> str:
-    """The text of one line. Lines end in LF or CRLF, and the last one may end in neither."""
+def decode_line(line: bytes, path: Path, number: int) -> str:
+    """The text of a line. Lines end in LF or CRLF; the last one may end in neither."""
     body = line.removesuffix(b"\n").removesuffix(b"\r")
-    problem = flaw_of_bytes(body, number)
-    if problem:
+    if problem := find_flaw(body, number):
         raise Malformed(f"{path}:{number}: {problem}")
     return body.decode()
 
 
-def flaw_of_bytes(body: bytes, number: int) -> str | None:
+def find_flaw(body: bytes, number: int) -> str | None:
     """Why these bytes are not a line of text, or None."""
     if number == 1 and body.startswith(codecs.BOM_UTF8):
         return "begins with a byte order mark; save the file as UTF-8 without one"
@@ -186,11 +179,5 @@ def flaw_of_bytes(body: bytes, number: int) -> str | None:
 
 
 def is_text(value: object) -> bool:
-    """Whether a cell of a table, or a value of an object, is a text that can be encoded."""
+    """Whether a value is a string that UTF-8 can encode, without NUL."""
     return isinstance(value, str) and not UNWRITABLE.search(value)
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file as it lies there, as sha256sum tells it."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

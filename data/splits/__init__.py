@@ -1,1 +1,1 @@
-"""Held-out pairs, and proof that they share no sentence with the training pairs."""
+"""Held-out pairs, and the check that they share no sentence with the training pairs."""

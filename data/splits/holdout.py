@@ -1,7 +1,7 @@
-"""Held-out sets for a corpus that comes without them, and training pairs that a held-out set must not share.
+"""Held-out sets for a corpus without any, and removal of training pairs that share sentences with held-out pairs.
 
-Pairs that share a sentence, on either side and without regard to case and punctuation, form a group, and a group goes
-to one set as a whole: otherwise a test sentence stands in training with another translation.
+Pairs that share a sentence, on either side and ignoring case and punctuation, form a group, and a group goes to one
+set as a whole: otherwise training would contain a test sentence with another translation.
 """
 
 import hashlib
@@ -13,13 +13,13 @@ from jaxtyping import Bool
 from data.pairs import Pairs, fold
 
 
-def groups_of(pairs: Pairs) -> list[list[int]]:
-    """The indices of the pairs, in groups that share sentences directly or through others."""
+def group_pairs(pairs: Pairs) -> list[list[int]]:
+    """Indices of the pairs in groups that share sentences, directly or through other pairs."""
     parent = list(range(len(pairs)))
 
     def root(index: int) -> int:
         while parent[index] != index:
-            parent[index] = index = parent[parent[index]]  # halve the way for the next who asks
+            parent[index] = index = parent[parent[index]]  # halves the path for later calls
         return index
 
     for side in (pairs.sources, pairs.targets):
@@ -33,15 +33,14 @@ def groups_of(pairs: Pairs) -> list[list[int]]:
 
 
 def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
-    """Indices of disjoint held-out sets of about (never above) the given sizes, which share no sentence with the rest.
+    """Indices of disjoint held-out sets of about, never above, ``sizes`` pairs that share no sentence with the rest.
 
-    Which groups are chosen depends on their sentences alone: not on their order, on a seed or on the direction. All
-    pairs are compared with all others, which takes memory for every sentence, some hundred bytes for each: a corpus of
-    many millions should come with sets of its own.
+    The choice depends on the sentences alone, not on their order, a seed or the direction. Every sentence takes some
+    hundred bytes of memory: a corpus of many millions should come with held-out sets of its own.
     """
     groups: dict[str, list[int]] = {}
-    for group in groups_of(pairs):  # two groups have one key when a pair of one is a pair of the other turned round
-        groups.setdefault(hash_of(min(text_of(pairs, index) for index in group)), []).extend(group)
+    for group in group_pairs(pairs):  # groups with a pair in common, even in the other direction, have the same key
+        groups.setdefault(stable_hash(min(folded_pair(pairs, index) for index in group)), []).extend(group)
     sets: list[list[int]] = [[] for _ in sizes]
     for _, group in sorted(groups.items()):
         for chosen, size in zip(sets, sizes, strict=True):
@@ -51,18 +50,18 @@ def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
     return [sorted(chosen) for chosen in sets]
 
 
-def text_of(pairs: Pairs, index: int) -> str:
-    """A pair's folded sentences, the same in both directions."""
+def folded_pair(pairs: Pairs, index: int) -> str:
+    """A pair's folded sentences, the same for both directions."""
     return "\t".join(sorted([fold(pairs.sources[index]), fold(pairs.targets[index])]))
 
 
-def hash_of(text: str) -> str:
-    """A place in an order at random that never changes (BLAKE2b)."""
+def stable_hash(text: str) -> str:
+    """A pseudo-random sort key that never changes (BLAKE2b)."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def sharing(pairs: Pairs, others: Iterable[Pairs]) -> Bool[np.ndarray, " P"]:
-    """For each pair, whether one of its sentences is also one of the others', on the same side."""
+def shares_sentence(pairs: Pairs, others: Iterable[Pairs]) -> Bool[np.ndarray, " P"]:
+    """For each pair, whether one of its folded sentences occurs in ``others`` on the same side."""
     others = list(others)
     sources = {fold(s) for part in others for s in part.sources}
     targets = {fold(t) for part in others for t in part.targets}
@@ -70,6 +69,6 @@ def sharing(pairs: Pairs, others: Iterable[Pairs]) -> Bool[np.ndarray, " P"]:
     return np.fromiter(shares, bool, len(pairs))
 
 
-def without(pairs: Pairs, others: Iterable[Pairs]) -> Pairs:
-    """The pairs that share no sentence with the others."""
-    return pairs.keep(~sharing(pairs, others))
+def without_shared(pairs: Pairs, others: Iterable[Pairs]) -> Pairs:
+    """The pairs that share no sentence with ``others``."""
+    return pairs.select(~shares_sentence(pairs, others))

@@ -1,1 +1,1 @@
-"""Sentences and tokens on disk, mapped into memory."""
+"""Sentences and tokens in unnamed files on disk, mapped into memory."""

@@ -1,7 +1,7 @@
-"""Arrays that lie in files without a name, so that a corpus may be larger than memory.
+"""Arrays in unnamed temporary files, mapped into memory, so that a corpus may be larger than memory.
 
-The kernel reads what of such a file is used, keeps it while there is room, and takes the room back without being
-asked. A file is gone with the last array that needs it, and with the process that dies: nothing is ever left behind.
+The kernel reads the pages that are used and drops them when memory runs short. A file disappears with the last array
+that maps it, or with the process: nothing is left behind.
 """
 
 import mmap
@@ -15,49 +15,48 @@ import numpy.typing as npt
 from common.files import explain_write_errors
 
 
-def scratch() -> Path:
-    """The folder of these files: TMPDIR, else /var/tmp, else what Python takes for temporary files."""
-    # Not the run directory: there is none before all checks have passed, and a network's file system shows a file that
-    # is open and deleted under another name. Not /tmp unless asked: many systems keep it in memory, which is what these
-    # files are to spare; /var/tmp is by convention on a disk.
+def scratch_folder() -> Path:
+    """Where the files go: TMPDIR if set, else /var/tmp, else Python's folder for temporary files."""
+    # Not the run directory: it must not exist before all checks have passed, and network file systems show an open
+    # deleted file under another name. Not /tmp by default: many systems keep it in memory; /var/tmp is on a disk.
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
         return Path("/var/tmp")
     return Path(tempfile.gettempdir())
 
 
 class GrowingArray:
-    """A flat array that is written block by block. UserError where the disk is full."""
+    """A flat array on disk, appended to block by block. UserError if the disk is full."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype, self._length = np.dtype(dtype), 0
-        with explain_write_errors(scratch()):
-            self._file = tempfile.TemporaryFile(dir=scratch())  # noqa: SIM115 (the mapping outlives any block)
+        with explain_write_errors(scratch_folder()):
+            self._file = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115 (views outlive any block)
 
     def append(self, block: np.ndarray) -> None:
-        # Written, and not stored into a mapping: on a full disk that would kill the process.
-        with explain_write_errors(scratch()):
+        # Written, not stored through a mapping: on a full disk that would kill the process.
+        with explain_write_errors(scratch_folder()):
             self._file.write(np.ascontiguousarray(block, self._dtype).data)
         self._length += len(block)
 
     def __len__(self) -> int:
         return self._length
 
-    def so_far(self) -> np.ndarray:
-        """All that was appended, mapped, to be read only."""
-        if not self._length:  # nothing cannot be mapped
+    def view(self) -> np.ndarray:
+        """The array so far, mapped and read-only."""
+        if not self._length:  # an empty file cannot be mapped
             return np.zeros(0, self._dtype)
-        with explain_write_errors(scratch()):
+        with explain_write_errors(scratch_folder()):
             self._file.flush()
             return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
 
-    def mapped(self) -> np.ndarray:
-        """The same. Nothing can be appended after it."""
+    def finish(self) -> np.ndarray:
+        """The complete array, mapped and read-only. Nothing can be appended afterwards."""
         with self._file:
-            return self.so_far()
+            return self.view()
 
 
-def on_disk(array: np.ndarray) -> np.ndarray:
-    """The same flat array, mapped."""
+def move_to_disk(array: np.ndarray) -> np.ndarray:
+    """Copy a flat array to disk and map it."""
     copy = GrowingArray(array.dtype)
     copy.append(array)
-    return copy.mapped()
+    return copy.finish()

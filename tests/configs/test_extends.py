@@ -223,7 +223,7 @@ def test_weights_are_numbers_above_nothing_one_for_each_source(configs):
     assert all(type(weight) is float for weight in load_config(two).data.weights)
     assert load_config(two, ["data.weights=[]"]).data.weights == []
     assert load_config(two, ["data.weights=[2, 1e-3]"]).data.weights == [2.0, 0.001]
-    rule = "data.weights needs one number above 0 for each of the 2 sources of data.train"
+    rule = "data.weights needs a number above 0 for each of 2 sources of data.train"
     for weights in ("[1]", "[1, 2, 3]", "[1, 0]", "[1, -0.5]", "[0.0, 1]"):
         assert refused(two, f"data.weights={weights}") == f"{two} data.weights={weights}: {rule}"
     for weights in ("[1, .nan]", "[.inf, 1]", "[1, -.inf]"):

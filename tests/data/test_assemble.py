@@ -3,14 +3,16 @@
 import collections
 import hashlib
 import json
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 
 from common.errors import UserError
-from data.assemble import REASONS, assemble, weights_of
+from data.assemble import assemble, pair_weights
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, concatenate, fold
+from data.report import Dropped
 from data.sources.corpus import load_held_out, load_source
 from tests.prepared import prepare_and_save
 
@@ -65,29 +67,26 @@ def test_every_row_of_every_source_is_accounted_for(tmp_path):
         drop_overlap=True,
     )
     corpus = assemble(settings, tmp_path / "run")
-    train = corpus.accounts["train"]
-    counted = [
-        [account[key] for key in ("rows", "malformed", "empty", "mismatched", "overlapping")] for account in train
-    ]
+    train = corpus.files.train
+    counted = [[a.rows, a.malformed, a.empty, a.mismatched, a.overlapping] for a in train]
     assert counted == [[107, 2, 2, 1, 2], [61, 1, 0, 0, 0], [21, 0, 0, 0, 1]]
-    assert [(account["file"], account["sha256"], account["weight"]) for account in train] == [
+    assert [(account.file, account.sha256, account.weight) for account in train] == [
         (str(tmp_path / name), digest, weight)
         for name, digest, weight in zip(("a.tsv", "b.jsonl", "c.tsv"), digests, (1, 0.5, 2), strict=False)
     ]
     for account, pairs in zip(train, corpus.sources, strict=True):
-        assert account["pairs"] == len(pairs)
-        assert account["rows"] == len(pairs) + sum(account[reason] for reason in REASONS)
-    assert sum(account["held_out"] for account in train) == len(corpus.test) == 7
-    assert corpus.dropped() == {"malformed": 3, "empty": 2, "mismatched": 1, "overlapping": 3, "held_out": 7}
+        assert account.pairs == len(pairs)
+        assert account.rows == len(pairs) + sum(astuple(account.dropped()))
+    assert sum(account.held_out for account in train) == len(corpus.test) == 7
+    assert corpus.files.dropped() == Dropped(malformed=3, empty=2, mismatched=1, overlapping=3, held_out=7)
     good = {*numbered("word", 100), *numbered("other", 60), *numbered("third", 20)}
     assert {*rows(concatenate(corpus.sources)), *rows(corpus.test)} == good
     assert sum(map(len, corpus.sources)) + len(corpus.test) == 180
-    assert [len(corpus.accounts[split]) for split in ("valid", "test")] == [1, 1]
-    valid = corpus.accounts["valid"][0]
-    assert (valid["file"], valid["sha256"], valid["rows"]) == (str(tmp_path / "valid.tsv"), digests[3], 5)
-    assert corpus.accounts["test"][0]["rows"] == 7
+    valid = corpus.files.valid
+    assert (valid.file, valid.sha256, valid.rows) == (str(tmp_path / "valid.tsv"), digests[3], 5)
+    assert corpus.files.test.rows == 7
     assert not (tmp_path / "run").exists()
-    assert collections.Counter(weights_of(settings, corpus.sources)) == {
+    assert collections.Counter(pair_weights(settings, corpus.sources)) == {
         weight: len(pairs) for weight, pairs in zip((1, 0.5, 2), corpus.sources, strict=True)
     }
 
@@ -96,7 +95,7 @@ def test_sets_without_a_name_are_taken_out_kept_and_found_again(two_sources, phr
     run, settings = two_sources / "run", config(two_sources, **WITHOUT)
     prepared = prepare_and_save(settings, TOKENIZER, 1, run)
     report = json.loads((run / "data.json").read_text())
-    assert report == prepared.report
+    assert report == json.loads(prepared.report.as_json())
     held_out = {}
     for split in ("valid", "test"):
         path = run / "held_out" / f"{split}.tsv"
@@ -108,7 +107,7 @@ def test_sets_without_a_name_are_taken_out_kept_and_found_again(two_sources, phr
         ]
         assert (found.rows, found.sha256) == (12, report["files"][split][0]["sha256"])  # 240 / 20 = 12
     assert prepared.valid == held_out["valid"]
-    parts = [*held_out.values(), prepared.stream.training]
+    parts = [*held_out.values(), prepared.stream.encoded.texts]
     assert collections.Counter(row for part in parts for row in rows(part)) == collections.Counter(rows(phrases))
     assert all(side["shared"] == 0 for sides in report["overlap"].values() for side in sides.values())
     assert report["dropped"]["held_out"] == 24 and report["training_pairs"] == 216
@@ -158,10 +157,10 @@ def test_one_set_may_have_a_name_and_the_other_none(two_sources, split):
     assert [path.name for path in (two_sources / "run/held_out").iterdir()] == [f"{other}.tsv"]
     assert rows(load_held_out(settings, split, two_sources / "run")[0]) == [("A named pair.", "Un par con nombre.")]
     assert len(load_held_out(settings, other, two_sources / "run")[0]) == 5
-    files = prepared.report["files"]
-    assert files[split][0]["file"] == str(two_sources / "named.tsv")
-    assert files[other][0]["file"] == str(two_sources / "run/held_out" / f"{other}.tsv")
-    assert prepared.report["training_pairs"] == 235
+    files = {"valid": prepared.report.files.valid, "test": prepared.report.files.test}
+    assert files[split].file == str(two_sources / "named.tsv")
+    assert files[other].file == str(two_sources / "run/held_out" / f"{other}.tsv")
+    assert prepared.report.training_pairs == 235
 
 
 @pytest.mark.parametrize(("asked", "pairs", "expected"), [(3, 240, 3), (1000, 240, 12), (1000, 39, 1), (1, 240, 1)])
@@ -179,7 +178,7 @@ def test_sources_that_share_sentences_are_parted_as_one(tmp_path):
     assert len(corpus.valid) == len(corpus.test) == 10
     for pairs in (corpus.valid, corpus.test):
         assert set(collections.Counter(map(fold, pairs.sources)).values()) == {2}
-    assert [account["held_out"] for account in corpus.accounts["train"]] == [10, 10]
+    assert [account.held_out for account in corpus.files.train] == [10, 10]
 
 
 def test_overlap_stops_unless_it_is_dropped(tmp_path):
@@ -191,10 +190,10 @@ def test_overlap_stops_unless_it_is_dropped(tmp_path):
     assert "train/test 0 source and 1 target" in str(caught.value)
     corpus = assemble(config(tmp_path, drop_overlap=True), tmp_path / "run")
     assert rows(corpus.sources[0]) == numbered("word", 20)
-    assert corpus.accounts["train"][0]["overlapping"] == 2
+    assert corpus.files.train[0].overlapping == 2
     assert (len(corpus.valid), len(corpus.test)) == (2, 1)  # whole
     accepted = assemble(config(tmp_path, allow_overlap=["train/valid", "train/test"]), tmp_path / "run")
-    assert len(accepted.sources[0]) == 22 and accepted.accounts["train"][0]["overlapping"] == 0
+    assert len(accepted.sources[0]) == 22 and accepted.files.train[0].overlapping == 0
 
 
 def test_dropping_never_touches_the_held_out_sets(tmp_path):
@@ -241,8 +240,8 @@ def test_two_sets_need_two_groups(tmp_path):
 def test_weights_are_those_of_each_pair_or_none_where_all_are_one(two_sources):
     sources = [Pairs(["a"] * 3, ["b"] * 3), Pairs(["c"] * 2, ["d"] * 2)]
     for weights in ([], [1.0, 1.0]):
-        assert weights_of(config(two_sources, **WITHOUT, weights=weights), sources) is None
-    weighted = weights_of(config(two_sources, **WITHOUT, weights=[0.5, 2.0]), sources)
+        assert pair_weights(config(two_sources, **WITHOUT, weights=weights), sources) is None
+    weighted = pair_weights(config(two_sources, **WITHOUT, weights=[0.5, 2.0]), sources)
     assert weighted is not None and weighted.tolist() == [0.5, 0.5, 0.5, 2.0, 2.0]
 
 
@@ -252,12 +251,13 @@ def test_weights_change_the_batches_and_not_the_splits(two_sources):
         config(two_sources, **WITHOUT, weights=[0.5, 3.0]), TOKENIZER, 1, two_sources / "weighted"
     )
     assert weighted.valid == plain.valid
-    assert weighted.stream.training == plain.stream.training
-    assert weighted.report["fingerprint"] != plain.report["fingerprint"]
-    assert [account["weight"] for account in weighted.report["files"]["train"]] == [0.5, 3]
-    assert plain.stream.weights is None and weighted.stream.weights is not None
-    second = plain.report["files"]["train"][1]["pairs"]
-    assert weighted.stream.weights.tolist() == [0.5] * (216 - second) + [3] * second
+    assert weighted.stream.encoded.texts == plain.stream.encoded.texts
+    assert weighted.report.fingerprint != plain.report.fingerprint
+    assert [account.weight for account in weighted.report.files.train] == [0.5, 3]
+    weights = weighted.stream.encoded.weights
+    assert plain.stream.encoded.weights is None and weights is not None
+    second = plain.report.files.train[1].pairs
+    assert weights.tolist() == [0.5] * (216 - second) + [3] * second
 
 
 def test_a_run_with_checkpoints_refuses_another_choice_of_sets(two_sources):
@@ -280,7 +280,7 @@ def test_a_held_out_set_reads_back_whatever_its_text(tmp_path, phrases):
     test, _ = load_held_out(settings, "test", tmp_path / "run")
     assert load_held_out(settings, "valid", tmp_path / "run")[0] == prepared.valid
     everything = collections.Counter(rows(load_source(settings, "a.jsonl", "train")[0]))
-    parts = [prepared.stream.training, prepared.valid, test]
+    parts = [prepared.stream.encoded.texts, prepared.valid, test]
     assert collections.Counter(row for part in parts for row in rows(part)) == everything
     ends = {'"a', "b", "d", "f", "#g", "NA", "h", "ñ", "▁", "\\N"}
     assert len({text.split()[-1] for text in test.targets} & ends) > 5
@@ -293,7 +293,7 @@ def test_an_edited_held_out_set_is_not_scored(two_sources):
     path = run / "held_out/test.tsv"
     whole = path.read_bytes()
     path.write_bytes(whole + b"Another pair.\tOtro par.\n")
-    with pytest.raises(UserError, match=r"held_out/test\.tsv is not the set that .*data\.json tells of"):
+    with pytest.raises(UserError, match=r"held_out/test\.tsv is not the set recorded in .*data\.json"):
         load_held_out(settings, "test", run)
     path.write_bytes(whole)
     assert len(load_held_out(settings, "test", run)[0]) == whole.count(b"\n")

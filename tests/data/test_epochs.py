@@ -87,7 +87,7 @@ def test_every_kept_pair_comes_once_an_epoch(
         all(length <= most for length, most in zip(both, stream.row_lengths, strict=True))
         for both in zip(*lengths, strict=True)
     ]
-    assert (stream.pairs, stream.report) == (sum(fits), {"over_long": fits.count(False)})
+    assert (stream.pairs, stream.over_long) == (sum(fits), fits.count(False))
     kept = [row for row, fit in zip(rows, fits, strict=True) if fit]
     found = epochs(stream, phrase_tokenizer)
     assert list(map(len, found)) == [stream.visits(epoch) for epoch in range(EPOCHS)]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unicodedata
 import zipfile
+from dataclasses import asdict, astuple
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,12 @@ from hypothesis import strategies as st
 from cli.stdin import decode_lines
 from common.errors import UserError
 from data.assemble import assemble
-from data.batches.stream import BatchStream, validation_batches
+from data.batches.stream import BatchStream
+from data.batches.validation import validation_batches
 from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
-from data.pairs import Pairs, concatenate, normalise, with_marks_in_order
+from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
+from data.report import Dropped, SharedSentences, Sides
 from data.sources.corpus import load_held_out, load_source
 from data.splits.overlap import HASHES_FILE, overlap_with_training, refuse_overlap, save_hashes
 from data.tokenizer import Tokenizer, load_tokenizer, train
@@ -53,7 +56,7 @@ def test_what_is_no_file_is_refused_without_being_read(tmp_path):
     (tmp_path / "folder.jsonl").mkdir()
     names = [*pipes[:5], "p.LANG", "p.LANG.gz", "zero.tsv", "folder.jsonl", f"{'x' * 5000}.tsv", "a\N{SNOWMAN}.tsv"]
     code = (
-        "import sys; from data.config import *; from data.corpus import *; from data.errors import *\n"
+        "import sys; from common.errors import *; from data.config import *; from data.sources.corpus import *\n"
         "for name in sys.argv[2:]:\n"
         "    try: load_source(DataConfig(root=sys.argv[1]), name, 'train')\n"
         "    except UserError as error: print(error)"
@@ -167,15 +170,15 @@ def test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_e
     (tmp_path / "v.tsv").write_text("one\tuno\n")
     config = DataConfig(root=str(tmp_path), train=names, valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"])
     corpus = assemble(config, tmp_path / "run")
-    assert [account["rows"] for account in corpus.accounts["train"]] == [82, 81, 82]
-    assert [account["mismatched"] for account in corpus.accounts["train"]] == [1, 0, 1]
+    assert [account.rows for account in corpus.files.train] == [82, 81, 82]
+    assert [account.mismatched for account in corpus.files.train] == [1, 0, 1]
     training = concatenate(corpus.sources)
     for kind in ("unigram", "bpe"):
         tokenizer = Tokenizer(train(training, TokenizerConfig(type=kind, vocab_size=330)))
         stream = BatchStream(training, tokenizer, config, seed=1)
-        assert (stream.report, stream.pairs) == ({"over_long": 3}, 240)
-        assert set(zip(stream.training.sources, stream.training.targets, strict=True)) == set(good)
-        alone = BatchStream(stream.training, tokenizer, config, seed=1)
+        assert (stream.over_long, stream.pairs) == (3, 240)
+        assert set(zip(stream.encoded.texts.sources, stream.encoded.texts.targets, strict=True)) == set(good)
+        alone = BatchStream(stream.encoded.texts, tokenizer, config, seed=1)
         assert stream.row_lengths == alone.row_lengths  # a million tokens against a third of that would be (64, 21)
 
 
@@ -183,7 +186,7 @@ def test_sampled_rows_have_the_lengths_of_sentences_alone(phrases, phrase_tokeni
     config = DataConfig(subword_sampling=0.2, batch_rows=4)
     monster = Pairs(["casa " * 20_000], ["casa " * 7_000])
     stream = BatchStream(concatenate([monster, phrases]), phrase_tokenizer, config, seed=1)
-    assert stream.report == {"over_long": 1}
+    assert stream.over_long == 1
     assert stream.row_lengths == BatchStream(phrases, phrase_tokenizer, config, seed=1).row_lengths
 
 
@@ -197,7 +200,7 @@ def test_nothing_but_monsters_is_told(phrase_tokenizer):
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_sentences_that_are_too_long_for_any_vocabulary_are_told(kind):
     long = ["x y" * 2000, "z" * 4193]
-    with pytest.raises(UserError, match="every training sentence is longer than the 4192 bytes that a vocabulary is"):
+    with pytest.raises(UserError, match="every training sentence is longer than SentencePiece's limit of 4192 bytes"):
         train(Pairs(long, long), TokenizerConfig(type=kind, vocab_size=300))
     with pytest.raises(
         UserError, match=r"tokenizer\.vocab_size=300 is too large for this corpus"
@@ -220,9 +223,9 @@ def test_a_validation_pair_beyond_all_memory_is_told(phrases, phrase_tokenizer):
 
 
 def test_a_sentence_that_two_splits_share_is_told_in_brief():
-    shared = {"shared": 1, "examples": ["\x1b[2J" + "x" * LONG]}
+    shared = Sides(SharedSentences(1, ["\x1b[2J" + "x" * LONG]), SharedSentences(0, []))
     with pytest.raises(UserError) as caught:
-        refuse_overlap({"train/valid": {"source": shared, "target": {"shared": 0, "examples": []}}}, [])
+        refuse_overlap({"train/valid": shared}, [])
     assert 'such as "<U+001B>[2Jxxx' in str(caught.value) and len(str(caught.value)) < 500
 
 
@@ -242,7 +245,7 @@ LETTERS = ["a", "ñ", "ǘ", "é", " ", "가", "\u1100", "\u1161", "\u11a8", "か
 @settings(max_examples=300)
 @given(st.lists(st.one_of(st.sampled_from(MARKS), st.sampled_from(LETTERS)), max_size=40).map("".join))
 def test_marks_in_order_are_the_same_text(text):
-    assert unicodedata.normalize("NFC", with_marks_in_order(text)) == unicodedata.normalize("NFC", text)
+    assert unicodedata.normalize("NFC", sort_combining_marks(text)) == unicodedata.normalize("NFC", text)
     long = text * 30
     assert normalise(long) == unicodedata.normalize("NFC", " ".join(long.split()))
 
@@ -414,7 +417,7 @@ def test_row_counts_are_believed_by_their_checksum_alone(tmp_path, phrases, phra
     config, cache = DataConfig(batch_rows=4, window=50), tmp_path / "row_counts.json"
     cache.write_bytes(content.encode(errors="surrogatepass"))
     stream = BatchStream(phrases, phrase_tokenizer, config, 3, cache)
-    assert dict(stream._rows) == {}
+    assert dict(stream.windows.row_counts) == {}
     expected = BatchStream(phrases, phrase_tokenizer, config, 3).batch(7)
     np.testing.assert_array_equal(stream.batch(7).source_tokens, expected.source_tokens)
     assert json.loads(cache.read_text())["rows"]  # written anew
@@ -479,14 +482,13 @@ def test_every_row_is_a_pair_or_in_one_count(tmp_path_factory, phrases, phrase_t
     corpus = assemble(config, folder / "run")
     stream = BatchStream(concatenate(corpus.sources), phrase_tokenizer, config, seed=1)
     expected = collections.Counter(kind for (kind, _, _), _ in lines)
-    dropped = corpus.dropped() | stream.report
+    dropped = asdict(corpus.files.dropped() + Dropped(over_long=stream.over_long))
     assert {kind: count for kind, count in dropped.items() if count} == {
         kind: count for kind, count in expected.items() if kind != "pairs"
     }
     assert stream.pairs == 10 + expected["pairs"]
-    accounts = corpus.accounts["train"]
-    assert [account["rows"] for account in accounts] == list(map(len, rows))
-    assert sum(account["rows"] for account in accounts) == stream.pairs + sum(dropped.values())
+    accounts = corpus.files.train
+    assert [account.rows for account in accounts] == list(map(len, rows))
+    assert sum(account.rows for account in accounts) == stream.pairs + sum(dropped.values())
     for account in accounts:
-        reasons = ("malformed", "empty", "mismatched", "overlapping", "held_out")
-        assert account["rows"] == account["pairs"] + sum(account[reason] for reason in reasons)
+        assert account.rows == account.pairs + sum(astuple(account.dropped()))

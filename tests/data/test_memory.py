@@ -28,7 +28,7 @@ def watch():
         peak = max(peak, anonymous())
         time.sleep(0.003)
 
-peak, data.tokenizer.ENOUGH = 0, 5_000
+peak, data.tokenizer.MAX_TRAINING_PAIRS = 0, 5_000
 threading.Thread(target=watch, daemon=True).start()
 folder, found = Path(sys.argv[1]), []
 (folder / "valid.tsv").write_text("y\\tz\\n")

@@ -32,7 +32,7 @@ def test_a_run_directory_tells_where_its_data_came_from(folder):
     run.mkdir(parents=True)
     prepared = prepare_and_save(config(folder), TOKENIZER, 1, run)
     report = json.loads((run / "data.json").read_text())
-    assert report == prepared.report
+    assert report == json.loads(prepared.report.as_json())
     rows = {split: [file["rows"] for file in files] for split, files in report["files"].items()}
     assert rows == {"train": [242], "valid": [2], "test": [1]}
     nothing = {"malformed": 0, "overlapping": 0, "held_out": 0, "over_long": 0}
@@ -72,4 +72,4 @@ def test_nothing_is_written_before_every_check_has_passed(folder, phrases, fault
 def test_overlap_can_be_accepted_by_name(folder, phrases):
     write(folder / "test.tsv", Pairs([phrases.sources[0].upper()], ["nuevo"]))
     report = prepare_and_save(config(folder, allow_overlap=["train/test"]), TOKENIZER, 1, folder / "run").report
-    assert report["overlap"]["train/test"]["source"]["shared"] == 1
+    assert report.overlap["train/test"].source.shared == 1

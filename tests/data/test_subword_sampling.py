@@ -12,7 +12,7 @@ from common.special_tokens import EOS
 from data import subword_sampling as segmentations
 from data.batches.stream import BatchStream
 from data.config import DataConfig
-from data.subword_sampling import Segmentations, draw
+from data.subword_sampling import Segmentations, draw_candidates
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,14 +49,14 @@ def test_what_was_found_before_and_how_it_was_cut_up_changes_nothing(phrases, ph
     fresh = [sentences_of(Segmentations(phrase_tokenizer, phrases.targets).draw(order, 0.2, 9)) for order in orders]
     monkeypatch.setattr(segmentations, "BLOCK", 7)
     monkeypatch.setattr("data.tokenizer.BLOCK", 3)
-    kept = Segmentations(phrase_tokenizer, phrases.targets)
-    assert [sentences_of(kept.draw(order, 0.2, 9)) for order in orders] == fresh
+    cached = Segmentations(phrase_tokenizer, phrases.targets)
+    assert [sentences_of(cached.draw(order, 0.2, 9)) for order in orders] == fresh
     whole = Segmentations(phrase_tokenizer, phrases.targets)
-    for each in (kept, whole):
+    for each in (cached, whole):
         each.draw(np.arange(count), 0.2, 0)
     candidates = [
-        [each.log_prob.so_far()[each.first[i] : each.first[i] + each.count[i]].tolist() for i in range(count)]
-        for each in (kept, whole)
+        [each.log_prob.view()[each.first[i] : each.first[i] + each.count[i]].tolist() for i in range(count)]
+        for each in (cached, whole)
     ]
     assert candidates[0] == candidates[1]
 
@@ -65,15 +65,15 @@ def test_nothing_is_searched_twice(phrases, phrase_tokenizer, monkeypatch):
     searched: list[str] = []
     real = phrase_tokenizer.segmentations
 
-    def noted(sentences):
+    def recorded(sentences):
         searched.extend(sentences)
         return real(sentences)
 
-    monkeypatch.setattr(phrase_tokenizer, "segmentations", noted)
-    kept = Segmentations(phrase_tokenizer, phrases.sources)
-    kept.draw(np.array([3, 1, 3]), 0.2, 0)
-    kept.draw(np.array([1, 2]), 0.2, 0)
-    kept.draw(np.arange(4), 0.2, 0)
+    monkeypatch.setattr(phrase_tokenizer, "segmentations", recorded)
+    cached = Segmentations(phrase_tokenizer, phrases.sources)
+    cached.draw(np.array([3, 1, 3]), 0.2, 0)
+    cached.draw(np.array([1, 2]), 0.2, 0)
+    cached.draw(np.arange(4), 0.2, 0)
     assert sorted(searched) == sorted(phrases.sources[:4])
 
 
@@ -82,9 +82,10 @@ def test_sampling_is_the_same_in_another_process(tmp_path, phrases, phrase_token
     phrase_tokenizer.save(tmp_path)
     code = (
         "import sys, pathlib, hashlib, numpy; from data.tokenizer import load_tokenizer;"
-        "from data.packing import compact; from data.segmentations import Segmentations;"
-        "kept = Segmentations(load_tokenizer(pathlib.Path(sys.argv[1])), sys.argv[2:]);"
-        "print(hashlib.sha256(compact(kept.draw(numpy.arange(len(sys.argv) - 2), 0.2, 5)).flat.tobytes()).hexdigest())"
+        "from data.subword_sampling import Segmentations;"
+        "cached = Segmentations(load_tokenizer(pathlib.Path(sys.argv[1])), sys.argv[2:]);"
+        "table = cached.draw(numpy.arange(len(sys.argv) - 2), 0.2, 5).compact();"
+        "print(hashlib.sha256(table.flat.tobytes()).hexdigest())"
     )
     command = [sys.executable, "-c", code, str(tmp_path), *phrases.sources]
     elsewhere = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
@@ -111,13 +112,13 @@ def test_empty_sentences_and_none_at_all(phrase_tokenizer):
     assert len(nothing.start) == len(nothing.length) == 0
 
 
-def test_a_corpus_too_large_to_keep_gives_the_same_batches(phrases, phrase_tokenizer, monkeypatch):
+def test_a_corpus_too_large_to_cache_gives_the_same_batches(phrases, phrase_tokenizer, monkeypatch):
     config = DataConfig(subword_sampling=0.2, batch_rows=4, window=50)
-    kept = BatchStream(phrases, phrase_tokenizer, config, seed=2)
-    monkeypatch.setattr("data.batches.stream.MOST_KEPT", 10)
-    not_kept = BatchStream(phrases, phrase_tokenizer, config, seed=2)
-    for step in range(kept.steps_in(0) + kept.steps_in(1)):
-        for mine, theirs in zip(kept.batch(step), not_kept.batch(step), strict=True):
+    cached = BatchStream(phrases, phrase_tokenizer, config, seed=2)
+    monkeypatch.setattr("data.batches.windows.MAX_CACHED_PAIRS", 10)
+    uncached = BatchStream(phrases, phrase_tokenizer, config, seed=2)
+    for step in range(cached.steps_in(0) + cached.steps_in(1)):
+        for mine, theirs in zip(cached.batch(step), uncached.batch(step), strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
@@ -130,4 +131,4 @@ def test_the_draw_by_hand():
         ((0.67, 0.9), [1, 4]),
         ((0.999, 0.999), [1, 4]),
     ):
-        np.testing.assert_array_equal(draw(log_probs, np.array([2, 3]), 1.0, np.array(uniform)), chosen)
+        np.testing.assert_array_equal(draw_candidates(log_probs, np.array([2, 3]), 1.0, np.array(uniform)), chosen)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from common.special_tokens import EOS
-from data.batches.stream import BatchStream, visits_in
+from data.batches.stream import BatchStream
+from data.batches.windows import visits_in
 from data.config import DataConfig
 from data.pairs import Pairs, concatenate
 
@@ -109,7 +110,7 @@ def test_an_epoch_holds_each_pair_as_often_as_drawn(phrases, phrase_tokenizer):
         assert found == expected_in(phrases, WEIGHTS, epoch, 3)
         by_source = [sum(found[row] for row in rows[i : i + 80]) for i in (0, 80, 160)]
         assert by_source[0] == 80 and by_source[2] == 160 and 20 < by_source[1] < 60
-        assert stream.windows(epoch) == math.ceil(found.total() / 50)
+        assert stream.windows.count(epoch) == math.ceil(found.total() / 50)
         seen.append(set(found) & set(rows[80:160]))
     assert seen[0] and seen[1] and not seen[0] & seen[1] and len(seen[0] | seen[1]) == 80
     assert stream.pairs == 240
@@ -136,7 +137,7 @@ def test_without_weights_nothing_is_changed(phrases, phrase_tokenizer):
     # The first window is the first 50 of the pairs in the order of Philox's raw bits, as before there were weights.
     bits = np.random.Philox(key=np.array([3, 0], dtype=np.uint64), counter=0).random_raw(240)
     first = {phrases.sources[i] for i in np.argsort(bits, kind="stable")[:50]}
-    rows = plain._rows_in(0, 0)
+    rows = plain.windows.rows(0, 0)
     steps = range(rows // CONFIG.batch_rows)  # whole batches of the first window
     sources = [
         phrase_tokenizer.decode([segment.tolist()])[0]
@@ -167,7 +168,7 @@ def test_weights_stay_with_their_pairs_when_long_ones_are_dropped(phrases, phras
     some, others = phrases.take(range(20)), phrases.take(range(20, 60))
     weights = np.repeat([9, 3, 7, 1], [1, 20, 1, 40]).astype(np.float64)
     stream = BatchStream(concatenate([long, some, long, others]), phrase_tokenizer, CONFIG, 0, weights=weights)
-    assert stream.report == {"over_long": 2}
+    assert stream.over_long == 2
     rows = [collections.Counter(zip(part.sources, part.targets, strict=True)) for part in (some, others)]
     assert found_in(stream, 0) == rows[0] + rows[0] + rows[0] + rows[1]
 

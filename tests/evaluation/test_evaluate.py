@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from data.pairs import Pairs
-from data.sources.text import SourceReport
+from data.report import SourceReport
 from evaluation.evaluate import Report, evaluate, read_report, write_report
 from evaluation.metrics import score
 

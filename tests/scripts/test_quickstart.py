@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from data.sources.text import SourceReport
+from data.report import SourceReport
 from evaluation.evaluate import Evaluation, write_report
 from evaluation.metrics import Interval, Scores
 from model.config import DecodingConfig

@@ -15,7 +15,8 @@ import pytest
 from cli.recorded_run import open_recorded_run
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
-from data.batches.packing import fill, place, token_table
+from data.batches.packing import fill, place
+from data.batches.token_table import token_table
 from data.pairs import normalise
 from data.tokenizer import load_tokenizer
 from model.transformer import build
@@ -182,7 +183,7 @@ def test_a_pair_has_the_loss_that_it_has_alone(plain):
     setup = Setup(replace(setup.model, dropout=0.0), setup.training, setup.stream)
     state, tokenizer = setup.initial_state(), setup.stream.tokenizer
     unsampled = replace(setup.stream.config, subword_sampling=0.0)
-    stream = type(setup.stream)(setup.stream.training, tokenizer, unsampled, seed=1)
+    stream = type(setup.stream)(setup.stream.encoded.texts, tokenizer, unsampled, seed=1)
     setup = replace(setup, stream=stream)
     loss_of = make_loss_step(build(setup.model, tokenizer.vocab_size), setup.training.label_smoothing)
     for pair in pair_losses(setup, state, stream.batch(2)):

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.special_tokens import BOS, EOS
-from data.batches.packing import fill, join_rows, place, row_lengths, slice_rows, take, token_table
-from data.batches.stream import encode, fits
+from data.batches.packing import fill, join_rows, place, row_lengths, slice_rows
+from data.batches.token_table import encode, fits, token_table
 
 
 def test_a_tiny_example_by_hand():
@@ -88,7 +88,7 @@ def test_the_real_corpus_fills_more_than_95_percent_of_both_sides(corpus, real_t
     for length in (64, 128):
         capacity = row_lengths(sources.length, targets.length, length)
         chosen = np.flatnonzero(fits(sources, targets, capacity))[:65536]
-        some_sources, some_targets = take(sources, chosen), take(targets, chosen)
+        some_sources, some_targets = sources.take(chosen), targets.take(chosen)
         rows = fill(some_sources, some_targets, place(some_sources.length, some_targets.length, capacity), capacity)
         assert (rows.source_segments > 0).mean() > 0.95
         assert (rows.target_segments > 0).mean() > 0.95

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from common.special_tokens import EOS
-from data.batches.stream import BatchStream, permutation, prefetch, random_bits, validation_batches
+from data.batches.prefetch import prefetch
+from data.batches.stream import BatchStream
+from data.batches.validation import validation_batches
+from data.batches.windows import Windows, permutation, random_bits
 from data.config import DataConfig
 from data.pairs import Pairs
 from data.sources.corpus import load_source
@@ -67,7 +70,7 @@ def test_an_epoch_is_whole_for_any_seed_and_shape(phrases, phrase_tokenizer, see
     stream = BatchStream(phrases, phrase_tokenizer, config, seed)
     batches = [stream.batch(step) for step in range(stream.steps_in(0))]
     assert sum(int((batch.source_tokens == EOS).sum()) for batch in batches) == stream.pairs
-    assert stream.pairs + stream.report["over_long"] == 240
+    assert stream.pairs + stream.over_long == 240
     assert all(batch.source_segments.any() for batch in batches)
     full = [bool(row.any()) for batch in batches for row in batch.source_segments]
     assert full == sorted(full, reverse=True)  # empty rows stand at the very end only
@@ -96,13 +99,13 @@ def test_the_cache_spares_the_packing_of_earlier_epochs(phrases, phrase_tokenize
     stream = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "cache.json")
     last = stream.steps_in(0) + stream.steps_in(1) - 1
     expected = stream.batch(last)
-    packed, pack = [], BatchStream._pack
+    packed, pack = [], Windows._pack
 
     def counted(self, epoch, window):
         packed.append(epoch)
         return pack(self, epoch, window)
 
-    monkeypatch.setattr(BatchStream, "_pack", counted)
+    monkeypatch.setattr(Windows, "_pack", counted)
     assert equal(BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "cache.json").batch(last), expected)
     assert set(packed) == {1}
     assert len(packed) <= 2
@@ -111,7 +114,7 @@ def test_the_cache_spares_the_packing_of_earlier_epochs(phrases, phrase_tokenize
 def test_a_corrupt_cache_of_another_run_is_ignored(phrases, phrase_tokenizer, tmp_path):
     BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "cache.json").batch(9)
     other = BatchStream(phrases, phrase_tokenizer, CONFIG, 4, tmp_path / "cache.json")
-    assert not other._rows
+    assert not other.windows.row_counts
     assert equal(other.batch(30), BatchStream(phrases, phrase_tokenizer, CONFIG, 4).batch(30))
 
 
@@ -138,7 +141,7 @@ def test_fingerprint_changes_with_what_batches_depend_on(phrases, phrase_tokeniz
 def test_over_long_pairs_are_dropped_and_counted(phrases, phrase_tokenizer):
     sources, targets = [*phrases.sources, "x" * 60, "x"], [*phrases.targets, "x", "x" * 60]
     stream = BatchStream(Pairs(sources, targets), phrase_tokenizer, CONFIG, seed=0)
-    assert (stream.pairs, stream.report) == (240, {"over_long": 2})
+    assert (stream.pairs, stream.over_long) == (240, 2)
     with pytest.raises(UserError, match=r"data\.row_length=48"):
         BatchStream(Pairs(["x" * 60], ["x" * 60]), phrase_tokenizer, CONFIG, seed=0)
 
@@ -187,7 +190,9 @@ class Counted(np.ndarray):
 
 def test_a_process_reads_the_tokens_of_its_rows_alone(phrases, phrase_tokenizer):
     stream = BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3)
-    stream.sources = stream.sources._replace(flat=stream.sources.flat.view(Counted))
+    sources = stream.encoded.sources
+    counted = replace(stream.encoded, sources=sources._replace(flat=sources.flat.view(Counted)))
+    stream.windows.pairs = counted
     for step in range(stream.steps_in(0)):
         Counted.read = 0
         batch = stream.batch(step, slice(1, 3))
@@ -203,7 +208,7 @@ def test_prefetched_batches_are_the_batches(phrases, phrase_tokenizer):
     batches = prefetch(BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3), 5, depth=3, rows=some)
     assert all(equal(next(batches), stream.batch(step, some)) for step in range(5, 9))
     batches.close()
-    assert not any(thread.name == "prefetch" for thread in threading.enumerate())
+    assert not any(thread.name.startswith("prefetch") for thread in threading.enumerate())
 
 
 def test_prefetch_raises_the_threads_error(phrases, phrase_tokenizer, monkeypatch):

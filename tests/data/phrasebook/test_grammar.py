@@ -68,11 +68,6 @@ VERBS = verb_forms([row[0].split()[0] for row in table("verbs") + table("person_
 
 
 @pytest.fixture(scope="module")
-def sentences():
-    return generate()
-
-
-@pytest.fixture(scope="module")
 def spanish_words(sentences):
     """The words of each Spanish sentence, lower case, cut where punctuation cuts."""
     return [

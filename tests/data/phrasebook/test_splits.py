@@ -9,18 +9,13 @@ import pytest
 from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import concatenate, fold
-from data.phrasebook.splits import generated, hand_written, phrasebook
+from data.phrasebook.splits import hand_written
 from data.sources.corpus import load_source
 
 
 @pytest.fixture(scope="module")
-def parts():
-    return phrasebook()
-
-
-@pytest.fixture(scope="module")
-def sentences():
-    return {sentence.english: sentence for sentence in generated()}
+def by_english(sentences):
+    return {sentence.english: sentence for sentence in sentences}
 
 
 def test_there_is_enough_of_everything(parts):
@@ -39,26 +34,26 @@ def test_no_held_out_sentence_is_anywhere_else_on_either_side(parts):
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_each_held_out_sentence_has_a_word_in_a_construction_that_training_never_has_there(parts, sentences, split):
-    trained = [sentences[english] for english in parts["grammar", "train"].sources]
+def test_each_held_out_sentence_has_a_word_in_a_construction_that_training_never_has_there(parts, by_english, split):
+    trained = [by_english[english] for english in parts["grammar", "train"].sources]
     known = {(s.construction, lemma) for s in trained for lemma in s.lemmas}
     for english in parts["grammar", split].sources:
-        sentence = sentences[english]
+        sentence = by_english[english]
         assert any((sentence.construction, lemma) not in known for lemma in sentence.lemmas), english
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_and_yet_training_knows_all_its_words_and_its_construction(parts, sentences, split):
-    trained = [sentences[english] for english in parts["grammar", "train"].sources]
+def test_and_yet_training_knows_all_its_words_and_its_construction(parts, by_english, split):
+    trained = [by_english[english] for english in parts["grammar", "train"].sources]
     lemmas, constructions = {lemma for s in trained for lemma in s.lemmas}, Counter(s.construction for s in trained)
     for english in parts["grammar", split].sources:
-        assert set(sentences[english].lemmas) <= lemmas, english
-        assert constructions[sentences[english].construction] >= 100, english
+        assert set(by_english[english].lemmas) <= lemmas, english
+        assert constructions[by_english[english].construction] >= 100, english
 
 
-def test_the_held_out_sentences_are_spread_over_the_constructions(parts, sentences):
-    tested = Counter(sentences[english].construction for english in parts["grammar", "test"].sources)
-    assert len(tested) >= 0.7 * len({s.construction for s in sentences.values()})
+def test_the_held_out_sentences_are_spread_over_the_constructions(parts, by_english):
+    tested = Counter(by_english[english].construction for english in parts["grammar", "test"].sources)
+    assert len(tested) >= 0.7 * len({s.construction for s in by_english.values()})
     assert max(tested.values()) <= 50
 
 

@@ -6,6 +6,7 @@ import pytest
 from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import Pairs, normalise
+from data.report import Dropped
 from data.sources.corpus import filter_pairs, load_source
 
 README = {  # rows and sha256 as the corpus's README states them
@@ -102,13 +103,13 @@ def test_filters_drop_and_count_each_kind():
     #           (5+5)/(5+5)   empty       (31+5)/(5+5) = 3.6   (30+5)/(5+5) = 3.5
     sources = ["hello", "", "hello", "hello"]
     targets = ["adiós", "vacío", "x" * 31, "y" * 30]
-    kept, counts = filter_pairs(Pairs(sources, targets), 3.5)
+    kept, dropped = filter_pairs(Pairs(sources, targets), 3.5)
     assert kept == Pairs(["hello", "hello"], ["adiós", "y" * 30])
-    assert counts == {"empty": 1, "mismatched": 1}
+    assert dropped == Dropped(empty=1, mismatched=1)
 
 
 def test_the_default_ratio_drops_no_pair_of_the_real_corpus(corpus, real_training):
     """Its most uneven pair, "She studies 24 / 7." with 68 characters of Spanish, is a good translation."""
-    kept, counts = filter_pairs(real_training, corpus.max_length_ratio)
+    kept, dropped = filter_pairs(real_training, corpus.max_length_ratio)
     assert len(kept) == 111_679
-    assert counts == {"empty": 0, "mismatched": 0}
+    assert dropped == Dropped()

@@ -276,7 +276,7 @@ def test_a_hub_name_offline_says_what_to_do(tmp_path, name):
 def printed(folder: Path, name: str, **environment: str) -> str:
     """What another process prints that loads a source and ends in a UserError."""
     code = (
-        "import sys; from data.config import *; from data.corpus import *; from data.errors import *\n"
+        "import sys; from common.errors import *; from data.config import *; from data.sources.corpus import *\n"
         "with exit_on_user_error(): load_source(DataConfig(root=sys.argv[1]), sys.argv[2], 'train')"
     )
     done = subprocess.run(

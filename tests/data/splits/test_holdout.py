@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.pairs import Pairs, fold
-from data.splits.holdout import groups_of, hold_out, sharing
-from data.splits.overlap import audit
+from data.splits.holdout import group_pairs, hold_out, shares_sentence
+from data.splits.overlap import find_overlap, has_shared
 
 # Few sentences, so that random pairs share many, also across the languages and by case and punctuation alone.
 SENTENCES = ["a", "A!", "b", "¿b?", "c d", "C,  d.", "e", "é", "f", "g", "h", "i", "...", "!", "¡Straße", "strasse"]
@@ -47,7 +47,7 @@ def chosen_rows(pairs: Pairs, indices: list[int]) -> list[tuple[str, str]]:
 @given(ROWS)
 def test_groups_are_those_of_a_search(rows):
     pairs = as_pairs(rows)
-    groups = groups_of(pairs)
+    groups = group_pairs(pairs)
     assert {frozenset(group) for group in groups} == by_search(pairs)
     assert sorted(index for group in groups for index in group) == list(range(len(pairs)))
 
@@ -55,7 +55,7 @@ def test_groups_are_those_of_a_search(rows):
 def test_groups_by_hand():
     """0 and 1 share a source, 1 and 3 a target, 4 has the sentences of 0 on the other sides."""
     pairs = Pairs(["Hi.", "hi!", "Go.", "Hello.", "Hola."], ["Hola.", "Buenas.", "Ve.", "¡Buenas!", "Hi."])
-    assert sorted(map(sorted, groups_of(pairs))) == [[0, 1, 3], [2], [4]]
+    assert sorted(map(sorted, group_pairs(pairs))) == [[0, 1, 3], [2], [4]]
 
 
 def test_a_long_chain_is_one_group():
@@ -63,7 +63,7 @@ def test_a_long_chain_is_one_group():
     order = list(range(20_000))
     random.Random(0).shuffle(order)
     pairs = Pairs([f"s {i // 2}" for i in order], [f"t {(i + 1) // 2}" for i in order])
-    assert [len(group) for group in groups_of(pairs)] == [20_000]
+    assert [len(group) for group in group_pairs(pairs)] == [20_000]
 
 
 @settings(max_examples=200)
@@ -77,8 +77,8 @@ def test_sets_are_disjoint_small_enough_and_share_nothing_with_the_rest(rows, si
     rest = [index for index in range(len(pairs)) if index not in held]
     assert all(chosen == sorted(chosen) for chosen in sets)
     second = sets[1] if len(sets) == 2 else []
-    report = audit({"train": pairs.take(rest), "valid": pairs.take(sets[0]), "test": pairs.take(second)})
-    assert all(side["shared"] == 0 for sides in report.values() for side in sides.values())
+    overlap = find_overlap({"train": pairs.take(rest), "valid": pairs.take(sets[0]), "test": pairs.take(second)})
+    assert not any(map(has_shared, overlap.values()))
 
 
 @settings(max_examples=200)
@@ -133,17 +133,20 @@ def test_a_group_larger_than_a_set_is_never_cut():
 )
 def test_sharing_by_hand(source, target, shares):
     others = [Pairs(["Hi", "one"], ["Hola", "uno"]), Pairs(["Two.", "!"], ["Dos.", "?"])]
-    assert sharing(Pairs([source, "x", "one"], [target, "y", "z"]), iter(others)).tolist() == [shares, False, True]
-    assert sharing(Pairs([source], [target]), []).tolist() == [False]
+    assert shares_sentence(Pairs([source, "x", "one"], [target, "y", "z"]), iter(others)).tolist() == [
+        shares,
+        False,
+        True,
+    ]
+    assert shares_sentence(Pairs([source], [target]), []).tolist() == [False]
 
 
 @settings(max_examples=100)
 @given(DENSE, DENSE)
 def test_sharing_is_what_the_audit_counts(rows, other_rows):
     pairs, others = as_pairs(rows), as_pairs(other_rows)
-    left = pairs.take([index for index, shares in enumerate(sharing(pairs, [others])) if not shares])
-    report = audit({"train": left, "valid": others, "test": Pairs([], [])})["train/valid"]
-    assert (report["source"]["shared"], report["target"]["shared"]) == (0, 0)
-    for index, shares in enumerate(sharing(pairs, [others])):
-        alone = audit({"train": pairs.take([index]), "valid": others, "test": Pairs([], [])})["train/valid"]
-        assert shares == (alone["source"]["shared"] + alone["target"]["shared"] > 0)
+    left = pairs.take([index for index, shares in enumerate(shares_sentence(pairs, [others])) if not shares])
+    assert not has_shared(find_overlap({"train": left, "valid": others, "test": Pairs([], [])})["train/valid"])
+    for index, shares in enumerate(shares_sentence(pairs, [others])):
+        alone = find_overlap({"train": pairs.take([index]), "valid": others, "test": Pairs([], [])})["train/valid"]
+        assert shares == has_shared(alone)

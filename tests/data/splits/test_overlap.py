@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from data.pairs import Pairs, fold, fold_all, normalise
-from data.splits.overlap import audit, overlap_with_training, refuse_overlap, save_hashes, sentence_hashes
+from data.report import SharedSentences, Sides
+from data.splits.overlap import find_overlap, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
 
 CLEAN = {
     "train": Pairs(["I see.", "Go!"], ["Ya veo.", "¡Ve!"]),
@@ -37,25 +38,22 @@ def test_many_are_folded_as_each_alone_is(texts):
 
 
 def test_hashes_are_sorted_distinct_and_of_folded_text():
-    hashes = sentence_hashes(["Go!", "go", "Stop."])
+    hashes = hash_sentences(["Go!", "go", "Stop."])
     by_hand = [int.from_bytes(hashlib.blake2b(t, digest_size=8).digest(), "little") for t in (b"go", b"stop")]
     assert hashes.tolist() == sorted(by_hand)
-    assert sentence_hashes([]).shape == (0,)
+    assert hash_sentences([]).shape == (0,)
 
 
 def test_clean_splits_pass():
-    report = audit(CLEAN)
+    report = find_overlap(CLEAN)
     assert list(report) == ["train/valid", "train/test", "valid/test"]
     refuse_overlap(report, allowed=[])
 
 
 def test_planted_overlap_is_found_and_stops():
     test = Pairs(["¿GO?", "go", "Wait."], ["Espera.", "ya  veo!", "«Ya veo»"])
-    report = audit(CLEAN | {"test": test})
-    assert report["train/test"] == {
-        "source": {"shared": 1, "examples": ["go"]},
-        "target": {"shared": 1, "examples": ["ya veo"]},
-    }
+    report = find_overlap(CLEAN | {"test": test})
+    assert report["train/test"] == Sides(SharedSentences(1, ["go"]), SharedSentences(1, ["ya veo"]))
     with pytest.raises(UserError, match=r'1 source and 1 target sentences, such as "go"') as caught:
         refuse_overlap(report, allowed=["valid/test"])
     assert "data.allow_overlap=[valid/test,train/test]" in str(caught.value)
@@ -64,8 +62,8 @@ def test_planted_overlap_is_found_and_stops():
 
 def test_examples_are_at_most_three():
     many = Pairs([f"Word {i}" for i in range(9)], ["x"] * 9)
-    sides = audit(CLEAN | {"train": many, "valid": many})["train/valid"]
-    assert sides["source"] == {"shared": 9, "examples": ["word 0", "word 1", "word 2"]}
+    sides = find_overlap(CLEAN | {"train": many, "valid": many})["train/valid"]
+    assert sides.source == SharedSentences(9, ["word 0", "word 1", "word 2"])
 
 
 def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):

@@ -1,0 +1,141 @@
+"""``data.json``: where a run's sentence pairs come from, which rows were dropped, what splits share, and digests."""
+
+import json
+from dataclasses import asdict, astuple, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Generic, TypeVar
+
+DATA_FILE = "data.json"
+SPLITS = ("train", "valid", "test")
+Fact = TypeVar("Fact")
+
+
+@dataclass(frozen=True)
+class Sides(Generic[Fact]):
+    """A fact about each side."""
+
+    source: Fact
+    target: Fact
+
+
+@dataclass(frozen=True)
+class SourceReport:
+    """What was read: file or dataset, the SHA-256 of its bytes, its rows, and how many were skipped as malformed."""
+
+    file: str
+    sha256: str
+    rows: int
+    malformed: int = 0
+
+
+@dataclass(frozen=True)
+class TakenOutReport(SourceReport):
+    """A held-out set taken out of the training pairs; its SHA-256 is empty until the run writes it."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """How many rows are not trained on, by reason."""
+
+    malformed: int = 0
+    empty: int = 0
+    mismatched: int = 0
+    overlapping: int = 0
+    held_out: int = 0
+    over_long: int = 0
+
+    def __add__(self, other: "Dropped") -> "Dropped":
+        return Dropped(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceAccount(SourceReport):
+    """A training source: its weight, a count for each reason to drop a row, and the pairs left."""
+
+    weight: float
+    empty: int
+    mismatched: int
+    overlapping: int = 0
+    held_out: int = 0
+    pairs: int
+
+    def dropped(self) -> Dropped:
+        return Dropped(self.malformed, self.empty, self.mismatched, self.overlapping, self.held_out)
+
+
+@dataclass(frozen=True)
+class Files:
+    """The sources of each split."""
+
+    train: list[SourceAccount]
+    valid: SourceReport
+    test: SourceReport
+
+    def dropped(self) -> Dropped:
+        return sum((account.dropped() for account in self.train), start=Dropped())
+
+
+@dataclass(frozen=True)
+class SharedSentences:
+    """How many distinct folded sentences two splits share on one side, and up to three of them."""
+
+    shared: int
+    examples: list[str]
+
+
+Overlap = dict[str, Sides[SharedSentences]]  # by two splits, such as train/valid
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The tokenizer's file and size."""
+
+    sha256: str
+    vocab_size: int
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """The content of ``data.json``; ``fill`` is the share of real tokens in the rows of the first window."""
+
+    direction: str
+    files: Files
+    dropped: Dropped
+    training_pairs: int
+    overlap: Overlap
+    tokenizer: Vocabulary
+    row_lengths: Sides[int]
+    fingerprint: str
+    fill: Sides[float]
+
+    def as_json(self) -> str:
+        facts = asdict(self)
+        for split, source in (("valid", self.files.valid), ("test", self.files.test)):
+            facts["files"][split] = [asdict(source)]
+            if isinstance(source, TakenOutReport):  # last, and with fewer keys: the format predates this class
+                del facts["files"][split]
+                facts["files"][split] = [{"file": source.file, "rows": source.rows, "sha256": source.sha256}]
+        return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class DataIdentity:
+    """What shows whether a run's data changed: SHA-256s of tokenizer, batches (fingerprint) and files by split."""
+
+    tokenizer: str
+    fingerprint: str
+    files: dict[str, list[str]]
+    training_pairs: int
+
+
+def load_identity(run_dir: Path) -> DataIdentity | None:
+    """Read the identity from ``data.json``; None if the file is missing or damaged."""
+    try:
+        facts = json.loads((run_dir / DATA_FILE).read_text(encoding="utf-8"))
+        files = {split: [source["sha256"] for source in facts["files"][split]] for split in SPLITS}
+        found = DataIdentity(facts["tokenizer"]["sha256"], facts["fingerprint"], files, facts["training_pairs"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    digests = [found.tokenizer, found.fingerprint, *chain.from_iterable(files.values())]
+    return found if all(isinstance(digest, str) for digest in digests) else None
