@@ -8,10 +8,14 @@ from collections.abc import Iterator
 
 from common.text import in_brief
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
-BAD_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR)
 DISK_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
+ADVICE = {
+    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "make room, then start the same command again",
+    (errno.EROFS, errno.EACCES, errno.EPERM): "make it writable, or choose another folder (run_dir=FOLDER)",
+    (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR): "choose another name",
+    DISK_GONE: "is its disk still there?",
+}
+ADVICE_BY_CODE = {code: advice for codes, advice in ADVICE.items() for code in codes}
 
 
 class UserError(Exception):
@@ -35,7 +39,7 @@ def exit_on_user_error() -> Iterator[None]:
     except UserError as error:
         message = str(error)
     except OSError as error:
-        if error.errno not in (*DISK_FULL, *NOT_WRITABLE, *BAD_NAME, *DISK_GONE):
+        if error.errno not in ADVICE_BY_CODE:
             raise
         message = f"{error.filename or 'a file'}: {explain_os_error(error)}"
     except Exception as error:
@@ -59,12 +63,4 @@ def is_out_of_memory(error: Exception) -> bool:
 def explain_os_error(error: OSError) -> str:
     """The system's message, followed by what to do."""
     message = error.strerror or str(error)
-    if error.errno in DISK_FULL:
-        return f"{message}; make room, then start the same command again"
-    if error.errno in NOT_WRITABLE:
-        return f"{message}; make it writable, or choose another folder (run_dir=FOLDER)"
-    if error.errno in BAD_NAME:
-        return f"{message}; choose another name"
-    if error.errno in DISK_GONE:
-        return f"{message}; is its disk still there?"
-    return message
+    return f"{message}; {ADVICE_BY_CODE[error.errno]}" if error.errno in ADVICE_BY_CODE else message

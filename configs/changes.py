@@ -9,55 +9,24 @@ from configs.schema import RunConfig
 
 Kind = Literal["harmless", "changes the training", "incompatible"]
 
+
+def _keys(**sections: str) -> set[str]:
+    return {f"{section}.{key}" for section, keys in sections.items() for key in keys.split()}
+
+
 # Limits, logging and retention, the corpus's location (its content is checked), search, and devices, which affect
 # results by rounding only: a job that continues gets whatever devices are free.
-HARMLESS = (
-    "training.steps",
-    "training.epochs",
-    "training.minutes",
-    "training.patience",
-    "training.max_skipped",
-    "training.log_every",
-    "training.eval_every",
-    "training.save_every",
-    "training.keep",
-    "data.allow_overlap",
-    "data.prefetch",
-    "data.root",
-    "data.test",
-    "decoding",
-    "mesh",
+HARMLESS = {"decoding", "mesh"} | _keys(
+    training="steps epochs minutes patience max_skipped log_every eval_every save_every keep",
+    data="allow_overlap prefetch root test",
 )
 
 # The saved state fits, but what follows differs.
-CHANGES_TRAINING = (
-    "training.seed",
-    "training.learning_rate",
-    "training.warmup_steps",
-    "training.schedule",
-    "training.beta1",
-    "training.beta2",
-    "training.epsilon",
-    "training.weight_decay",
-    "training.clip_norm",
-    "training.label_smoothing",
-    "training.accumulation",
-    "training.ema_decay",
-    "model.dropout",
-    "model.attention_dropout",
-    "model.dtype",
-    "model.matmul_dtype",
-    "model.kernel",
-    "model.rematerialize",
-    "data.train",
-    "data.weights",
-    "data.max_length_ratio",
-    "data.drop_overlap",
-    "data.malformed",
-    "data.row_length",
-    "data.batch_rows",
-    "data.window",
-    "data.subword_sampling",
+CHANGES_TRAINING = _keys(
+    training="seed learning_rate warmup_steps schedule beta1 beta2 epsilon weight_decay clip_norm label_smoothing "
+    "accumulation ema_decay",
+    model="dropout attention_dropout dtype matmul_dtype kernel rematerialize",
+    data="train weights max_length_ratio drop_overlap malformed row_length batch_rows window subword_sampling",
 )
 
 

@@ -53,14 +53,6 @@ class Proof:
     chance: random.Random
 
 
-@dataclass(frozen=True)
-class Pace:
-    """Seconds that the uninterrupted run took until its first step, and from there to its end."""
-
-    start: float
-    steps: float
-
-
 def main() -> None:
     positionals = {"CONFIG": "an experiment, such as configs/quickstart.yaml"}
     arguments = parse_command_line(__doc__, positionals, add_options)
@@ -89,12 +81,12 @@ def plan_proof(path: str, overrides: list[str], kills: int, seed: int) -> Proof:
 
 def prove(proof: Proof) -> int:
     """Train, kill and compare; return the number of differences."""
-    pace = train_straight(proof)
+    longest = train_straight(proof)
     expected = digest(proof, "straight")
     moments: Counter[str] = Counter()
     differences = 0
     for number in count(1):
-        moments += train_killed(proof, f"killed-{number}", pace, proof.kills - moments.total())
+        moments += train_killed(proof, f"killed-{number}", longest, proof.kills - moments.total())
         differences += compare(expected, digest(proof, f"killed-{number}"), f"killed-{number}")
         if moments.total() >= proof.kills:
             break
@@ -103,25 +95,28 @@ def prove(proof: Proof) -> int:
     return differences
 
 
-def train_straight(proof: Proof) -> Pace:
-    """Train without interruption."""
+def train_straight(proof: Proof) -> dict[str, float]:
+    """Train without interruption; return how many seconds to wait at most for a kill at each moment."""
     print(f"{proof.folder / 'straight'}: without interruption", flush=True)
     launched = time.monotonic()
     process = start_training(proof, "straight")
     wait(process, until=lambda: size_of(proof.folder / "straight" / "log.txt") > 0)
     stepping = time.monotonic()
     require_success(process, proof, "straight")
-    return Pace(stepping - launched, time.monotonic() - stepping)
+    steps = 2 * (time.monotonic() - stepping) / proof.kills
+    return {START: stepping - launched, STEPS: steps, CHECKPOINT: 0.3, EVALUATION: 2.0}
 
 
-def train_killed(proof: Proof, name: str, pace: Pace, kills: int) -> Counter[str]:
+def train_killed(proof: Proof, name: str, longest: dict[str, float], kills: int) -> Counter[str]:
     """Train to the end with at most ``kills`` kills; count them by moment."""
     print(f"{proof.folder / name}: killed again and again", flush=True)
     run_dir, moments = proof.folder / name, Counter[str]()
     while moments.total() < kills:
         logged = size_of(run_dir / "log.txt")
         process = start_training(proof, name)
-        wait_for_moment(proof.chance.choice(MOMENTS), process, proof, run_dir, logged, pace)
+        moment = proof.chance.choice(MOMENTS)
+        wait_for(moment, process, proof, run_dir, logged)
+        wait(process, seconds=proof.chance.uniform(0, longest[moment]))
         process.send_signal(signal.SIGKILL)
         if process.wait() == 0:
             return moments  # it finished before the moment came
@@ -135,22 +130,16 @@ def train_killed(proof: Proof, name: str, pace: Pace, kills: int) -> Counter[str
     return moments
 
 
-def wait_for_moment(moment: str, process: Process, proof: Proof, run_dir: Path, logged: int, pace: Pace) -> None:
-    """Wait for a random moment of that kind, or until the process ends."""
-    if moment == START:
-        return wait(process, seconds=proof.chance.uniform(0, pace.start))
-    wait(process, until=lambda: size_of(run_dir / "log.txt") > logged)
-    if moment == STEPS:
-        return wait(process, seconds=proof.chance.uniform(0, 2 * pace.steps / proof.kills))
-    if moment == CHECKPOINT:
-        wait(process, until=lambda: is_writing(run_dir))
-        return wait(process, seconds=proof.chance.uniform(0, 0.3))
-    wait(process, until=lambda: is_evaluating(proof, run_dir))
-    return wait(process, seconds=proof.chance.uniform(0, 2))
+def wait_for(moment: str, process: Process, proof: Proof, run_dir: Path, logged: int) -> None:
+    """Wait until a moment of that kind begins, or the process ends."""
+    if moment != START:
+        wait(process, until=lambda: size_of(run_dir / "log.txt") > logged)
+    if moment in (CHECKPOINT, EVALUATION):
+        wait(process, until=lambda: find_moment(proof, run_dir, logged) == moment)
 
 
 def find_moment(proof: Proof, run_dir: Path, logged: int) -> str:
-    """What a killed process was doing, by the files that it left."""
+    """What a process that found ``logged`` bytes in log.txt is doing, by its files."""
     if size_of(run_dir / "log.txt") <= logged:
         return START
     if is_writing(run_dir):

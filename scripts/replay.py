@@ -27,7 +27,7 @@ from cli.recorded_run import open_recorded_run
 from common.errors import exit_on_user_error
 from configs.load import list_differences, load_run_config
 from training.replay.comparison import Comparison, compare_runs
-from training.replay.inspect_step import Inspection, inspect_update
+from training.replay.inspect_step import inspect_update
 from training.replay.report import format_comparison, format_inspection, sort_by_loss, to_json
 
 EXAMPLES = """examples:
@@ -41,7 +41,9 @@ def main() -> None:
     with exit_on_user_error():
         arguments = parse_arguments()
         if arguments.OTHER is None:
-            inspection = inspect(Path(arguments.RUN), arguments.step, arguments.sort)
+            inspection = inspect_update(open_recorded_run(Path(arguments.RUN)), arguments.step)
+            if arguments.sort == "loss":
+                inspection = replace(inspection, pairs=sort_by_loss(inspection.pairs))
             print(to_json(inspection) if arguments.json else format_inspection(inspection))
             return
         comparison = compare(Path(arguments.RUN), Path(arguments.OTHER), arguments.step)
@@ -62,14 +64,6 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.step is not None and arguments.step < 1:
         parser.error(f"--step must be at least 1, not {arguments.step}: updates are counted from 1")
     return arguments
-
-
-def inspect(run_dir: Path, step: int, order: str) -> Inspection:
-    inspection = inspect_update(open_recorded_run(run_dir), step)
-    if order == "row":
-        return inspection
-    details = replace(inspection.details, pairs=sort_by_loss(inspection.details.pairs))
-    return replace(inspection, details=details)
 
 
 def compare(run_dir: Path, other_dir: Path, limit: int | None) -> Comparison:

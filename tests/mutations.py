@@ -276,7 +276,7 @@ MUTATIONS = [
     Mutation(
         "a fault of the disk is no traceback",
         "common/errors.py",
-        "if error.errno not in (*DISK_FULL, *NOT_WRITABLE, *BAD_NAME, *DISK_GONE):",
+        "if error.errno not in ADVICE_BY_CODE:",
         "if True:",
         f"{FILES}::test_a_fault_of_the_disk_is_one_line_and_exit_code_2",
     ),

@@ -1,4 +1,4 @@
-"""What is compiled is kept for other processes, unless JAX's own variables say otherwise."""
+"""Compiled programs are cached for other processes, unless JAX's own variables say otherwise."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and what the disk refuses is told in one line."""
+"""Files are written whole or not at all, and disk errors end in one line."""
 
 import errno
 import os

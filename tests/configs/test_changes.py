@@ -1,4 +1,4 @@
-"""Every difference of a config has its class, and each class its consequence."""
+"""Every config change has a kind, and each kind its consequence."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A config may stand on another, the environment comes between file and command line, and a lone source is a list."""
+"""A config may extend another; the environment ranks between file and command line; a single source is a list."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Files and overrides become one checked RunConfig, or one clear line that names the key and where it stands."""
+"""Files and overrides become one checked RunConfig, or one clear line that names the key and its origin."""
 
 import dataclasses
 import os

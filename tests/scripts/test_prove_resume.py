@@ -1,4 +1,4 @@
-"""The proof that kills change nothing, in short; docs/reliability.md has the long one."""
+"""A short proof that kills change nothing; docs/reliability.md has the long one."""
 
 import json
 import re

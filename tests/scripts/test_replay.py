@@ -1,4 +1,4 @@
-"""python scripts/replay.py RUN --step S, and RUN OTHER_RUN: what a run did, from nothing but what it left."""
+"""python scripts/replay.py RUN --step S, and RUN OTHER_RUN: a run is reproduced from its directory alone."""
 
 import json
 import math

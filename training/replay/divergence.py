@@ -101,7 +101,9 @@ def find_bounds(one: RecordedRun, other: RecordedRun, until: int) -> Bounds:
     """Where to look for the first update in which two runs differ, if they do up to ``until``."""
     line = _find_differing_line(one, other, until)
     start, apart = _find_newest_equal_checkpoint(one, other, until if line is None else line - 1)
-    differences = [] if line is None else _list_differences(one.metrics[line], other.metrics[line])
+    ours, theirs = ({} if line is None else run.metrics[line] for run in (one, other))
+    keys = (key for key in ours | theirs if ours.get(key) != theirs.get(key))
+    differences = [f"{key} {ours.get(key)}, {theirs.get(key)}" for key in keys]
     return Bounds(start, apart or line or until, line, differences, apart)
 
 
@@ -112,10 +114,6 @@ def _find_differing_line(one: RecordedRun, other: RecordedRun, until: int) -> in
         if step <= until and len(previous) == 1 and one.metrics[step] != other.metrics[step]:
             return step
     return None
-
-
-def _list_differences(line: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    return [f"{key} {line.get(key)}, {other.get(key)}" for key in line | other if line.get(key) != other.get(key)]
 
 
 def _find_newest_equal_checkpoint(one: RecordedRun, other: RecordedRun, newest: int) -> tuple[int, int | None]:

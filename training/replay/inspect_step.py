@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import jax
@@ -16,7 +16,7 @@ from data.tokenizer import Tokenizer
 from model.config import ModelConfig
 from model.layers import DropoutKey
 from model.loss import Loss, cross_entropy
-from model.transformer import Params, Transformer, build
+from model.transformer import Params, build
 from training.optimizer import learning_rate
 from training.replay.divergence import compare_with_checkpoint
 from training.replay.replay import (
@@ -60,9 +60,14 @@ class PairLoss:
 
 
 @dataclass(frozen=True)
-class UpdateDetails:
-    """One update. Losses are per target token; the gradient norm is before clipping."""
+class Inspection:
+    """Update ``step`` of a run, replayed from step ``start``. Losses are per target token.
 
+    The gradient norm is before clipping. ``verified`` compares the update with each of the run's records.
+    """
+
+    run: str
+    start: int
     step: int
     epoch: int
     index: int
@@ -77,16 +82,7 @@ class UpdateDetails:
     skipped: bool
     modules: list[ModuleNorms]
     pairs: list[PairLoss]
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """Update ``details.step`` as replayed from step ``start``, and how it compares with each of the run's records."""
-
-    run: str
-    start: int
-    details: UpdateDetails
-    verified: dict[str, str]
+    verified: dict[str, str] = field(default_factory=dict)
 
 
 def inspect_update(run: RecordedRun, step: int) -> Inspection:
@@ -96,23 +92,22 @@ def inspect_update(run: RecordedRun, step: int) -> Inspection:
     replay = start_replay(run, start, step)
     for _ in show_progress(range(start, step - 1), replay):
         replay.take_update()
-    details = describe_next_update(replay)
-    return Inspection(str(run.folder), start, details, verify_update(replay, replay.take_update()))
+    inspection = _inspect_next_update(replay, start)
+    return replace(inspection, verified=verify_update(replay, replay.take_update()))
 
 
-def describe_next_update(replay: Replay) -> UpdateDetails:
-    """What the next update does; the replay stays before it."""
+def _inspect_next_update(replay: Replay, start: int) -> Inspection:
     setup, state = replay.next_setup, replay.state
-    batch = setup.stream.batch(replay.step)
     train_step, compute_gradients = setup.compile()
+    batch = setup.stream.batch(replay.step)
     gradients, sums = compute_gradients(state.params, batch, state.step)
     # The step donates its state. With sums that start at zero it returns the digits of a line of metrics.
-    copied = jax.tree.map(jnp.copy, state)._replace(sums=zero_sums())
-    after, reading = train_step(copied, batch)
-    skipped = int(reading.skipped_in_row) > 0
-    tokens = float(sums.tokens)
+    after, reading = train_step(jax.tree.map(jnp.copy, state)._replace(sums=zero_sums()), batch)
+    skipped, tokens = int(reading.skipped_in_row) > 0, float(sums.tokens)
     epoch, index = setup.stream.epoch_of(replay.step)
-    return UpdateDetails(
+    return Inspection(
+        run=str(replay.run.folder),
+        start=start,
         step=replay.step + 1,
         epoch=epoch,
         index=index,
@@ -187,33 +182,27 @@ def token_losses(
     key = jax.random.fold_in(jax.random.key(setup.training.seed), state.step)
     keys = [key] if slices == 1 else list(jax.random.split(key, slices))
     compiled = compile_token_losses(setup.model, setup.stream.tokenizer.vocab_size, setup.training.label_smoothing)
-    parts = [
-        jax.device_get(compiled(state.params, slice_rows(batch, slice(i, None, slices)), keys[i]))
-        for i in range(slices)
-    ]
-    return _interleave([part.smoothed for part in parts]), _interleave([part.cross_entropy for part in parts])
+    smoothed, nats = (np.zeros(batch.target_labels.shape, np.float32) for _ in range(2))
+    for i in range(slices):
+        loss = compiled(state.params, slice_rows(batch, slice(i, None, slices)), keys[i])
+        smoothed[i::slices], nats[i::slices] = loss.smoothed, loss.cross_entropy
+    return smoothed, nats
 
 
 @cache
 def compile_token_losses(
-    model: ModelConfig, vocab_size: int, smoothing: float
+    config: ModelConfig, vocab_size: int, smoothing: float
 ) -> Callable[[Params, Batch, DropoutKey], Loss]:
     """Compile the losses of single tokens for one slice of a batch; each field of the result is B × T."""
-    return jax.jit(partial(_token_losses, build(model, vocab_size), smoothing))
+    graphdef = build(config, vocab_size)
 
+    def token_losses(params: Params, batch: Batch, key: DropoutKey) -> Loss:
+        model = nnx.merge(graphdef, params)
+        logits = model.logits(decoder_output(model, batch, key))
+        token_loss = partial(cross_entropy, smoothing=smoothing)
+        return jax.vmap(jax.vmap(token_loss))(logits, batch.target_labels, batch.target_segments > 0)
 
-def _token_losses(
-    graphdef: nnx.GraphDef[Transformer], smoothing: float, params: Params, batch: Batch, key: DropoutKey
-) -> Loss:
-    model = nnx.merge(graphdef, params)
-    logits = model.logits(decoder_output(model, batch, key))
-    token_loss = partial(cross_entropy, smoothing=smoothing)
-    return jax.vmap(jax.vmap(token_loss))(logits, batch.target_labels, batch.target_segments > 0)
-
-
-def _interleave(parts: list[Float[np.ndarray, "rows T"]]) -> Float[np.ndarray, "B T"]:
-    """Put the rows of a batch back in order: slice i has rows i, i + slices, i + 2 slices, …"""
-    return np.stack(parts, axis=1).reshape(-1, parts[0].shape[1])
+    return jax.jit(token_losses)
 
 
 def _decode_row(row: Batch, tokenizer: Tokenizer, end: int) -> list[tuple[str, str]]:

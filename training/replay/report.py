@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from training.replay.comparison import Comparison
-from training.replay.inspect_step import Inspection, ModuleNorms, PairLoss, UpdateDetails
+from training.replay.inspect_step import Inspection, ModuleNorms, PairLoss
 from training.replay.replay import count_updates
 from training.run.metrics import finite_or_text
 
@@ -16,13 +16,12 @@ def sort_by_loss(pairs: list[PairLoss]) -> list[PairLoss]:
     return sorted(pairs, key=lambda pair: -pair.loss if math.isfinite(pair.loss) else -math.inf)
 
 
-def format_inspection(inspection: Inspection) -> str:
+def format_inspection(update: Inspection) -> str:
     """An update as text."""
-    start, update = inspection.start, inspection.details
-    place = f"checkpoint {start}" if start else "the start"
-    repeated = update.step - 1 - start
+    place = f"checkpoint {update.start}" if update.start else "the start"
+    repeated = update.step - 1 - update.start
     lines = [
-        f"run            {inspection.run}",
+        f"run            {update.run}",
         f"step           {update.step}, batch {update.index} of epoch {update.epoch} (from 0)",
         f"batch          SHA-256 {update.batch}",
         f"               {update.rows} rows, {len(update.pairs)} pairs, {update.source_tokens} source + "
@@ -32,7 +31,7 @@ def format_inspection(inspection: Inspection) -> str:
         f"loss           {update.loss!r} per target token, cross-entropy {update.cross_entropy!r}",
         f"gradient norm  {update.gradient_norm!r} before clipping",
         f"update         {_describe_outcome(update)}",
-        *(f"{record:<14} {verdict}" for record, verdict in inspection.verified.items()),
+        *(f"{record:<14} {verdict}" for record, verdict in update.verified.items()),
         f"\n{'module':<24} {'gradient':>11} {'parameters':>11} {'update':>11} {'update/parameters':>18}  not finite",
         *map(_format_module, update.modules),
         "\nrow segment      loss tokens  source → target",
@@ -44,7 +43,7 @@ def format_inspection(inspection: Inspection) -> str:
     return "\n".join(lines)
 
 
-def _describe_outcome(update: UpdateDetails) -> str:
+def _describe_outcome(update: Inspection) -> str:
     if not update.skipped:
         return "taken"
     if math.isfinite(update.loss) and math.isfinite(update.gradient_norm):
@@ -111,8 +110,7 @@ def _describe_verdict(comparison: Comparison) -> str:
 
 def to_json(report: Inspection | Comparison) -> str:
     """One JSON object; NaN and infinities, which JSON lacks, become text."""
-    facts = asdict(report)
-    return json.dumps(_replace_not_finite(facts | facts.pop("details", {})), ensure_ascii=False, allow_nan=False)
+    return json.dumps(_replace_not_finite(asdict(report)), ensure_ascii=False, allow_nan=False)
 
 
 def _replace_not_finite(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Averages of checkpoints: the mean that NumPy gives, of the steps that were meant, kept whole or not at all."""
+"""Averages of checkpoints: NumPy's mean, over the right steps, written whole or not at all."""
 
 import json
 import shutil
@@ -91,6 +91,13 @@ def test_what_is_kept_is_what_inference_gets(run):
     assert manifest["step"] == 6
     assert manifest["notes"] == {"steps": STEPS, "by": "last", "bleu": {"4": 12.5}}
     assert {name.partition("/")[0] for name in manifest["sha256"]} == {"params"}
+
+
+def test_an_average_of_steps_with_different_numbers_of_digits_is_intact(saved, run):
+    """As text, 10 sorts before 6: the manifest's digest must not depend on it."""
+    save(run, restore(run, 6, saved[0.0][1])._replace(step=jnp.int32(10)), {"best_step": 4})
+    write_average(run, [6, 10], "best-2", by="best", bleu={6: 2.0, 10: 1.0}, config=MODEL, vocab_size=VOCAB)
+    assert load_for_inference(run, "best-2", MODEL, VOCAB)[1] == 10
 
 
 def test_the_mean_of_one_checkpoint_has_its_bits(saved, run):

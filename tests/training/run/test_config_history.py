@@ -1,4 +1,4 @@
-"""What a run was at each of its steps, through changes on the way and a return to an older checkpoint."""
+"""Each step has the config it was made with, through changes and a return to an older checkpoint."""
 
 from training.run.config_history import archive_config, change_steps, find_record, rewind_history
 
@@ -9,7 +9,7 @@ def change(run_dir, step, new):
         (run_dir / name).write_text(new)
 
 
-def told(run_dir, steps):
+def read_configs(run_dir, steps):
     return "".join(find_record(run_dir, "config.yaml", step).read_text() for step in steps)
 
 
@@ -20,7 +20,7 @@ def test_each_step_has_the_record_it_was_made_with(tmp_path):
     change(tmp_path, 2, "C")  # no step was taken with B
     change(tmp_path, 4, "D")
     assert change_steps(tmp_path) == [2, 4]
-    assert told(tmp_path, range(1, 7)) == "AACCDD"
+    assert read_configs(tmp_path, range(1, 7)) == "AACCDD"
     assert find_record(tmp_path, "data.json", 4).read_text() == "C"
 
 
@@ -28,10 +28,10 @@ def test_steps_that_are_taken_again_have_the_record_of_the_second_time(tmp_path)
     for step, new in ((0, "A"), (2, "B"), (4, "C"), (6, "D")):
         change(tmp_path, step, new)
     rewind_history(tmp_path, 6)
-    assert told(tmp_path, range(1, 9)) == "AABBCCDD"
+    assert read_configs(tmp_path, range(1, 9)) == "AABBCCDD"
     rewind_history(tmp_path, 3)  # the checkpoints at 4 and 6 are damaged
     assert change_steps(tmp_path) == [2, 3]
-    assert told(tmp_path, range(1, 9)) == "AABDDDDD"
+    assert read_configs(tmp_path, range(1, 9)) == "AABDDDDD"
     assert sorted(path.name for path in tmp_path.glob("data.until*")) == ["data.until-2.json", "data.until-3.json"]
     rewind_history(tmp_path, 2)
-    assert told(tmp_path, range(1, 5)) == "AADD"
+    assert read_configs(tmp_path, range(1, 5)) == "AADD"

@@ -1,4 +1,4 @@
-"""One process to a run directory: held by the living, free of the dead, and seen when it is gone."""
+"""One process per run directory; the lock ends with its holder, and a lost folder is noticed."""
 
 import json
 import os

@@ -81,6 +81,18 @@ def test_metrics_that_cannot_be_written_are_an_error_that_names_the_file(tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_only_the_first_process_writes_and_shows(tmp_path, monkeypatch, capsys):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 9, "kind": "train"}\n')
+    monkeypatch.setattr("training.run.metrics.is_first", lambda: False)
+    monitor = Monitor(tmp_path, 2, 10)
+    monitor.advance()
+    monitor.record(3, "valid", {"bleu": 1.5})
+    monitor.say("a line")
+    monitor.close()
+    assert capsys.readouterr() == ("", "")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ['{"step": 9, "kind": "train"}\n']
+
+
 def test_tensorboard_reads_the_events(tmp_path):
     monitor = Monitor(tmp_path, 2, 10)
     monitor.record(3, "valid", {"bleu": 1.5})

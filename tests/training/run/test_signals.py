@@ -1,4 +1,4 @@
-"""The first signal is defer_signals while steps run, and ends the program elsewhere; the second one kills."""
+"""The first signal is deferred while steps run, and ends the program elsewhere; the second one kills."""
 
 import os
 import signal
