@@ -15,7 +15,7 @@ from data.pairs import normalise
 from data.tokenizer import Tokenizer
 from evaluation.attention_view.word_pairs import spans_of
 from evaluation.translate import Translation, Translator, batches, rows, rows_of
-from model.decoding.forced import source_weights, token_log_probs
+from model.decoding.forced import alignment_weights, token_log_probs
 from model.transformer import Params, Transformer
 
 Pair = tuple[list[int], list[int]]  # source and target tokens, both without EOS
@@ -114,6 +114,6 @@ def align_batch(
     source_tokens: Int[Array, "B S"],
     target_tokens: Int[Array, "B T"],
 ) -> Float[Array, "B T S"]:
-    """``source_weights``, compiled once per shape."""
+    """``alignment_weights``, compiled once per shape."""
     models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
-    return source_weights(models, source_tokens, target_tokens)
+    return alignment_weights(models, source_tokens, target_tokens)

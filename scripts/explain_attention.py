@@ -27,17 +27,18 @@ from matplotlib.figure import Figure
 
 from attention import (
     SCALED_DOT_PRODUCT,
+    Mask,
     Score,
     additive,
     attend,
     attend_head,
+    attention_weights,
     dot_product,
     general,
+    head_weights,
     scaled_dot_product,
     softmax_over_keys,
     visible_keys,
-    weigh,
-    weigh_head,
 )
 from benchmarks.turns import processor
 from common.errors import UserError, exit_on_user_error
@@ -226,7 +227,7 @@ def one_query() -> str:
     """The first query, step by step: what ``attend_head`` does with it, the last line by ``attend_head``."""
     query, visible = QUERY[:1], all_visible(1, 2)
     products, scores = dot_product(query, KEY)[0], scaled_dot_product(query, KEY)[0]
-    weights, output = weigh_head(query, KEY, visible)[0], attend_head(query, KEY, VALUE, visible)[0]
+    weights, output = head_weights(query, KEY, visible)[0], attend_head(query, KEY, VALUE, visible)[0]
     steps = [
         ["", "key 1", "key 2"],
         ["key", *(numbers(key, 0) for key in KEY)],
@@ -243,7 +244,7 @@ def one_query() -> str:
 def several_queries() -> str:
     """Scores, weights and outputs of three queries."""
     visible = all_visible(3, 2)
-    scores, weights = scaled_dot_product(QUERY, KEY), weigh_head(QUERY, KEY, visible)
+    scores, weights = scaled_dot_product(QUERY, KEY), head_weights(QUERY, KEY, visible)
     output = attend_head(QUERY, KEY, VALUE, visible)
     return fenced(
         beside(matrix("query", QUERY, QUERIES, digits=0), matrix("scores", scores, QUERIES, KEYS)),
@@ -272,7 +273,7 @@ def shapes() -> str:
     for queries, keys, width, value_width in ((3, 2, 4, 2), (1, 5, 4, 3), (5, 1, 4, 1)):
         query, key = jnp.ones((queries, width)), jnp.ones((keys, width))
         value, visible = jnp.ones((keys, value_width)), all_visible(queries, keys)
-        arrays = query, key, weigh_head(query, key, visible), value, attend_head(query, key, value, visible)
+        arrays = query, key, head_weights(query, key, visible), value, attend_head(query, key, value, visible)
         rows.append([*map(str, (queries, keys, width, value_width)), *map(shape, arrays)])
     return fenced(grid(rows, "    "))
 
@@ -297,7 +298,7 @@ def study(width: int, score: Callable[..., Array]) -> Study:
     """
     visible = all_visible(1, DRAWN_KEYS)
     of_scores = partial(softmax_over_keys, visible=visible)
-    of_query = partial(weigh_head, visible=visible, score=Score(score))
+    of_query = partial(head_weights, visible=visible, score=Score(score))
 
     @jax.jit  # compiled as a whole: operation by operation takes several times longer
     def statistics(query: Array, key: Array) -> Study:
@@ -363,7 +364,7 @@ def padded_row() -> str:
     for title, padding in (("row of 2 keys", 0), ("the same, padded to 9", 7)):
         key = jnp.pad(KEY, [(0, padding), (0, 0)])
         visible = jnp.arange(2 + padding)[None] < 2
-        by_width = weigh_head(QUERY[:1], key, visible)
+        by_width = head_weights(QUERY[:1], key, visible)
         by_keys = softmax_over_keys(dot_product(QUERY[:1], key) / math.sqrt(2 + padding), visible)
         rows.append([title, *map(number, [*by_width[0, :2], *by_keys[0, :2]])])
     return fenced(grid([["", "/ √d_k: key 1", "key 2", "/ √n: key 1", "key 2"], *rows], "    "))
@@ -388,7 +389,7 @@ def finite_mask() -> str:
         before = (dot_product(WIDE_QUERY, WIDE_KEY) + third) / math.sqrt(64)
         after = scaled_dot_product(WIDE_QUERY, WIDE_KEY) + third
         rows.append([name, *(weights_in_words(softmax_over_keys(s, all_visible(1, 3))) for s in (before, after))])
-    hidden = weigh_head(WIDE_QUERY, WIDE_KEY, jnp.array([[True, True, False]]))
+    hidden = head_weights(WIDE_QUERY, WIDE_KEY, jnp.array([[True, True, False]]))
     rows.append(["being invisible", *[weights_in_words(hidden)] * 2])
     return fenced(grid(rows, "     "))
 
@@ -404,7 +405,7 @@ def sees_nothing() -> str:
     weights = {
         "adding -1e9": jax.nn.softmax(scores - 1e9),
         "adding -∞": jax.nn.softmax(scores - jnp.inf),
-        "being invisible": weigh_head(WIDE_QUERY, WIDE_KEY, nothing),
+        "being invisible": head_weights(WIDE_QUERY, WIDE_KEY, nothing),
     }
     gradient = jax.grad(lambda query: attend_head(query, WIDE_KEY, value, nothing).sum())(WIDE_QUERY)
     rows = [[name, numbers(row[0]), number((row @ value)[0, 0])] for name, row in weights.items()]
@@ -459,7 +460,7 @@ def steps_of_head(head: int) -> str:
     query, key, value = one_head(WORD_VECTORS, head)
     visible = all_visible(2, 2)
     projected = [matrix(name, rows, WORDS, (), 0) for name, rows in zip("qkv", (query, key, value), strict=True)]
-    scores, weights = scaled_dot_product(query, key), weigh_head(query, key, visible)
+    scores, weights = scaled_dot_product(query, key), head_weights(query, key, visible)
     output = attend_head(query, key, value, visible)
     found = [
         matrix("scores", scores, WORDS, WORDS, 2),
@@ -537,8 +538,8 @@ def sublayer(
     query, key, value = (
         split_heads(vectors @ table) for vectors, table in zip((x, context, context), matrices, strict=False)
     )
-    sees: dict[str, Any] = {"query_segments": ones(x), "key_segments": ones(context), "causal": causal}
-    weights, heads = weigh(query, key, **sees), attend(query, key, value, **sees)
+    mask = Mask(ones(x), ones(context), causal)
+    weights, heads = attention_weights(query, key, mask), attend(query, key, value, mask=mask)
     concatenated = heads.swapaxes(1, 2).reshape(*x.shape[:2], -1)
     return [
         Step("x, who asks", "B T D", x),
@@ -632,7 +633,7 @@ def scores_compared() -> str:
     }
     rows = [["", "score: key 1", "key 2", "weight: key 1", "key 2"]]
     for name, score in named.items():
-        weights = weigh_head(QUERY[:1], KEY, all_visible(1, 2), score=score)
+        weights = head_weights(QUERY[:1], KEY, all_visible(1, 2), score=score)
         rows.append([name, *map(number, [*score(QUERY[:1], KEY)[0], *weights[0]])])
     return fenced(grid(rows, "    "))
 
@@ -698,9 +699,7 @@ def compiled_at(length: int) -> dict[tuple[str, str], tuple[Any, tuple[Any, ...]
     segments = jnp.ones((batch, length), int)
 
     def forward(query: Array, key: Array, value: Array, score: Score) -> Array:
-        return attend(
-            query, key, value, query_segments=segments, key_segments=segments, causal=False, score=score
-        ).sum()
+        return attend(query, key, value, mask=Mask(segments, segments), score=score).sum()
 
     runs = {}
     vectors = Score(additive, drawn(43, heads, width))
@@ -724,8 +723,8 @@ def kernels() -> str:
 def distance(use: Use, kernel: str) -> Array:
     """The largest difference between a kernel's heads and the definition's."""
     x, context, query, key, value, _, heads, *_ = (step.array for step in use.steps)
-    sees: dict[str, Any] = {"query_segments": ones(x), "key_segments": ones(context), "causal": use.causal}
-    return jnp.abs(attend(query, key, value, **sees, kernel=kernel) - heads).max()
+    mask = Mask(ones(x), ones(context), use.causal)
+    return jnp.abs(attend(query, key, value, mask=mask, kernel=kernel) - heads).max()
 
 
 # The pictures.

@@ -38,7 +38,7 @@ from evaluation.attention_view.heatmaps import HeatMaps, png, svg
 from evaluation.attention_view.page import Inside, page
 from evaluation.attention_view.word_pairs import PairWeights, pair_weights, table, words_of
 from evaluation.translate import Hypothesis, Translator
-from model.attention_weights import AttentionWeights, attention_weights
+from model.attention_weights import AttentionWeights, compute_attention_weights
 from model.transformer import Params
 
 MOST_TOKENS = 60  # that are still legible along an axis
@@ -118,7 +118,7 @@ def look(
     rows = int(min(len(found.tokens) + 1, translator.positions))
     inputs = [BOS, *found.tokens][:rows]
     model = nnx.merge(translator.graphdefs[0], params)
-    weights = attention_weights(model, jnp.array([*source, EOS]), jnp.array(inputs))
+    weights = compute_attention_weights(model, jnp.array([*source, EOS]), jnp.array(inputs))
     pieces = translator.tokenizer.pieces
     last = pieces([EOS]) if found.ended else [CUT]
     return weights, Labels(pieces([*source, EOS]), pieces(inputs), [*pieces(found.tokens), *last][:rows])

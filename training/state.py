@@ -17,7 +17,7 @@ from model.config import ModelConfig
 from model.layers import DropoutKey
 from model.loss import Loss
 from model.sharding import mesh_of, on_mesh
-from model.transformer import Params, Transformer, init_params, structure
+from model.transformer import Params, Tokens, Transformer, init_params, structure
 from training.config import TrainingConfig
 from training.optimizer import optimizer
 
@@ -116,15 +116,9 @@ def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key:
 
 def decoded_of(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T D"]:
     """The decoder's output at every target position, under teacher forcing."""
-    return model(
-        batch.source_tokens,
-        batch.source_segments,
-        batch.source_positions,
-        batch.target_inputs,
-        batch.target_segments,
-        batch.target_positions,
-        dropout_key=dropout_key,
-    )
+    source = Tokens(batch.source_tokens, batch.source_segments, batch.source_positions)
+    target = Tokens(batch.target_inputs, batch.target_segments, batch.target_positions)
+    return model(source, target, dropout_key=dropout_key)
 
 
 def make_train_step(

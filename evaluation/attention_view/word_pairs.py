@@ -83,7 +83,8 @@ def pair_weights(
     """The weights between the two words, in both directions, wherever one can look at the other.
 
     ``source`` and ``target`` are the words of the sentence and of its translation, and ``weights`` is what
-    ``attention_weights`` gives for both. UserError for a word in neither, and if no word looks at the other anywhere.
+    ``compute_attention_weights`` gives for both. UserError for a word in neither, and if no word looks at the other
+    anywhere.
     """
     in_source, in_target = find(pair, source, target)
     encoder, decoder, encoder_decoder = map(np.asarray, weights)
