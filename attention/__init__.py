@@ -1,21 +1,24 @@
-"""Attention: written for one head of one sentence, lifted with ``vmap`` over heads and batch.
+"""Attention, written for one head of one sentence and lifted with ``vmap`` over heads and sentences.
 
-One letter per axis, here and in the whole project:
+Every axis has one letter, with one meaning in the whole project:
 
-    B  batch row             N  query head                    D  model width
-    T  query position        G  key/value head                F  feed-forward width
-    S  key position          R  query heads per key/value     V  vocabulary
-    K  beam                  H  width of a query / key head   L  layer
-                             U  width of a value head
+    B  batch row             N  query head                        D  model width
+    T  query position        G  key/value head                    F  feed-forward width
+    S  key position          R  query heads per key/value head    V  vocabulary
+    H  width of a query/key head                                  U  width of a value head
+    K  beam                  J  returned hypothesis               C  candidate continuation
+    L  layer                 P  sentence pair                     M  segment of a packed row
 
-Where to read: head.py (the definition), scores.py (how a query matches a key), masks.py (who sees whom), multihead.py
-(all heads of all sentences, and the choice of a kernel), kernels/ (the same numbers, faster or in less memory).
+T also counts target tokens and S source tokens, which are the queries and keys of encoder-decoder attention.
+
+Reading order: head.py (the definition), scores.py (how well a query matches a key), masks.py (which keys a query sees),
+multihead.py (all heads of a batch, and the choice of a kernel), kernels/ (the same result, faster or in less memory).
 """
 
-from attention.head import attend_head, softmax_over_keys, weigh_head
+from attention.head import attend_head, head_weights, softmax_over_keys
 from attention.kernels import KERNELS, Device, KernelError, Request, current_device, kernel_for, tracing_for
-from attention.masks import visible_keys
-from attention.multihead import attend, weigh
+from attention.masks import Mask, visible_keys
+from attention.multihead import attend, attention_weights
 from attention.scores import (
     SCALED_DOT_PRODUCT,
     Score,
@@ -30,19 +33,20 @@ __all__ = [
     "SCALED_DOT_PRODUCT",
     "Device",
     "KernelError",
+    "Mask",
     "Request",
     "Score",
     "additive",
     "attend",
     "attend_head",
+    "attention_weights",
     "current_device",
     "dot_product",
     "general",
+    "head_weights",
     "kernel_for",
     "scaled_dot_product",
     "softmax_over_keys",
     "tracing_for",
     "visible_keys",
-    "weigh",
-    "weigh_head",
 ]

@@ -1,4 +1,4 @@
-"""Attention of one head, for one sentence (Vaswani et al. 2017, section 3.2.1)."""
+"""Attention of one head over one sentence (Vaswani et al. 2017, section 3.2.1)."""
 
 import jax
 import jax.numpy as jnp
@@ -17,35 +17,36 @@ def attend_head(
     dropout_rate: float = 0.0,
     dropout_key: Key[Array, ""] | None = None,
 ) -> Float[Array, "T U"]:
-    """softmax(Q Kᵀ / √H) V, over the keys that each query may see.
+    """softmax(Q Kᵀ / √H) V: for each query, a weighted mean of the values whose keys it sees.
 
-    Another score may stand for Q Kᵀ / √H, and a bias is added to it. Scores and softmax are float32 whatever the
-    dtype of the inputs; the result has the dtype of ``value``. A query that sees no key yields zeros, with zero
-    gradients. With a dropout key, weights are dropped at the given rate and the others scaled up.
+    Another ``score`` may take the place of Q Kᵀ / √H, and a ``bias`` is added to it. Scores and softmax are computed
+    in float32 whatever the dtype of the inputs; the output has the dtype of ``value``. A query that sees no key yields
+    zeros and has zero gradients. Given a ``dropout_key``, each weight becomes zero with probability ``dropout_rate``,
+    and the others are divided by 1 - ``dropout_rate``.
     """
-    weights = weigh_head(query, key, visible, bias, score)
+    weights = head_weights(query, key, visible, bias, score)
     if dropout_key is not None:
-        kept = jax.random.bernoulli(dropout_key, 1 - dropout_rate, weights.shape)
-        weights = jnp.where(kept, weights / (1 - dropout_rate), 0)
+        is_kept = jax.random.bernoulli(dropout_key, 1 - dropout_rate, weights.shape)
+        weights = jnp.where(is_kept, weights / (1 - dropout_rate), 0)
     return jnp.einsum("TS,SU->TU", weights.astype(value.dtype), value)
 
 
-def weigh_head(
+def head_weights(
     query: Float[Array, "T H"],
     key: Float[Array, "S H"],
     visible: Bool[Array, "T S"],
     bias: Float[Array, "T S"] | None = None,
     score: Score = SCALED_DOT_PRODUCT,
 ) -> Float[Array, "T S"]:
-    """softmax(Q Kᵀ / √H): how much each query takes from each key."""
+    """softmax(Q Kᵀ / √H): the attention weights, how much of each value goes into each query's output."""
     scores = score(query, key)
     return softmax_over_keys(scores if bias is None else scores + bias, visible)
 
 
 def softmax_over_keys(scores: Float[Array, "T S"], visible: Bool[Array, "T S"]) -> Float[Array, "T S"]:
-    """Each query's weights over its visible keys: they sum to one, or are all zero where nothing is visible."""
+    """The softmax of each query's scores over the keys it sees: every row sums to one, or is zero if it sees none."""
     highest = jnp.max(scores, axis=-1, keepdims=True, where=visible, initial=jnp.finfo(scores.dtype).min)
-    # The maximum cancels out of the quotient; it only keeps exp from overflowing, so no gradient flows through it.
+    # The maximum cancels out of the quotient. It only keeps exp from overflowing, so it needs no gradient.
     shifted = jnp.where(visible, scores - jax.lax.stop_gradient(highest), -jnp.inf)
     exponentials = jnp.exp(shifted)
     total = jnp.sum(exponentials, axis=-1, keepdims=True)

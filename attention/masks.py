@@ -1,7 +1,28 @@
-"""Who may see whom: one rule for padding, packing, causality and cached decoding."""
+"""Which keys a query sees: one rule for padding, packed sentences, causality and cached decoding."""
 
+from dataclasses import dataclass, field
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Mask:
+    """Which keys each query sees, without an array of T × S entries. ``visible_keys`` is the rule.
+
+    A pytree of the two arrays of segments. ``causal`` is part of its structure, hence static under ``jit``.
+    """
+
+    query_segments: Int[Array, "B T"]
+    key_segments: Int[Array, "B S"]
+    causal: bool = field(default=False, metadata={"static": True})
+
+    def visible(self) -> Bool[Array, "B T S"]:
+        """``visible_keys`` of every row."""
+        return jax.vmap(partial(visible_keys, causal=self.causal))(self.query_segments, self.key_segments)
 
 
 def visible_keys(
@@ -11,11 +32,11 @@ def visible_keys(
     causal: bool,
     query_places: Int[Array, " T"] | None = None,
 ) -> Bool[Array, "T S"]:
-    """True where a query sees a key: equal, non-zero segments and, if ``causal``, a key that is not later.
+    """True where a query sees a key: in equal, non-zero segments and, if ``causal``, not after the query.
 
-    Segment 0 is padding: it sees nothing and nothing sees it. Sentences packed into one row have different
-    segments, so they are invisible to each other, and the place in the row orders the tokens of each. Places are
-    0 to T - 1 unless the queries are only a part of the row's.
+    Segment 0 is padding: it sees nothing and nothing sees it. Sentences packed into one row have different segments, so
+    they do not see each other, and within a sentence the order in the row is the order of its tokens.
+    ``query_places`` are the queries' places in the row; by default 0 to T - 1.
     """
     visible = (query_segments[:, None] == key_segments[None, :]) & (key_segments[None, :] != 0)
     if causal:

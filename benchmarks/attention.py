@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention import KERNELS, SCALED_DOT_PRODUCT, Request, attend, kernel_for
-from attention.kernels import current_device, refusal
+from attention import KERNELS, SCALED_DOT_PRODUCT, Mask, Request, attend, current_device, kernel_for
+from attention.kernels import unsupported
 from benchmarks.turns import Call, memory_limit, milliseconds_in_turns, rise_of_peak_memory, torch_if_installed
 
 RECOMPUTING = {"torch", "jax.nn cudnn", "chunked", "cudnn", "tpu"}  # scores are made again for the gradients, not kept
@@ -127,7 +127,7 @@ def others(case: Case) -> list[str]:
 
 def prepared_or_reason(name: str, case: Case) -> Contestant | str:
     """A contestant that has run, or why it cannot, as the end of a sentence."""
-    if name in KERNELS and (reason := refusal(name, request_of(case))):
+    if name in KERNELS and (reason := unsupported(name, request_of(case))):
         return reason
     try:
         prepared = prepare(name, case)
@@ -179,8 +179,7 @@ def jax_attention(name: str, case: Case) -> Callable[..., jax.Array]:
         return jax.nn.dot_product_attention(query, key, value, mask=mask, **options)
 
     def ours(query: jax.Array, key: jax.Array, value: jax.Array, segments: jax.Array) -> jax.Array:
-        options: dict[str, Any] = {"causal": case.causal, "kernel": name}
-        return attend(query, key, value, query_segments=segments, key_segments=segments, **options)
+        return attend(query, key, value, mask=Mask(segments, segments, case.causal), kernel=name)
 
     return of_jax if name.startswith("jax.nn") else ours
 

@@ -20,7 +20,7 @@ from evaluation.evaluate import Evaluation
 from evaluation.translate import hypotheses_of, search_batch
 from model.config import DecodingConfig
 from model.decoding.hypotheses import Hypotheses
-from model.decoding.ranking import Ranking
+from model.decoding.settings import SearchSettings
 from model.transformer import Params, Transformer, build, init_params
 
 Decode = Callable[[int], list[list[int]]]  # beam size → each sentence's tokens, without the end
@@ -141,11 +141,7 @@ def search(
         prefixes=None,
         numbers=np.zeros(len(sources), np.uint32),
         seed=np.uint32(0),
-        beam_size=beam_size,
-        count=1,
-        ranking=Ranking(),
-        sampling=None,
-        max_length=length,
+        settings=SearchSettings(length, beam_size),
     )
     return [best.tokens for best, *_ in hypotheses_of(found)]
 

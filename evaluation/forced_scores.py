@@ -22,7 +22,7 @@ from data.pairs import normalise
 from data.tokenizer import Tokenizer
 from evaluation.attention_view.word_pairs import spell_words
 from evaluation.translate import Translation, Translator, batch_size, group_by_bucket, pad_rows
-from model.decoding.forced import source_weights, token_log_probs
+from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.ranking import Ranking
 from model.transformer import Params, Transformer
 
@@ -70,7 +70,7 @@ def score_translations(
 def align(translator: Translator, params: Sequence[Params], translations: list[Translation]) -> list[Aligned]:
     """Align the words of each translation with those of its source, piece by piece."""
     pairs = [pair for each in translations for pair in zip(each.sources, each.targets, strict=True)]
-    forced = force(translator, params, pairs, source_weights)
+    forced = force(translator, params, pairs, alignment_weights)
     pieces = (align_words(translator.tokenizer, *pair, attention_weights) for pair, attention_weights in forced)
     return [concatenate(islice(pieces, len(each.sources))) for each in translations]
 

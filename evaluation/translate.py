@@ -23,9 +23,10 @@ from model.config import DecodingConfig, ModelConfig
 from model.decoding.beam import beam_search
 from model.decoding.hypotheses import Hypotheses
 from model.decoding.ranking import Ranking
-from model.decoding.sampling import Sampling, greedy, sample
-from model.sharding import whole
-from model.transformer import Params, Transformer, build
+from model.decoding.sampling import greedy, sample
+from model.decoding.settings import Sampling, SearchSettings
+from model.sharding import replicate
+from model.transformer import Params, Tokens, Transformer, build
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
 
@@ -204,11 +205,7 @@ class Translator:
             self._prefix_rows(prefixes, limits, (size, self.limit(bucket))),
             checksums(sources, size),
             np.uint32(settings.seed),
-            beam_size=settings.beam_size,
-            count=count,
-            ranking=Ranking(settings.normalization, settings.length_penalty, settings.coverage_penalty),
-            sampling=sampling_of(settings),
-            max_length=self.limit(bucket),
+            search_settings(settings, count, self.limit(bucket)),
         )
         return list(islice(hypotheses_of(found), len(sources)))
 
@@ -226,7 +223,7 @@ class Translator:
         return pad_rows(prefixes, shape)
 
 
-@partial(jax.jit, static_argnames=("graphdefs", "beam_size", "count", "ranking", "sampling", "max_length"))
+@partial(jax.jit, static_argnames=("graphdefs", "settings"))
 def search_batch(
     graphdefs: tuple[nnx.GraphDef[Transformer], ...],
     params: tuple[Params, ...],
@@ -235,38 +232,25 @@ def search_batch(
     prefixes: Int[Array, "B T"] | None,
     numbers: UInt32[Array, " B"],
     seed: UInt32[Array, ""],
-    *,
-    beam_size: int,
-    count: int,
-    ranking: Ranking,
-    sampling: Sampling | None,
-    max_length: int,
+    settings: SearchSettings,
 ) -> Hypotheses:
     """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD."""
     models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
-    sources = source_tokens, (source_tokens != PAD).astype("int32"), limits, prefixes
-    if sampling:
-        found = sample(
-            models,
-            *sources,
-            key=jax.random.key(seed),
-            numbers=numbers,
-            count=count,
-            sampling=sampling,
-            ranking=ranking,
-            max_length=max_length,
-        )
-    elif beam_size == 1:
-        found = greedy(models, *sources, ranking=ranking, max_length=max_length)
+    arguments = models, Tokens.one_per_row(source_tokens), settings, limits, prefixes
+    if settings.sampling:
+        found = sample(*arguments, key=jax.random.key(seed), numbers=numbers)
+    elif settings.beam_size == 1:
+        found = greedy(*arguments)
     else:
-        found = beam_search(models, *sources, beam_size=beam_size, nbest=count, ranking=ranking, max_length=max_length)
-    return whole(found)
+        found = beam_search(*arguments)
+    return replicate(found)
 
 
-def sampling_of(settings: DecodingConfig) -> Sampling | None:
-    """The settings of drawing, or None for a beam."""
-    drawn = settings.search == "sample"
-    return Sampling(settings.temperature, settings.top_k, settings.top_p) if drawn else None
+def search_settings(config: DecodingConfig, count: int, max_length: int) -> SearchSettings:
+    """The settings with which ``count`` translations are searched or drawn."""
+    ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
+    sampling = Sampling(config.temperature, config.top_k, config.top_p) if config.search == "sample" else None
+    return SearchSettings(max_length, config.beam_size, count, ranking, sampling)
 
 
 def checksums(sources: Sentences, size: int) -> UInt32[np.ndarray, " B"]:

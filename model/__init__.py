@@ -1,1 +1,1 @@
-"""The encoder-decoder Transformer over the attention core, its loss, its cache and its search."""
+"""The encoder-decoder Transformer on top of ``attention``: layers, positions, loss, sharding and decoding."""

@@ -1,72 +1,34 @@
-"""The parts of a block: matrix product, dropout, residual, feed-forward, multi-head attention, embedding."""
+"""The parts of a block: dropout, dense layer, feed-forward network, multi-head attention, norm and residual."""
 
 from collections.abc import Callable
-from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Key
 
-from attention import Score, additive, attend, dot_product, general, scaled_dot_product, weigh
+from attention import Mask, Score, additive, attend, attention_weights, dot_product, general, scaled_dot_product
 from model.config import ModelConfig
-from model.loss import Loss, cross_entropy_in_chunks
-from model.positions import Order, rotate, sinusoidal_positions
-from model.sharding import by_rows, whole_width
+from model.matmul import matmul
+from model.positions import Order, rotate
+from model.sharding import shard_rows
 
 NO_ORDER = Order()
 DropoutKey = Key[Array, ""] | None  # no key means no dropout
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def matmul(
-    x: Float[Array, "*rows D"], kernel: Float[Array, "_ _"], dtype: str, contract: int = 0
-) -> Float[Array, "*rows F"]:
-    """``x`` times a matrix whose axis ``contract`` is D, with operands in ``dtype`` and sums in float32.
-
-    The result has the dtype of ``x``. The gradients are written out because autodiff would contract the kernel's over
-    two axes at once and multiply in float32, which XLA on a CPU runs 1.3 and 1.6 times slower than these flat products.
-    It also runs a product with a transposed matrix slower, up to 1.8 times, than one over the matrix's other axis.
-    """
-    product = _dot(_flat(x, dtype), kernel.astype(dtype), 1, contract)
-    return product.astype(x.dtype).reshape(*x.shape[:-1], -1)
-
-
-def _matmul_forward(x: Array, kernel: Array, dtype: str, contract: int) -> tuple[Array, tuple[Array, Array]]:
-    return matmul(x, kernel, dtype, contract), (x, kernel)
-
-
-def _matmul_backward(dtype: str, contract: int, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
-    x, kernel = saved
-    flat, rows = _flat(x, dtype), _flat(gradient, dtype)
-    x_gradient = _dot(rows, kernel.astype(dtype), 1, 1 - contract).astype(x.dtype).reshape(x.shape)
-    kernel_gradient = _dot(flat, rows, 0, 0) if contract == 0 else _dot(rows, flat, 0, 0)
-    return x_gradient, kernel_gradient.astype(kernel.dtype)
-
-
-def _flat(x: Array, dtype: str) -> Array:
-    return x.reshape(-1, x.shape[-1]).astype(dtype)
-
-
-def _dot(left: Array, right: Array, left_axis: int, right_axis: int) -> Array:
-    axes = (((left_axis,), (right_axis,)), ((), ()))
-    return jax.lax.dot_general(left, right, axes, preferred_element_type=jnp.float32)
-
-
-matmul.defvjp(_matmul_forward, _matmul_backward)
-
-
 def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey) -> Float[Array, "*shape"]:
-    """Zero each element with probability ``rate`` and scale the others by 1 / (1 - rate); nothing without a key."""
+    """Zero each element with probability ``rate`` and divide the others by 1 - rate; without a key, return ``x``."""
     if key is None or rate == 0:
         return x
     return jnp.where(bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
 def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
-    """Independent draws, each true with this probability to within 2^-17.
+    """Independent draws that are true with this probability, to within 2^-17.
 
-    Two come from each random word, where ``jax.random.bernoulli`` takes a word for each: words are what dropout costs.
+    Each random word serves two draws; ``jax.random.bernoulli`` spends one per draw, and words are what dropout costs.
     """
     words = jax.random.bits(key, (*shape[:-1], -(-shape[-1] // 2)))
     halves = jnp.concatenate([words & 0xFFFF, words >> 16], axis=-1)[..., : shape[-1]]
@@ -79,7 +41,7 @@ def split_key(key: DropoutKey, parts: int) -> list[DropoutKey]:
 
 
 class Dense(nnx.Module):
-    """x W + b, with W drawn as Glorot and Bengio (2010) propose. ``axes`` are W's letters (model/sharding.py)."""
+    """x W + b, with W initialised as in Glorot and Bengio (2010). ``axes`` are W's letters (model/sharding.py)."""
 
     def __init__(self, width_in: int, width_out: int, dtype: str, axes: str, *, rngs: nnx.Rngs):
         initial = nnx.initializers.xavier_uniform()(rngs.params(), (width_in, width_out))
@@ -92,7 +54,7 @@ class Dense(nnx.Module):
 
 
 class FeedForward(nnx.Module):
-    """Position-wise feed-forward network: one hidden layer (Vaswani et al. 2017, section 3.3)."""
+    """Position-wise feed-forward network with one hidden layer (Vaswani et al. 2017, section 3.3)."""
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.up = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs)
@@ -101,6 +63,20 @@ class FeedForward(nnx.Module):
 
     def __call__(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         return self.down(self.activation(self.up(x)))
+
+
+class KeysValues(NamedTuple):
+    """The keys and values that queries attend to."""
+
+    key: Float[Array, "B G S H"]
+    value: Float[Array, "B G S U"]
+
+
+class Attended(NamedTuple):
+    """The output of multi-head attention. ``weights()`` computes its attention weights, which nothing else stores."""
+
+    output: Float[Array, "B T D"]
+    weights: Callable[[], Float[Array, "B N T S"]]
 
 
 class MultiHeadAttention(nnx.Module):
@@ -121,107 +97,50 @@ class MultiHeadAttention(nnx.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        context: Float[Array, "B S D"],
-        *,
-        query_segments: Int[Array, "B T"],
-        key_segments: Int[Array, "B S"],
-        causal: bool = False,
+        memory: Float[Array, "B S D"] | KeysValues,
+        mask: Mask,
         order: Order = NO_ORDER,
         dropout_key: DropoutKey = None,
-    ) -> Float[Array, "B T D"]:
-        """Queries from ``x``, keys and values from ``context``; self-attention passes the same array twice.
+    ) -> Attended:
+        """Queries from ``x``; keys and values from ``memory``, which in self-attention is ``x`` too.
 
-        ``order`` is for self-attention: its rotation turns queries and keys alike.
+        In cached decoding ``memory`` is keys and values computed before. ``order`` is for self-attention.
         """
-        key, value = self.keys_and_values(context, order)
-        return self.attend_to(
-            x,
-            key,
-            value,
-            query_segments=query_segments,
-            key_segments=key_segments,
-            causal=causal,
-            order=order,
-            dropout_key=dropout_key,
-            kernel=self.config.kernel,
-        )
-
-    def keys_and_values(
-        self, context: Float[Array, "B S D"], order: Order = NO_ORDER
-    ) -> tuple[Float[Array, "B G S H"], Float[Array, "B G S U"]]:
-        """What queries meet; decoding keeps it in a cache instead of computing it again at each step."""
-        key, value = (_split_heads(dense(context), self.config.groups) for dense in (self.key, self.value))
-        return _turn(key, order), value
-
-    def attend_to(
-        self,
-        x: Float[Array, "B T D"],
-        key: Float[Array, "B G S H"],
-        value: Float[Array, "B G S U"],
-        *,
-        query_segments: Int[Array, "B T"],
-        key_segments: Int[Array, "B S"],
-        causal: bool = False,
-        order: Order = NO_ORDER,
-        dropout_key: DropoutKey = None,
-        kernel: str = "definition",
-    ) -> Float[Array, "B T D"]:
-        """Queries from ``x`` over given keys and values; heads side by side, projected back to the model width.
-
-        The kernel is the definition unless it is said: over a cache there is one query, and nothing to gain.
-        """
+        kernel = "definition"  # over cached keys there are few queries, and a kernel gains nothing
+        if not isinstance(memory, KeysValues):
+            memory, kernel = self.keys_and_values(memory, order), self.config.kernel
+        query, score = _rotated(_split_heads(self.query(x), self.config.num_heads), order), self.score()
         heads = attend(
-            self._queries(x, order),
-            key,
-            value,
-            query_segments=query_segments,
-            key_segments=key_segments,
-            causal=causal,
+            query,
+            *memory,
+            mask=mask,
             bias=order.bias,
-            score=self.score(),
+            score=score,
             dropout_rate=self.config.attention_dropout,
             dropout_key=dropout_key,
             kernel=kernel,
         )
-        return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
+        output = self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
+        return Attended(output, jax.tree_util.Partial(attention_weights, query, memory.key, mask, order.bias, score))
 
-    def weights(
-        self,
-        x: Float[Array, "B T D"],
-        key: Float[Array, "B G S H"],
-        *,
-        query_segments: Int[Array, "B T"],
-        key_segments: Int[Array, "B S"],
-        causal: bool = False,
-        order: Order = NO_ORDER,
-    ) -> Float[Array, "B N T S"]:
-        """How much each query of ``attend_to`` with the same arguments takes from each key, head by head."""
-        return weigh(
-            self._queries(x, order),
-            key,
-            query_segments=query_segments,
-            key_segments=key_segments,
-            causal=causal,
-            bias=order.bias,
-            score=self.score(),
-        )
-
-    def _queries(self, x: Float[Array, "B T D"], order: Order) -> Float[Array, "B N T H"]:
-        return _turn(_split_heads(self.query(x), self.config.num_heads), order)
+    def keys_and_values(self, memory: Float[Array, "B S D"], order: Order = NO_ORDER) -> KeysValues:
+        """The keys and values of ``memory``, which decoding stores in a cache."""
+        key, value = (_split_heads(dense(memory), self.config.groups) for dense in (self.key, self.value))
+        return KeysValues(_rotated(key, order), value)
 
 
 def _split_heads(projected: Float[Array, "B T NH"], heads: int) -> Float[Array, "B N T H"]:
     return projected.reshape(*projected.shape[:2], heads, -1).swapaxes(1, 2)
 
 
-def _turn(heads: Float[Array, "B N T H"], order: Order) -> Float[Array, "B N T H"]:
+def _rotated(heads: Float[Array, "B N T H"], order: Order) -> Float[Array, "B N T H"]:
     return heads if order.rotation is None else rotate(heads, order.rotation)
 
 
 class LearnedScore(nnx.Module):
-    """The configured score with its learned arrays, one for each head, if it has any (``attention/scores.py``).
+    """The configured score with one learned array per head, if it has any (``attention/scores.py``).
 
-    They start so that scores have about the variance of scaled dot products.
+    Initial values give scores about the variance of scaled dot products.
     """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
@@ -259,9 +178,9 @@ class LayerNorm(nnx.Module):
 
 
 class Residual(nnx.Module):
-    """The sum around every sublayer, with the norm and the dropout that go with it.
+    """The residual connection around a sublayer, with its norm and its dropout: ``add(x, sublayer(enter(x)), key)``.
 
-    Post-norm is LayerNorm(x + Dropout(sublayer(x))) (Vaswani et al. 2017, section 5.4); pre-norm is
+    Post-norm is LayerNorm(x + Dropout(sublayer(x))) (Vaswani et al. 2017, section 5.4). Pre-norm is
     x + Dropout(sublayer(LayerNorm(x))) (Xiong et al. 2020), which needs one more norm at the end of the stack.
     """
 
@@ -270,57 +189,11 @@ class Residual(nnx.Module):
         self.pre_norm = config.norm == "pre"
         self.rate = config.dropout
 
-    def __call__(
-        self, x: Float[Array, "B T D"], sublayer: Callable[[Array], Array], key: DropoutKey
-    ) -> Float[Array, "B T D"]:
-        total = by_rows(x + dropout(sublayer(self.enter(x)), self.rate, key))
-        return total if self.pre_norm else self.norm(total)
-
     def enter(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
-        """What the sublayer reads."""
+        """The input of the sublayer."""
         return self.norm(x) if self.pre_norm else x
 
-
-class Embedding(nnx.Module):
-    """One table for source, target and output (Press and Wolf 2017; Vaswani et al. 2017, section 3.4)."""
-
-    def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
-        deviation = config.d_model**-0.5
-        self.table = nnx.Param(jax.random.normal(rngs.params(), (vocab_size, config.d_model)) * deviation, axes="VD")
-        if config.positions == "learned":
-            shape = config.max_positions, config.d_model
-            self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation, axes="TD")
-        self.config = config
-
-    def __call__(
-        self, tokens: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey
-    ) -> Float[Array, "B T D"]:
-        """Rows of the table times √D, plus codes of positions, with dropout, in the dtype of the activations."""
-        embedded = whole_width(self.table[...])[tokens] * self.config.d_model**0.5 + self._codes(positions)
-        return by_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key))
-
-    def _codes(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
-        """What is added for positions; nothing if attention is told of them instead."""
-        match self.config.positions:
-            case "sinusoidal":
-                return sinusoidal_positions(positions, self.config.d_model)
-            case "learned":  # NaN beyond the table, where indexing would repeat its last row without a word
-                return self.positions[...].at[positions].get(mode="fill", fill_value=jnp.nan)
-            case _:
-                return 0.0
-
-    def logits(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
-        """Scores of the vocabulary, in float32: ``x`` against every row of the table."""
-        return project(x, self.table[...], self.config.matmul_dtype)
-
-    def loss(
-        self, x: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"], smoothing: float
-    ) -> Loss:
-        """Cross-entropy of these scores, of which only some are in memory at a time."""
-        to_vocabulary = partial(project, dtype=self.config.matmul_dtype)
-        return cross_entropy_in_chunks(to_vocabulary, x, self.table[...], labels, real, smoothing)
-
-
-def project(x: Float[Array, "*rows D"], table: Float[Array, "V D"], dtype: str) -> Float[Array, "*rows V"]:
-    """``x`` against every row of the table, in float32."""
-    return matmul(x.astype(jnp.float32), table, dtype, contract=1)
+    def add(self, x: Float[Array, "B T D"], output: Float[Array, "B T D"], key: DropoutKey) -> Float[Array, "B T D"]:
+        """``x`` plus the sublayer's output."""
+        total = shard_rows(x + dropout(output, self.rate, key))
+        return total if self.pre_norm else self.norm(total)

@@ -25,7 +25,7 @@ def parameter_spec(mesh: Mesh | AbstractMesh, axes: str, shape: tuple[int, ...])
     return PartitionSpec(*(name if fit else None for name, fit in zip(names, fits, strict=True)))
 
 
-def by_rows(x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
+def shard_rows(x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
     """Hold activations to their rows' devices, with the whole width on each; nothing where no mesh is in use.
 
     Without it, the compiler may follow a parameter's layout and send all activations around instead.
@@ -36,14 +36,14 @@ def by_rows(x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
     return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS))
 
 
-def whole_width(table: Float[Array, "V D"]) -> Float[Array, "V D"]:
+def gather_width(table: Float[Array, "V D"]) -> Float[Array, "V D"]:
     """Gather the width of a table whose rows are looked up: from parts of it, parts of all rows would come."""
     if jax.sharding.get_abstract_mesh().empty:
         return table
     return jax.lax.with_sharding_constraint(table, PartitionSpec(PartitionSpec.UNCONSTRAINED, None))
 
 
-def whole(tree: Any) -> Any:
+def replicate(tree: Any) -> Any:
     """Hold results to lie whole on every device, so that every process can read them; nothing without a mesh."""
     if jax.sharding.get_abstract_mesh().empty:
         return tree
@@ -57,7 +57,7 @@ def mesh_of(layout: Any) -> Mesh:
 
 
 def on_mesh(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, traced so that ``by_rows`` holds activations to this mesh."""
+    """The function, traced so that ``shard_rows`` holds activations to this mesh."""
 
     @wraps(function)
     def held(*arguments: Any) -> Any:

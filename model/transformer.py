@@ -2,20 +2,44 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
+from attention import Mask
+from common.special_tokens import PAD
 from model.config import ModelConfig
-from model.decoding.cache import Cache, lineage_bias, own_places, write
-from model.layers import DropoutKey, Embedding, FeedForward, LayerNorm, MultiHeadAttention, Residual, split_key
+from model.decoding.cache import Cache, LayerCache, lineage_bias, own_places
+from model.embedding import Embedding
+from model.layers import DropoutKey, FeedForward, KeysValues, LayerNorm, MultiHeadAttention, Residual, split_key
 from model.loss import Loss
 from model.positions import Order, RelativeBias, alibi_bias
 
 Params = dict  # nested, from names to arrays
+Weights = Callable[[], Float[Array, "B N T S"]]  # computes the attention weights of a sublayer
+
+
+class Tokens(NamedTuple):
+    """Token ids, packed into rows: segment 0 is padding, and positions restart with each segment."""
+
+    ids: Int[Array, "B T"]
+    segments: Int[Array, "B T"]
+    positions: Int[Array, "B T"]
+
+    @classmethod
+    def one_per_row(cls, ids: Int[Array, "B T"]) -> "Tokens":
+        """One sentence per row, then PAD."""
+        return cls(ids, (ids != PAD).astype(jnp.int32), jnp.broadcast_to(jnp.arange(ids.shape[1]), ids.shape))
+
+
+class DecoderWeights(NamedTuple):
+    """The attention weights of a decoder block over the past and over the source."""
+
+    past: Weights
+    source: Weights
 
 
 class EncoderBlock(nnx.Module):
@@ -27,22 +51,15 @@ class EncoderBlock(nnx.Module):
         self.residuals = nnx.List([Residual(config) for _ in range(2)])
 
     def __call__(
-        self, x: Float[Array, "B S D"], source_segments: Int[Array, "B S"], order: Order, dropout_key: DropoutKey
-    ) -> Float[Array, "B S D"]:
+        self, x: Float[Array, "B S D"], mask: Mask, order: Order, dropout_key: DropoutKey
+    ) -> tuple[Float[Array, "B S D"], Weights]:
+        """The block's output, and the attention weights of its self-attention."""
         keys = split_key(dropout_key, 3)
-
-        def attend_to_source(x: Array) -> Array:
-            return self.self_attention(
-                x,
-                x,
-                query_segments=source_segments,
-                key_segments=source_segments,
-                order=order,
-                dropout_key=keys[2],
-            )
-
-        x = self.residuals[0](x, attend_to_source, keys[0])
-        return self.residuals[1](x, self.feed_forward, keys[1])
+        entered = self.residuals[0].enter(x)
+        attended = self.self_attention(entered, entered, mask, order, keys[2])
+        x = self.residuals[0].add(x, attended.output, keys[0])
+        output = self.feed_forward(self.residuals[1].enter(x))
+        return self.residuals[1].add(x, output, keys[1]), attended.weights
 
 
 class DecoderBlock(nnx.Module):
@@ -57,75 +74,38 @@ class DecoderBlock(nnx.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        encoded: Float[Array, "B S D"],
-        target_segments: Int[Array, "B T"],
-        source_segments: Int[Array, "B S"],
+        source: Float[Array, "B S D"] | KeysValues,
+        past_mask: Mask,
+        source_mask: Mask,
         order: Order,
-        dropout_key: DropoutKey,
-    ) -> Float[Array, "B T D"]:
-        keys = split_key(dropout_key, 5)
+        dropout_key: DropoutKey = None,
+        cache: LayerCache | None = None,
+        position: Int[Array, ""] | int = 0,
+    ) -> tuple[Float[Array, "B T D"], DecoderWeights, LayerCache | None]:
+        """The block's output, its attention weights, and the cache with the keys and values of ``x`` written to it.
 
-        def attend_to_past(x: Array) -> Array:
-            return self.self_attention(
-                x,
-                x,
-                query_segments=target_segments,
-                key_segments=target_segments,
-                causal=True,
-                order=order,
-                dropout_key=keys[3],
-            )
-
-        def attend_to_source(x: Array) -> Array:
-            return self.cross_attention(
-                x,
-                encoded,
-                query_segments=target_segments,
-                key_segments=source_segments,
-                dropout_key=keys[4],
-            )
-
-        x = self.residuals[0](x, attend_to_past, keys[0])
-        x = self.residuals[1](x, attend_to_source, keys[1])
-        return self.residuals[2](x, self.feed_forward, keys[2])
-
-    def step(
-        self, x: Float[Array, "B K D"], position: Int[Array, ""], layer: int, cache: Cache, order: Order
-    ) -> tuple[Float[Array, "B K D"], Float[Array, "B N K S"], Cache]:
-        """The block for the tokens at one position of every beam; between output and cache, how they saw the source.
-
-        The beams of a sentence are queries side by side: over the keys of all of them, of which ``order`` hides what
-        is not a query's own past, and over the same source.
+        ``source`` is the encoder's output or, in cached decoding, the keys and values computed from it before. Without
+        a cache, ``x`` holds the whole target. With one, it holds the tokens that the beams of a sentence have at
+        ``position``: queries side by side, over the keys of all beams, of which the bias of ``order`` hides those that
+        are not a beam's own past.
         """
+        keys = split_key(dropout_key, 5)
         entered = self.residuals[0].enter(x)
-        cache = write(cache, layer, *self.self_attention.keys_and_values(entered, order), position)
-        keys, values = cache.self_keys[layer].swapaxes(2, 3), cache.self_values[layer]
-        source_keys, source_values = cache.cross_keys[layer].swapaxes(2, 3), cache.cross_values[layer]
-        beams = jnp.ones(x.shape[:2], jnp.int32)
-        written = jnp.arange(keys.shape[2]) < (position + 1) * x.shape[1]  # what is not is padding: segment 0
-        past: dict[str, Any] = {
-            "query_segments": beams,
-            "key_segments": jnp.broadcast_to(written.astype(jnp.int32), (len(x), written.size)),
-        }
-        source: dict[str, Any] = {"query_segments": beams, "key_segments": cache.source_segments}
-
-        def attend_to_past(x: Array) -> Array:
-            return self.self_attention.attend_to(x, keys, values, order=order, **past)
-
-        def attend_to_source(x: Array) -> Array:
-            return self.cross_attention.attend_to(x, source_keys, source_values, **source)
-
-        x = self.residuals[0](x, attend_to_past, None)
-        seen = self.cross_attention.weights(self.residuals[1].enter(x), source_keys, **source)
-        x = self.residuals[1](x, attend_to_source, None)
-        return self.residuals[2](x, self.feed_forward, None), seen, cache
+        if cache is not None:
+            cache = cache.write(self.self_attention.keys_and_values(entered, order), position)
+        memory = entered if cache is None else cache.past
+        past = self.self_attention(entered, memory, past_mask, order, keys[3])
+        x = self.residuals[0].add(x, past.output, keys[0])
+        seen = self.cross_attention(self.residuals[1].enter(x), source, source_mask, dropout_key=keys[4])
+        x = self.residuals[1].add(x, seen.output, keys[1])
+        output = self.feed_forward(self.residuals[2].enter(x))
+        return self.residuals[2].add(x, output, keys[2]), DecoderWeights(past.weights, seen.weights), cache
 
 
 class Transformer(nnx.Module):
     """Encoder and decoder over one embedding, which also gives the logits.
 
-    Arrays of tokens, segments and positions are as in ``data/batches/packing.py``: segment 0 is padding,
-    positions restart with each segment. The results of a segment do not depend on the other segments of its row.
+    The results of a segment do not depend on the other segments of its row.
     """
 
     def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
@@ -139,66 +119,55 @@ class Transformer(nnx.Module):
             )
         self.config = config
 
-    def __call__(
-        self,
-        source_tokens: Int[Array, "B S"],
-        source_segments: Int[Array, "B S"],
-        source_positions: Int[Array, "B S"],
-        target_inputs: Int[Array, "B T"],
-        target_segments: Int[Array, "B T"],
-        target_positions: Int[Array, "B T"],
-        *,
-        dropout_key: DropoutKey = None,
-    ) -> Float[Array, "B T D"]:
+    def __call__(self, source: Tokens, target: Tokens, *, dropout_key: DropoutKey = None) -> Float[Array, "B T D"]:
         """The decoder's output at every target position under teacher forcing; ``logits`` turns it into scores."""
         keys = split_key(dropout_key, 2)
-        encoded = self.encode(source_tokens, source_segments, source_positions, dropout_key=keys[0])
-        return self.decode(
-            target_inputs, target_segments, target_positions, encoded, source_segments, dropout_key=keys[1]
-        )
+        encoded, _ = self.encode(source, dropout_key=keys[0])
+        return self.decode(target, encoded, source.segments, dropout_key=keys[1])[0]
 
-    def encode(
-        self,
-        source_tokens: Int[Array, "B S"],
-        source_segments: Int[Array, "B S"],
-        source_positions: Int[Array, "B S"],
-        *,
-        dropout_key: DropoutKey = None,
-    ) -> Float[Array, "B S D"]:
-        """The encoder's output at every source position."""
-        keys = split_key(dropout_key, len(self.encoder) + 1)
-        x = self.embedding(source_tokens, source_positions, keys[-1])
-        order = self.order(source_positions, source_positions, causal=False)
+    def encode(self, source: Tokens, *, dropout_key: DropoutKey = None) -> tuple[Float[Array, "B S D"], list[Weights]]:
+        """The encoder's output at every source position, and the attention weights of its blocks."""
+        keys, all_weights = split_key(dropout_key, len(self.encoder) + 1), []
+        x = self.embedding(source.ids, source.positions, keys[-1])
+        order = self.order(source.positions, source.positions, causal=False)
+        mask = Mask(source.segments, source.segments)
         for block, key in zip(self.encoder, keys, strict=False):
-            x = self._kept(block)(x, source_segments, order, key)
-        return self.final_norms[0](x) if self.final_norms else x
+            x, weights = self._rematerialized(block)(x, mask, order, key)
+            all_weights.append(weights)
+        return self._final_norm(0, x), all_weights
 
     def decode(
         self,
-        target_inputs: Int[Array, "B T"],
-        target_segments: Int[Array, "B T"],
-        target_positions: Int[Array, "B T"],
+        target: Tokens,
         encoded: Float[Array, "B S D"],
         source_segments: Int[Array, "B S"],
         *,
         dropout_key: DropoutKey = None,
-    ) -> Float[Array, "B T D"]:
-        """The decoder's output at every target position, each seeing the positions up to its own."""
-        keys = split_key(dropout_key, len(self.decoder) + 1)
-        x = self.embedding(target_inputs, target_positions, keys[-1])
-        order = self.order(target_positions, target_positions, causal=True)
-        for block, key in zip(self.decoder, keys, strict=False):
-            x = self._kept(block)(x, encoded, target_segments, source_segments, order, key)
-        return self.final_norms[1](x) if self.final_norms else x
+    ) -> tuple[Float[Array, "B T D"], list[DecoderWeights]]:
+        """The decoder's output at every target position, and the attention weights of its blocks.
 
-    def _kept(self, block: Callable[..., Array]) -> Callable[..., Array]:
-        """The block, of which the gradients keep the inputs only where the config says so (Chen et al. 2016)."""
+        A position sees the target up to itself, and the whole source.
+        """
+        keys, all_weights = split_key(dropout_key, len(self.decoder) + 1), []
+        x = self.embedding(target.ids, target.positions, keys[-1])
+        order = self.order(target.positions, target.positions, causal=True)
+        masks = Mask(target.segments, target.segments, causal=True), Mask(target.segments, source_segments)
+        for block, key in zip(self.decoder, keys, strict=False):
+            x, weights, _ = self._rematerialized(block)(x, encoded, *masks, order, key)
+            all_weights.append(weights)
+        return self._final_norm(1, x), all_weights
+
+    def _rematerialized(self, block: Callable[..., Any]) -> Callable[..., Any]:
+        """With ``model.rematerialize``, gradients store the block's inputs only (Chen et al. 2016)."""
         return jax.checkpoint(block) if self.config.rematerialize else block
 
-    def order(self, query_positions: Int[Array, "B T"], key_positions: Int[Array, "B S"], *, causal: bool) -> Order:
-        """What self-attention is told of the order of its tokens beside their embeddings; causal: the decoder's.
+    def _final_norm(self, stack: int, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
+        return self.final_norms[stack](x) if self.final_norms else x
 
-        Of keys from a cache the positions serve a bias only: a rotation is in them already.
+    def order(self, query_positions: Int[Array, "B T"], key_positions: Int[Array, "B S"], *, causal: bool) -> Order:
+        """What self-attention knows of the order of tokens besides their embeddings; ``causal`` in the decoder.
+
+        For cached keys, which are rotated already, ``key_positions`` matter to a bias only.
         """
         match self.config.positions:
             case "rotary":
@@ -223,44 +192,40 @@ class Transformer(nnx.Module):
     def start_cache(
         self, encoded: Float[Array, "B S D"], source_segments: Int[Array, "B S"], *, beams: int, max_length: int
     ) -> Cache:
-        """An empty past for ``beams`` hypotheses per sentence of up to ``max_length`` tokens, and the source's keys."""
-        batch, heads, places = len(encoded), self.config.groups, max_length * beams
-        cross = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
-        return Cache(
-            self_keys=tuple(jnp.zeros((batch, heads, key.shape[3], places), key.dtype) for key, _ in cross),
-            self_values=tuple(jnp.zeros((batch, heads, places, value.shape[3]), value.dtype) for _, value in cross),
-            cross_keys=tuple(key.swapaxes(2, 3) for key, _ in cross),
-            cross_values=tuple(value for _, value in cross),
-            source_segments=source_segments,
-            ancestors=own_places(batch, beams, max_length),
-        )
+        """The cache of the encoded sources, with room for ``beams`` hypotheses of ``max_length`` tokens each."""
+        sources = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
+        layers = tuple(LayerCache.empty(source, max_length * beams) for source in sources)
+        return Cache(layers, source_segments, own_places(len(encoded), beams, max_length))
 
     def decode_step(
-        self, tokens: Int[Array, "B K"], position: Int[Array, ""], cache: Cache
+        self, ids: Int[Array, "B K"], position: Int[Array, ""], cache: Cache
     ) -> tuple[Float[Array, "B K V"], Float[Array, "B K S"], Cache]:
-        """Logits after the tokens at ``position`` (BOS at 0) of every beam, and the cache with these tokens in it.
+        """One step of decoding: the tokens at ``position`` (BOS at 0) of every beam.
 
-        Between the two, how much of each source token is seen in this step: the last block's weights, the mean over
-        heads. The compiler leaves them out where nobody uses them.
+        Returns the logits of the next tokens, the attention to each source token (the last block's weights, averaged
+        over heads; the compiler drops them where they are not used), and the cache with these tokens in it.
         """
-        (batch, beams), places = tokens.shape, cache.self_values[0].shape[2]
-        positions = jnp.broadcast_to(position, tokens.shape)
-        x = self.embedding(tokens, positions, None)
-        order = self.order(positions, jnp.broadcast_to(jnp.arange(places) // beams, (batch, places)), causal=True)
+        positions = jnp.broadcast_to(position, ids.shape)
+        x = self.embedding(ids, positions, None)
+        order = self.order(positions, cache.positions(), causal=True)
         order = order.with_bias(lineage_bias(cache.ancestors, self.config.num_heads))
-        for layer, block in enumerate(self.decoder):
-            x, seen, cache = block.step(x, position, layer, cache, order)
-        return self.logits(self.final_norms[1](x) if self.final_norms else x), seen.mean(axis=1), cache
+        layers: list = []
+        masks = cache.masks(position)
+        for block, layer in zip(self.decoder, cache.layers, strict=True):
+            x, weights, written = block(x, layer.source, *masks, order, cache=layer, position=position)
+            layers.append(written)
+        logits = self.logits(self._final_norm(1, x))
+        return logits, weights.source().mean(axis=1), cache._replace(layers=tuple(layers))
 
 
 def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:
-    """The model's structure without its numbers: ``nnx.merge(graphdef, params)`` is a Transformer."""
+    """The model's structure without parameters: ``nnx.merge(graphdef, params)`` is a Transformer."""
     return structure(config, vocab_size)[0]
 
 
 @cache
 def structure(config: ModelConfig, vocab_size: int) -> tuple[nnx.GraphDef[Transformer], Any]:
-    """The structure, and an ``nnx.State`` with each parameter's shape, type and letters of axes (model/sharding.py)."""
+    """The structure, and an ``nnx.State`` with shape, dtype and axis letters of each parameter (model/sharding.py)."""
     model = nnx.eval_shape(lambda: Transformer(config, vocab_size, rngs=nnx.Rngs(0)))
     return nnx.graphdef(model), nnx.state(model, nnx.Param)
 

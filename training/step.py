@@ -14,7 +14,7 @@ from data.batches.packing import Batch
 from model.layers import DropoutKey
 from model.loss import Loss
 from model.sharding import on_mesh
-from model.transformer import Params, Transformer
+from model.transformer import Params, Tokens, Transformer
 from training.config import TrainingConfig
 from training.optimizer import optimizer
 from training.state import Skipped, Sums, TrainState
@@ -98,15 +98,9 @@ def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key:
 
 def decoder_output(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T D"]:
     """The decoder's output at every target position under teacher forcing."""
-    return model(
-        batch.source_tokens,
-        batch.source_segments,
-        batch.source_positions,
-        batch.target_inputs,
-        batch.target_segments,
-        batch.target_positions,
-        dropout_key=dropout_key,
-    )
+    source = Tokens(batch.source_tokens, batch.source_segments, batch.source_positions)
+    target = Tokens(batch.target_inputs, batch.target_segments, batch.target_positions)
+    return model(source, target, dropout_key=dropout_key)
 
 
 def accumulate(summed_gradients: Gradients, slices: int) -> Gradients:

@@ -1,60 +1,61 @@
-"""Kernels: the same attention as the definition's, by other means. Here is which of them can serve what.
+"""Kernels: other ways to compute what the definition computes, and which of them supports what.
 
-A kernel is named in the config and never replaced in silence: what it cannot serve is a ``KernelError`` that says why
-and names the ones that can.
+The config names a kernel. It is never replaced silently: a request that it does not support raises a ``KernelError``
+that says why and lists the kernels that do.
 """
 
 from attention.kernels import chunked, cudnn, tpu, xla
 from attention.kernels.request import Device, Request, current_device, tracing_for
 
-__all__ = ["KERNELS", "Device", "KernelError", "Request", "current_device", "kernel_for", "refusal", "tracing_for"]
+__all__ = ["KERNELS", "Device", "KernelError", "Request", "current_device", "kernel_for", "tracing_for", "unsupported"]
 
 KERNELS = ("definition", "xla", "chunked", "cudnn", "tpu")
-LONG = 256  # positions: from this many queries by as many keys on, chunks are faster on a CPU
+LONG = 256  # positions: from LONG queries by LONG keys on, chunks are faster on a CPU
 
 
 class KernelError(ValueError):
-    """A kernel was asked for what it cannot do."""
+    """A kernel does not support what is requested of it."""
 
 
 def kernel_for(kernel: str, request: Request) -> str:
-    """The name of the kernel to use: ``kernel`` itself, or for ``auto`` the one that the rule below chooses.
+    """The name of the kernel to use: ``kernel`` itself or, for ``auto``, the choice of ``automatic``.
 
-    KernelError if it cannot serve the request.
+    KernelError if ``kernel`` does not support the request.
     """
     if kernel == "auto":
         return automatic(request)
-    reason = refusal(kernel, request)
+    reason = unsupported(kernel, request)
     if reason is None:
         return kernel
-    able = [name for name in KERNELS if refusal(name, request) is None]
-    raise KernelError(f"kernel {kernel} {reason}; for this attention choose {' or '.join(able)}")
+    supporting = [name for name in KERNELS if unsupported(name, request) is None]
+    raise KernelError(f"kernel {kernel} {reason}; for this attention choose {' or '.join(supporting)}")
 
 
-def refusal(kernel: str, request: Request) -> str | None:
-    """Why a kernel cannot serve a request, as the end of a sentence that begins with its name; None if it can."""
+def unsupported(kernel: str, request: Request) -> str | None:
+    """Why a kernel does not support a request, as a predicate whose subject is the kernel; None if it does."""
     match kernel:
         case "definition":
             return None
         case "xla":
-            return xla.refusal(request)
+            return xla.unsupported(request)
         case "chunked":
-            return chunked.refusal(request)
+            return chunked.unsupported(request)
         case "cudnn":
-            return cudnn.refusal(request)
+            return cudnn.unsupported(request)
         case "tpu":
-            return tpu.refusal(request)
+            return tpu.unsupported(request)
         case _:
             raise KernelError(f"there is no kernel {kernel}; choose {', '.join(KERNELS)} or auto")
 
 
 def automatic(request: Request) -> str:
-    """The rule of ``auto``, measured on CPUs (docs/benchmarks.md): chunks where rows are long, else the definition.
+    """On an accelerator the kernel written for it, if it supports the request. Else chunks for long rows.
 
-    An accelerator gets the kernel made for it where that can serve; no figure here was measured on one.
+    The rule for long rows was measured on CPUs (docs/benchmarks.md), the preference for an accelerator's kernel was not
+    measured.
     """
     for kernel in ("cudnn", "tpu"):
-        if refusal(kernel, request) is None:
+        if unsupported(kernel, request) is None:
             return kernel
-    long = request.queries * request.keys >= LONG**2
-    return "chunked" if long and refusal("chunked", request) is None else "definition"
+    is_long = request.queries * request.keys >= LONG**2
+    return "chunked" if is_long and unsupported("chunked", request) is None else "definition"

@@ -1,113 +1,99 @@
-"""Attention in chunks of queries: memory grows with the length of a row, not with its square, in both directions.
+"""Attention in chunks of queries, in memory that grows with the length of a row, not with its square.
 
-The weights of a chunk are made, used and forgotten, and made again for the gradients (Rabe and Staats 2021; the
-gradients as in Dao et al. 2022, appendix B.4). Scores stand transposed here, keys before queries: so every product
-reads its operands in the order of memory. One that sums over the rows of both, as the gradients of keys and values
-otherwise would, runs at half the speed in XLA on a CPU.
+The weights of a chunk are computed, used and discarded, and computed again for the gradients (Rabe and Staats 2021;
+the gradients as in Dao et al. 2022, appendix B.4). Scores are transposed, keys before queries, so that every product
+reads its operands in the order of memory. A product that sums over the rows of both operands, as the gradients of keys
+and values otherwise would, runs at half the speed in XLA on a CPU.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from attention.kernels.padding import padded
-from attention.kernels.request import Request, current_device
-from attention.masks import visible_keys
-from attention.scores import DOT_PRODUCTS, Score, as_dot_product
+from attention.kernels.request import Request, current_device, dot_product_only
+from attention.masks import Mask, visible_keys
 
 CHUNK = 128  # queries
 
 
-def refusal(request: Request) -> str | None:
-    if request.score not in DOT_PRODUCTS:
-        return f"has dot-product scores only, not {request.score} ones"
-    if request.dropout:
-        return "has no attention dropout"
+class Rows(NamedTuple):
+    """Segments of queries and keys, and the queries' places in their row, in a batch or in one sentence."""
+
+    query_segments: Int[Array, "*B T"]
+    key_segments: Int[Array, "*B S"]
+    query_places: Int[Array, "*B T"]
+
+
+def unsupported(request: Request) -> str | None:
     if request.bias:
         return "takes no position bias, which is as large as the scores that it avoids"
-    return None
+    return dot_product_only(request)
 
 
 def chunked(
     query: Float[Array, "B N T H"],
     key: Float[Array, "B G S H"],
     value: Float[Array, "B G S U"],
-    *,
-    query_segments: Int[Array, "B T"],
-    key_segments: Int[Array, "B S"],
-    causal: bool,
-    bias: Float[Array, "B N T S"] | None,
-    score: Score,
-    dropout_rate: float,
-    dropout_key: Key[Array, ""] | None,
+    mask: Mask,
+    scale: float,
 ) -> Float[Array, "B N T U"]:
-    """``attend`` in chunks. The query heads that share a key/value head are more queries over the same keys."""
-    query, scale = as_dot_product(score, query)
+    """Attention with the score ``scale`` · q·k. Query heads that share a key/value head become more queries of it."""
     (batch, heads, length, width), groups = query.shape, key.shape[1]
     shared = heads // groups
     query = query.reshape(batch, groups, shared * length, width)
-    segments = jnp.tile(query_segments, shared)
+    segments = jnp.tile(mask.query_segments, shared)
     places = jnp.tile(jnp.arange(length), (batch, shared))
-    output = attend_in_chunks(query, key, value, segments, key_segments, places, causal, scale)
+    output = attend_in_chunks(query, key, value, Rows(segments, mask.key_segments, places), mask.causal, scale)
     return output.reshape(batch, heads, length, -1)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(6, 7))
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def attend_in_chunks(
     query: Float[Array, "B G T H"],
     key: Float[Array, "B G S H"],
     value: Float[Array, "B G S U"],
-    query_segments: Int[Array, "B T"],
-    key_segments: Int[Array, "B S"],
-    query_places: Int[Array, "B T"],
+    rows: Rows,
     causal: bool,
     scale: float,
 ) -> Float[Array, "B G T U"]:
-    """Attention with the score ``scale`` · q·k. ``query_places`` are where queries stand in the row.
+    """Attention with the score ``scale`` · q·k, as loops with gradients of their own.
 
-    The gradients are written out around the loops, whose own gradients would keep the masks of all chunks.
+    The gradients that autodiff gives loops would store the masks of all chunks.
     """
-    return _forward(query, key, value, query_segments, key_segments, query_places, causal, scale)[0]
+    return _forward(query, key, value, rows, causal, scale)[0]
 
 
 def _forward(
-    query: Array,
-    key: Array,
-    value: Array,
-    query_segments: Array,
-    key_segments: Array,
-    query_places: Array,
-    causal: bool,
-    scale: float,
-) -> tuple[Array, tuple[Array, ...]]:
-    rows = query_segments, key_segments, query_places
+    query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float
+) -> tuple[Array, tuple[Any, ...]]:
     output, log_total = over_heads(partial(outputs_of_head, causal=causal, scale=scale), (query, key, value), rows)
-    return output, (query, key, value, *rows, output, log_total)
+    return output, (query, key, value, rows, output, log_total)
 
 
-def _backward(causal: bool, scale: float, saved: tuple[Array, ...], gradient: Array) -> tuple[Array | None, ...]:
-    query, key, value, *rows, output, log_total = saved
+def _backward(causal: bool, scale: float, saved: tuple[Any, ...], gradient: Array) -> tuple[Array | None, ...]:
+    query, key, value, rows, output, log_total = saved
     heads = query, key, value, output, log_total, gradient
-    return *over_heads(partial(gradients_of_head, causal=causal, scale=scale), heads, tuple(rows)), None, None, None
+    return *over_heads(partial(gradients_of_head, causal=causal, scale=scale), heads, rows), None
 
 
 attend_in_chunks.defvjp(_forward, _backward)
 
 
-def over_heads(head: Callable[..., Any], heads: tuple[Array, ...], rows: tuple[Array, ...]) -> Any:
-    """``head(*heads, *rows)`` for each sentence and head of arrays with axes B G, and with axis B.
+def over_heads(head: Callable[..., Any], heads: tuple[Array, ...], rows: Rows) -> Any:
+    """``head(*heads, rows)`` for every sentence and head: the arrays of ``heads`` have axes B G, those of ``rows`` B.
 
-    By ``vmap``; but on a CPU one after the other, because the scores of one chunk fill its cache.
+    With ``vmap``; but in a loop on a CPU, whose cache the scores of a single chunk fill.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 
-    def sentence(arrays: tuple[tuple[Array, ...], tuple[Array, ...]]) -> Any:
+    def sentence(arrays: tuple[tuple[Array, ...], Rows]) -> Any:
         heads, rows = arrays
-        return lift(lambda arrays: head(*arrays, *rows), heads)
+        return lift(lambda arrays: head(*arrays, rows), heads)
 
     return lift(sentence, (heads, rows))
 
@@ -116,9 +102,7 @@ def outputs_of_head(
     query: Float[Array, "T H"],
     key: Float[Array, "S H"],
     value: Float[Array, "S U"],
-    query_segments: Int[Array, " T"],
-    key_segments: Int[Array, " S"],
-    query_places: Int[Array, " T"],
+    rows: Rows,
     *,
     causal: bool,
     scale: float,
@@ -128,15 +112,16 @@ def outputs_of_head(
 
     def of_chunk(chunk: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         query_T, segments, places = chunk
-        visible = visible_keys(segments, key_segments, causal=causal, query_places=places).T
+        visible = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).T
         scores = jnp.where(visible, product(key, query_T) * scale, -jnp.inf)
         highest = jnp.max(scores, axis=0, initial=jnp.finfo(scores.dtype).min)
         exponentials = jnp.exp(scores - highest)
         total = jnp.sum(exponentials, axis=0)
-        total = jnp.where(total == 0, 1, total)  # of a query that sees nothing
+        total = jnp.where(total == 0, 1, total)  # zero for a query that sees no key
         return product(value_T, exponentials.astype(value.dtype)) / total, highest + jnp.log(total)
 
-    output_T, log_total = jax.lax.map(of_chunk, (split(query).mT, split(query_segments), split(query_places)))
+    chunks = split(query).mT, split(rows.query_segments), split(rows.query_places)
+    output_T, log_total = jax.lax.map(of_chunk, chunks)
     return join(output_T.mT, len(query)).astype(value.dtype), join(log_total, len(query))
 
 
@@ -147,27 +132,25 @@ def gradients_of_head(
     output: Float[Array, "T U"],
     log_total: Float[Array, " T"],
     gradient: Float[Array, "T U"],
-    query_segments: Int[Array, " T"],
-    key_segments: Int[Array, " S"],
-    query_places: Int[Array, " T"],
+    rows: Rows,
     *,
     causal: bool,
     scale: float,
 ) -> tuple[Float[Array, "T H"], Float[Array, "S H"], Float[Array, "S U"]]:
-    """The gradients of query, key and value of one head of one sentence from that of its output."""
+    """The gradients of query, key and value for one head of one sentence, from the gradient of its output."""
     key_T = key.T
     mean = jnp.sum(gradient.astype(jnp.float32) * output.astype(jnp.float32), axis=-1)
 
     def of_chunk(sums: tuple[Array, Array], chunk: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
         query, log_total, gradient, mean, segments, places = chunk
-        visible = visible_keys(segments, key_segments, causal=causal, query_places=places).T
+        visible = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).T
         weights = jnp.exp(jnp.where(visible, product(key, query.T) * scale - log_total, -jnp.inf))
         score_gradient = (weights * (product(value, gradient.T) - mean) * scale).astype(query.dtype)
         key_gradient = sums[0] + product(score_gradient, query)
         value_gradient = sums[1] + product(weights.astype(value.dtype), gradient)
         return (key_gradient, value_gradient), product(key_T, score_gradient)
 
-    chunks = tuple(map(split, (query, log_total, gradient, mean, query_segments, query_places)))
+    chunks = tuple(map(split, (query, log_total, gradient, mean, rows.query_segments, rows.query_places)))
     zeros = jnp.zeros(key.shape), jnp.zeros(value.shape)
     (key_gradient, value_gradient), query_gradient_T = jax.lax.scan(of_chunk, zeros, chunks)
     query_gradient = join(query_gradient_T.mT, len(query))
@@ -175,18 +158,18 @@ def gradients_of_head(
 
 
 def product(left: Float[Array, "rows inner"], right: Float[Array, "inner columns"]) -> Float[Array, "rows columns"]:
-    """A matrix product that sums in float32."""
+    """A matrix product with float32 sums."""
     if current_device().platform == "cpu":  # which lacks this product of bfloat16 operands in some layouts
         left, right = left.astype(jnp.float32), right.astype(jnp.float32)
     return jnp.matmul(left, right, preferred_element_type=jnp.float32)
 
 
 def split(array: Array) -> Array:
-    """Axis T as chunks, the last one padded with zeros; a short row is one chunk of its own length."""
+    """Axis T in chunks, the last one zero-padded; a row shorter than a chunk is one chunk of its own length."""
     size = min(CHUNK, len(array))
     return padded(array, 0, size).reshape(-1, size, *array.shape[1:])
 
 
 def join(chunks: Array, length: int) -> Array:
-    """What ``split`` took apart."""
+    """The inverse of ``split``."""
     return chunks.reshape(-1, *chunks.shape[2:])[:length]

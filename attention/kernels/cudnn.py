@@ -1,94 +1,80 @@
-"""Flash attention of NVIDIA's cuDNN, with packed rows told by offsets: no mask and no bias is ever written out."""
+"""Flash attention of NVIDIA's cuDNN. Offsets describe the packed rows, so no mask is ever stored."""
 
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from attention.kernels.devices import on_each_device
 from attention.kernels.padding import padded
-from attention.kernels.request import Request
-from attention.masks import visible_keys
-from attention.scores import DOT_PRODUCTS, Score, as_dot_product
+from attention.kernels.request import Request, dot_product_only
+from attention.masks import Mask
 
 
-def refusal(request: Request) -> str | None:
+def unsupported(request: Request) -> str | None:
     if request.device.platform != "gpu":
         return f"needs an NVIDIA GPU, and this is a {request.device.platform}"
     if request.device.capability < 9:
         return f"takes packed rows from compute capability 9.0 (Hopper) on, not {request.device.capability}"
     if request.dtype != "bfloat16":
         return f"computes in bfloat16, not {request.dtype} (model.dtype=bfloat16)"
-    if request.score not in DOT_PRODUCTS:
-        return f"has dot-product scores only, not {request.score} ones"
     if request.bias:
         return "takes no position bias here: it would have to be written out with the mask in it"
-    if request.dropout:
-        return "drops the same weights at every step, so attention dropout is not taken from it"
     if request.width != request.value_width or request.width % 8 or request.width > 128:
         return (
             "needs keys and values of one width, a multiple of 8 up to 128, "
             f"not {request.width} and {request.value_width}"
         )
-    return None
+    return dot_product_only(request)  # cuDNN has dropout, but drops the same weights at every step
 
 
 def cudnn(
     query: Float[Array, "B N T H"],
     key: Float[Array, "B G S H"],
     value: Float[Array, "B G S H"],
-    *,
-    query_segments: Int[Array, "B T"],
-    key_segments: Int[Array, "B S"],
-    causal: bool,
-    bias: Float[Array, "B N T S"] | None,
-    score: Score,
-    dropout_rate: float,
-    dropout_key: Key[Array, ""] | None,
+    mask: Mask,
+    scale: float,
 ) -> Float[Array, "B N T H"]:
-    """``attend`` by cuDNN. The segments of a row must be numbered 1, 2, 3 … from its left, padding last.
+    """Attention with the score ``scale`` · q·k, by cuDNN.
 
-    That is how data/batches/packing.py makes them. There may be one segment for two positions, the fewest that a
-    sentence has; the outputs of any further one are NaN, not wrong. What padding gives, and its gradients, which cuDNN
-    leaves open, become zeros. Causality counts from the start of a segment, which in self-attention is the same as in
-    the row.
+    The segments of a row must be numbered 1, 2, 3 … from the left, with padding last, as data/batches/packing.py
+    numbers them. A row may have one segment for every two positions, as a sentence has at least two tokens; beyond
+    that, outputs are NaN rather than wrong. cuDNN leaves outputs and gradients of padding undefined; here they are
+    zeros. Causality counts from the start of a segment, which in self-attention is the same as from that of the row.
 
-    cuDNN keeps a number for each segment, head and position that there could be, so its memory grows with T²/2: this
-    is for rows of up to about a thousand tokens. Lengths must be even, and are padded.
+    cuDNN stores one number for every possible segment, head and position, so memory grows with T²/2: use this kernel
+    for rows of up to about a thousand tokens. Odd lengths are padded to even ones.
     """
-    query, scale = as_dot_product(score, query)
-    # jax's own rule for several devices does not say that lengths and offsets are divided as the rows are.
-    kernel = partial(_attend, causal=causal, scale=scale)
-    return on_each_device(kernel, query, key, value, query_segments, key_segments)
+    # JAX's own partitioning rule does not declare that lengths and offsets are divided as the rows are.
+    return on_each_device(partial(_attend, scale=scale), query, key, value, mask)
 
 
-def _attend(
-    query: Array, key: Array, value: Array, query_segments: Array, key_segments: Array, *, causal: bool, scale: float
-) -> Array:
-    length, most = query.shape[2], max(2, (query.shape[2] + 1) // 2)  # of one segment, jax makes no packed row
-    visible = jax.vmap(partial(visible_keys, causal=causal))(query_segments, key_segments)
-    seen, heard = visible.any(axis=2)[:, None, :, None], visible.any(axis=1)[:, None, :, None]
-    query, key, value = jnp.where(seen, query, 0), jnp.where(heard, key, 0), jnp.where(heard, value, 0)
-    if jax.__version_info__ < (0, 11):  # which takes the stride of a query's token for a key's
+def _attend(query: Array, key: Array, value: Array, mask: Mask, *, scale: float) -> Array:
+    length, most = query.shape[2], max(2, (query.shape[2] + 1) // 2)  # JAX does not pack rows of one segment
+    visible = mask.visible()
+    sees, is_seen = visible.any(axis=2)[:, None, :, None], visible.any(axis=1)[:, None, :, None]
+    query, key, value = jnp.where(sees, query, 0), jnp.where(is_seen, key, 0), jnp.where(is_seen, value, 0)
+    if jax.__version_info__ < (0, 11):  # which mistakes the stride of a query's token for a key's
         key, value = (jnp.repeat(array, query.shape[1] // array.shape[1], axis=1) for array in (key, value))
     query, key, value = (padded(array, 2, 2).swapaxes(1, 2) for array in (query, key, value))
-    where = extents(query_segments, key_segments, most)
-    output = packed_attention(query, key, value, where, scale=scale, causal=causal).swapaxes(1, 2)[:, :, :length]
-    return jnp.where(seen, jnp.where(query_segments[:, None, :, None] > most, jnp.nan, output), 0)
+    segments = extents(mask.query_segments, mask.key_segments, most)
+    output = packed_attention(query, key, value, segments, scale=scale, causal=mask.causal)
+    output = output.swapaxes(1, 2)[:, :, :length]
+    return jnp.where(sees, jnp.where(mask.query_segments[:, None, :, None] > most, jnp.nan, output), 0)
 
 
 class Extents(NamedTuple):
-    """The length of each of M segments among queries and keys, and where it starts; -1 if it has no query.
+    """Lengths and starts of each segment among queries and among keys; -1 for a segment without queries.
 
-    As jax's cuDNN wants them: with one more offset than there are segments.
+    JAX's cuDNN module expects one more offset than there are segments.
     """
 
     query_lengths: Int[Array, "B M"]
     key_lengths: Int[Array, "B M"]
-    query_offsets: Int[Array, "B M_1"]
-    key_offsets: Int[Array, "B M_1"]
+    query_offsets: Int[Array, "B M+1"]
+    key_offsets: Int[Array, "B M+1"]
 
 
 def extents(query_segments: Int[Array, "B T"], key_segments: Int[Array, "B S"], most: int) -> Extents:
@@ -112,24 +98,24 @@ def packed_attention(
     query: Float[Array, "B T N H"],
     key: Float[Array, "B S G H"],
     value: Float[Array, "B S G H"],
-    where: Extents,
+    segments: Extents,
     *,
     scale: float,
     causal: bool,
 ) -> Float[Array, "B T N H"]:
-    """The one call into jax's private cuDNN module, as it is in jax 0.10 and 0.11: the public one knows no offsets."""
+    """The only call into JAX's private cuDNN module, for jax 0.10 and 0.11: the public function takes no offsets."""
     if not (0, 10) <= jax.__version_info__ < (0, 12):
-        raise NotImplementedError(f"kernel cudnn was written for jax 0.10 and 0.11, not for {jax.__version__}")
+        raise NotImplementedError(f"kernel cudnn supports jax 0.10 and 0.11, not {jax.__version__}")
     from jax._src.cudnn.fused_attention_stablehlo import MaskType, dot_product_attention
 
     return dot_product_attention(
         query,
         key,
         value,
-        q_seqlen=where.query_lengths,
-        kv_seqlen=where.key_lengths,
-        q_offsets=where.query_offsets,
-        kv_offsets=where.key_offsets,
+        q_seqlen=segments.query_lengths,
+        kv_seqlen=segments.key_lengths,
+        q_offsets=segments.query_offsets,
+        kv_offsets=segments.key_offsets,
         scale=scale,
         mask_type=MaskType.PADDING_CAUSAL if causal else MaskType.PADDING,
         qkv_layout="BTNH",

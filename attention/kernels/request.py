@@ -1,4 +1,4 @@
-"""What an attention asks of a kernel, as far as it is known before any number is."""
+"""What a kernel has to support in one call of ``attend``: everything that is known before the arrays' numbers are."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float, Key
 
-from attention.scores import Score
+from attention.scores import DOT_PRODUCTS, Score
 
 _traced_for: ContextVar["Device | None"] = ContextVar("traced_for", default=None)
 
 
 class Device(NamedTuple):
-    """JAX's name of a device's kind, cpu, gpu or tpu, and the compute capability of an NVIDIA GPU."""
+    """JAX's name for the kind of a device (cpu, gpu, tpu), and the compute capability of an NVIDIA GPU."""
 
     platform: str
     capability: float = 0.0
@@ -23,7 +23,7 @@ class Device(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """Where, in which dtype, by which score, at which lengths and widths, and with what besides."""
+    """Device, dtype, score, numbers of queries and keys, widths, and whether there are a bias and dropout."""
 
     device: Device
     dtype: str
@@ -44,7 +44,7 @@ def request_of(
     score: Score,
     dropout_key: Key[Array, ""] | None,
 ) -> Request:
-    """What a call of ``attend`` with these arguments asks."""
+    """The request that a call of ``attend`` with these arguments makes."""
     return Request(
         device=current_device(),
         dtype=str(query.dtype),
@@ -58,20 +58,29 @@ def request_of(
     )
 
 
+def dot_product_only(request: Request) -> str | None:
+    """Why a kernel that sums values over dot products, without dropout, does not support a request."""
+    if request.score not in DOT_PRODUCTS:
+        return f"has dot-product scores only, not {request.score} ones"
+    if request.dropout:
+        return "has no attention dropout"
+    return None
+
+
 def current_device() -> Device:
-    """What code is traced for: the default device, or the one of ``tracing_for``."""
+    """The device that code is traced for: the default device, or that of an enclosing ``tracing_for``."""
     traced_for = _traced_for.get()
     if traced_for is not None:
         return traced_for
-    capability = str(getattr(jax.devices()[0], "compute_capability", ""))  # of other makers' GPUs it is no number
+    capability = str(getattr(jax.devices()[0], "compute_capability", ""))  # not a number on other vendors' GPUs
     return Device(jax.default_backend(), float(capability) if capability.replace(".", "").isdigit() else 0.0)
 
 
 @contextlib.contextmanager
 def tracing_for(platform: str, capability: float = 0.0) -> Iterator[None]:
-    """Trace for another device than this machine's, as ``jax.export`` may lower for it.
+    """Trace for another device than this machine's, for example to lower with ``jax.export``.
 
-    What was traced before is not traced again: trace inside with functions that are new.
+    JAX does not trace a function again that it has traced already: use new functions inside.
     """
     token = _traced_for.set(Device(platform, capability))
     try:

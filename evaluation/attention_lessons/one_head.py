@@ -8,7 +8,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import attend_head, dot_product, scaled_dot_product, softmax_over_keys, weigh_head
+from attention import attend_head, dot_product, head_weights, scaled_dot_product, softmax_over_keys
 from evaluation.attention_lessons.text import aligned, code_block, matrix, number, numbers, side_by_side, sizes
 
 # T = 3 queries and S = 2 keys of width H = 4, values of width U = 2.
@@ -28,7 +28,7 @@ def attend_to_all(
 ) -> tuple[Float[Array, "T S"], Float[Array, "T U"]]:
     """Weights and output of ``attend_head`` when every query sees every key."""
     visible = jnp.ones((len(query), len(key)), bool)
-    return weigh_head(query, key, visible), attend_head(query, key, value, visible)
+    return head_weights(query, key, visible), attend_head(query, key, value, visible)
 
 
 def one_query() -> str:

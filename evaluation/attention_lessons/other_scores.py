@@ -65,7 +65,7 @@ def measure(length: int) -> list[tuple[float, float]]:
     mask = unpadded(query, key, causal=False)
 
     def forward(query: Array, key: Array, value: Array, score: Score) -> Array:
-        return attend(query, key, value, **mask, score=score).sum()
+        return attend(query, key, value, mask=mask, score=score).sum()
 
     runs = []
     for score in (SCALED_DOT_PRODUCT, Score(additive, draw_normal(43, HEADS, WIDTH))):

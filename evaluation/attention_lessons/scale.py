@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attention import dot_product, scaled_dot_product, softmax_over_keys, weigh_head
+from attention import dot_product, head_weights, scaled_dot_product, softmax_over_keys
 from evaluation.attention_lessons.one_head import KEY, QUERY, softmax
 from evaluation.attention_lessons.text import aligned, code_block, markdown_table, number
 
@@ -38,7 +38,10 @@ def softmax_statistics(
     @jax.jit  # compiled as a whole: operation by operation takes several times longer
     def compute(query: Array, key: Array) -> tuple[Array, ...]:
         scores, weights = jax.vmap(score)(query, key), jax.vmap(weigh)(query, key)
-        by_score, by_query = jax.vmap(jax.jacobian(softmax))(scores), jax.vmap(jax.jacobian(weigh))(query, key)
+        by_score, by_query = (
+            jax.vmap(jax.jacobian(softmax))(scores),
+            jax.vmap(jax.jacobian(weigh))(query, key),
+        )
         return scores.var(), weights.max(axis=-1).mean(), norms(by_score), norms(by_query)
 
     return compute(*(vectors[..., :width] for vectors in random_rows(QUERIES, KEYS, max(WIDTHS))))
@@ -98,7 +101,7 @@ def padded_row() -> str:
     for title, padding in (("row of 2 keys", 0), ("the same, padded to 9", 7)):
         key = jnp.pad(KEY, [(0, padding), (0, 0)])
         visible = jnp.arange(2 + padding)[None] < 2
-        by_width = weigh_head(QUERY[:1], key, visible)
+        by_width = head_weights(QUERY[:1], key, visible)
         by_keys = softmax_over_keys(dot_product(QUERY[:1], key) / math.sqrt(2 + padding), visible)
         rows.append([title, *map(number, [*by_width[0, :2], *by_keys[0, :2]])])
     return code_block(aligned(rows, "    "))

@@ -5,12 +5,12 @@ D width of a word's vector
 """
 
 from collections import namedtuple
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import attend, scaled_dot_product, weigh
+from attention import Mask, attend, attention_weights, scaled_dot_product
 from evaluation.attention_lessons.one_head import attend_to_all
 from evaluation.attention_lessons.text import aligned, code_block, markdown_table, matrix, number, side_by_side, sizes
 
@@ -68,7 +68,7 @@ def apply_sublayer(
         split_heads(vectors @ table) for vectors, table in zip((x, context, context), matrices, strict=False)
     )
     mask = unpadded(query, key, causal)
-    weights, heads = weigh(query, key, **mask), attend(query, key, value, **mask)
+    weights, heads = attention_weights(query, key, mask), attend(query, key, value, mask=mask)
     concatenated = heads.swapaxes(1, 2).reshape(*x.shape[:2], -1)
     return Sublayer(x, context, query, key, value, weights, heads, concatenated, concatenated @ matrices.output)
 
@@ -78,10 +78,10 @@ def split_heads(projected: Float[Array, "B T NH"]) -> Float[Array, "B N T H"]:
     return projected.reshape(*projected.shape[:2], HEADS, -1).swapaxes(1, 2)
 
 
-def unpadded(query: Float[Array, "B N T H"], key: Float[Array, "B N S H"], causal: bool) -> dict[str, Any]:
+def unpadded(query: Float[Array, "B N T H"], key: Float[Array, "B N S H"], causal: bool) -> Mask:
     """The mask of rows that hold one sentence each and no padding."""
     query_segments, key_segments = (jnp.ones_like(vectors[:, 0, :, 0], int) for vectors in (query, key))
-    return {"query_segments": query_segments, "key_segments": key_segments, "causal": causal}
+    return Mask(query_segments, key_segments, causal)
 
 
 def words() -> str:

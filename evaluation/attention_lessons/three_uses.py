@@ -70,7 +70,7 @@ def shapes_of_uses() -> str:
     return code_block(aligned(rows, "   "))
 
 
-def attention_weights(name: str) -> str:
+def weights_of_use(name: str) -> str:
     """Both heads' weights in one of the three uses."""
     use = uses()[name]
     heads = enumerate(use.weights, start=1)
@@ -84,7 +84,7 @@ def kernels() -> str:
         row = [kernel]
         for use in uses().values():
             query, key, value = use.steps.query, use.steps.key, use.steps.value
-            heads = attend(query, key, value, **unpadded(query, key, use.causal), kernel=kernel)
+            heads = attend(query, key, value, mask=unpadded(query, key, use.causal), kernel=kernel)
             row.append(number(jnp.abs(heads - use.steps.heads).max(), 5))
         rows.append(row)
     return code_block(aligned(rows, "    "))
@@ -92,6 +92,6 @@ def kernels() -> str:
 
 BLOCKS = {
     "shapes-of-uses": shapes_of_uses,
-    **{name: partial(attention_weights, name) for name in ("encoder", "decoder", "encoder-decoder")},
+    **{name: partial(weights_of_use, name) for name in ("encoder", "decoder", "encoder-decoder")},
     "kernels": kernels,
 }

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attention import attend_head, dot_product, scaled_dot_product, visible_keys, weigh_head
+from attention import attend_head, dot_product, head_weights, scaled_dot_product, visible_keys
 from evaluation.attention_lessons.one_head import softmax
 from evaluation.attention_lessons.text import aligned, code_block, labelled, number, numbers, side_by_side
 
@@ -33,7 +33,7 @@ def finite_mask() -> str:
         before = (dot_product(QUERY, KEY) + third) / math.sqrt(64)
         after = scaled_dot_product(QUERY, KEY) + third
         rows.append([name, *(numbers(softmax(scores)[0]) for scores in (before, after))])
-    hidden = weigh_head(QUERY, KEY, jnp.array([[True, True, False]]))
+    hidden = head_weights(QUERY, KEY, jnp.array([[True, True, False]]))
     rows.append(["being invisible", *[numbers(hidden[0])] * 2])
     return code_block(aligned(rows, "     "))
 
@@ -46,7 +46,7 @@ def sees_nothing() -> str:
     for name, weights in (
         ("adding -1e9", jax.nn.softmax(scores - 1e9)),
         ("adding -∞", jax.nn.softmax(scores - jnp.inf)),
-        ("being invisible", weigh_head(QUERY, KEY, nothing)),
+        ("being invisible", head_weights(QUERY, KEY, nothing)),
     ):
         rows.append([name, numbers(weights[0]), number((weights @ value)[0, 0])])
     gradient = jax.grad(lambda query: attend_head(query, KEY, value, nothing).sum())(QUERY)

@@ -19,7 +19,7 @@ from evaluation.attention_view.heatmaps import HeatMaps, png, svg
 from evaluation.attention_view.page import SentenceView, render_page
 from evaluation.attention_view.word_pairs import PairWeights, find_words, pair_weights
 from evaluation.translate import Translator
-from model.attention_weights import AttentionWeights, attention_weights
+from model.attention_weights import AttentionWeights, compute_attention_weights
 from model.transformer import Params
 
 MOST_TOKENS = 60  # that are still legible along an axis
@@ -58,7 +58,7 @@ def translate_and_attend(translator: Translator, params: Params, sentence: str) 
     rows = int(min(len(found.tokens) + 1, translator.positions))
     inputs = [BOS, *found.tokens][:rows]
     model = nnx.merge(translator.graphdefs[0], params)
-    weights = attention_weights(model, jnp.array([*source, EOS]), jnp.array(inputs))
+    weights = compute_attention_weights(model, jnp.array([*source, EOS]), jnp.array(inputs))
     predicted = [*pieces(found.tokens), *(pieces([EOS]) if found.ended else [CUT])][:rows]
     labels = Labels(pieces([*source, EOS]), pieces(inputs), predicted)
     translation = translator.spell([found.tokens])[0]

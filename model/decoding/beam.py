@@ -1,7 +1,4 @@
-"""Beam search: from encoded sources to the best target tokens, one position at a time.
-
-B sentence · K beam · N hypothesis returned · C candidate · T target position · S source position · V vocabulary
-"""
+"""Beam search: from sources to the best-scored translations, one position at a time."""
 
 from typing import NamedTuple
 
@@ -10,19 +7,29 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import EOS, PAD
-from model.decoding.ensemble import Caches, Models, branch_all, start, step
-from model.decoding.hypotheses import Hypotheses, choose, forced_at, last_tokens, limits_of_sources, no_hypotheses, pick
+from model.decoding.ensemble import Caches, Models, branch_caches, decode_step, start_caches
+from model.decoding.hypotheses import (
+    Hypotheses,
+    forced_tokens,
+    gather,
+    last_tokens,
+    limits_with_source,
+    no_hypotheses,
+    select,
+)
 from model.decoding.next_token import Candidates, likeliest
 from model.decoding.ranking import Ranking
+from model.decoding.settings import SearchSettings
+from model.transformer import Tokens
 
 
 class Beams(NamedTuple):
-    """Where a beam search stands: K live hypotheses per sentence, likeliest first, and the N best that have ended."""
+    """The state of a beam search: K live hypotheses per sentence, likeliest first, and the J best that have ended."""
 
     position: Int[Array, ""]  # tokens in each live hypothesis
     tokens: Int[Array, "B K T"]
     log_probs: Float[Array, "B K"]  # -inf: no hypothesis
-    covered: Float[Array, "B K S"]  # how much of each source token has been seen, if the ranking asks
+    covered: Float[Array, "B K S"]  # attention to each source token so far, if the ranking needs it
     best: Hypotheses
     done: Bool[Array, " B"]
     caches: Caches
@@ -30,56 +37,52 @@ class Beams(NamedTuple):
 
 def beam_search(
     models: Models,
-    source_tokens: Int[Array, "B S"],
-    source_segments: Int[Array, "B S"],
+    source: Tokens,
+    settings: SearchSettings,
     limits: Int[Array, " B"],
     prefixes: Int[Array, "B T"] | None = None,
-    *,
-    beam_size: int,
-    nbest: int,
-    ranking: Ranking,
-    max_length: int,
 ) -> Hypotheses:
-    """The ``nbest`` best-scored translations that a beam of ``beam_size`` finds for each sentence, best first.
+    """The ``settings.count`` best-scored translations in a beam of ``settings.beam_size``, best first.
 
-    At each step a hypothesis that takes EOS ends if it is among the K likeliest of all continuations; the K likeliest
-    without EOS live on. ``prefixes`` are tokens with which translations begin, then PAD. No limit of tokens (EOS
-    counted) exceeds ``max_length``, the static room for them, and ``nbest`` does not exceed ``beam_size``.
+    In each step, a hypothesis that takes EOS ends if it is among the K likeliest of all continuations; the K likeliest
+    without EOS live on. Translations begin with the tokens of ``prefixes`` (then PAD), and have at most ``limits``
+    tokens, EOS included. No limit may exceed ``settings.max_length``, and ``count`` may not exceed ``beam_size``.
 
-    The search for a sentence is over when no live hypothesis can come among its N best: log-probabilities are negative
-    and only fall, no divisor exceeds that of the limit, and coverage never adds, so the likeliest live log-probability
-    over that divisor bounds everything still to come. Stopping there cannot change what is returned. A sentence that
-    meets its limit with fewer than N ended gets its likeliest live hypotheses after them.
+    The search for a sentence stops when no live hypothesis can get among its J best. Log-probabilities only fall, no
+    divisor exceeds that of the limit, and coverage adds nothing, so the likeliest live log-probability over that
+    divisor bounds all scores to come, and stopping does not change the result. A sentence that reaches its limit with
+    fewer than J ended hypotheses gets its likeliest live ones after them.
     """
-    limits = limits_of_sources(limits, source_segments)
+    beam_size, max_length, ranking = settings.beam_size, settings.max_length, settings.ranking
+    limits = limits_with_source(limits, source.segments)
 
     def extend(beams: Beams) -> Beams:
         length, (tokens, found, covered, caches) = beams.position + 1, _extend(models, beams, prefixes, ranking)
         ends = found.tokens == EOS
-        scores = ranking.scores(found.log_probs, jnp.full_like(found.tokens, length), covered, source_segments)
-        every = Hypotheses(tokens, jnp.full_like(found.tokens, length), found.log_probs, scores, ends)
+        scores = ranking.scores(found.log_probs, jnp.full_like(found.tokens, length), covered, source.segments)
+        candidates = Hypotheses(tokens, jnp.full_like(found.tokens, length), found.log_probs, scores, ends)
 
-        newly = _keep(every, ends & (jnp.arange(ends.shape[1]) < beam_size))
-        best = _best_of(beams.best, newly)
+        newly_ended = _only(candidates, ends & (jnp.arange(ends.shape[1]) < beam_size))
+        best = _best_of(beams.best, newly_ended)
         likely, order = jax.lax.top_k(jnp.where(ends, -jnp.inf, found.log_probs), beam_size)
-        live = pick(every, order)._replace(log_probs=likely)
+        live = gather(candidates, order)._replace(log_probs=likely)
         at_limit = length >= limits
-        best = choose(at_limit, _fill(best, _keep(live, likely > -jnp.inf)), best)
-        best = choose(beams.done, beams.best, best)
+        best = select(at_limit, _fill(best, _only(live, likely > -jnp.inf)), best)
+        best = select(beams.done, beams.best, best)
 
         done = beams.done | at_limit | (likely[:, 0] / ranking.divisor(limits) <= best.scores[:, -1])
-        caches = branch_all(caches, pick(found.parents, order), beams.position)
-        return Beams(length, live.tokens, likely, pick(covered, order), best, done, caches)
+        caches = branch_caches(caches, gather(found.parents, order), beams.position)
+        return Beams(length, live.tokens, likely, gather(covered, order), best, done, caches)
 
     batch = len(limits)
     first = Beams(
         position=jnp.int32(0),
         tokens=jnp.full((batch, beam_size, max_length), PAD, jnp.int32),
-        log_probs=jnp.full((batch, beam_size), -jnp.inf).at[:, 0].set(0),  # one hypothesis: the rest would repeat it
-        covered=jnp.zeros((batch, beam_size, source_tokens.shape[1])),
-        best=no_hypotheses(batch, nbest, max_length),
+        log_probs=jnp.full((batch, beam_size), -jnp.inf).at[:, 0].set(0),  # one hypothesis: the others would repeat it
+        covered=jnp.zeros((batch, beam_size, source.ids.shape[1])),
+        best=no_hypotheses(batch, settings.count, max_length),
         done=limits == 0,
-        caches=start(models, source_tokens, source_segments, beam_size, max_length),
+        caches=start_caches(models, source, beam_size, max_length),
     )
     return jax.lax.while_loop(lambda beams: ~beams.done.all(), extend, first).best
 
@@ -87,32 +90,31 @@ def beam_search(
 def _extend(
     models: Models, beams: Beams, prefixes: Array | None, ranking: Ranking
 ) -> tuple[Int[Array, "B C T"], Candidates, Float[Array, "B C S"], Caches]:
-    """The 2K likeliest continuations of a sentence's beams: at most K of them take EOS, so K can live on.
+    """The 2K likeliest continuations: at most K of them take EOS, so K can live on.
 
-    Returns their tokens, what they extend, what they have seen of the source, and the caches.
+    Returns their tokens, the candidates, their attention to the source so far, and the caches.
     """
     position = beams.position
-    logits, seen, caches = step(models, last_tokens(beams.tokens, position), position, beams.caches)
-    found = likeliest(beams.log_probs, logits, forced_at(prefixes, position), 2 * beams.tokens.shape[1])
+    logits, seen, caches = decode_step(models, last_tokens(beams.tokens, position), position, beams.caches)
+    found = likeliest(beams.log_probs, logits, forced_tokens(prefixes, position), 2 * beams.tokens.shape[1])
     covered = beams.covered + seen if ranking.coverage_penalty else beams.covered
-    tokens = pick(beams.tokens, found.parents).at[:, :, position].set(found.tokens)
-    return tokens, found, pick(covered, found.parents), caches
+    tokens = gather(beams.tokens, found.parents).at[:, :, position].set(found.tokens)
+    return tokens, found, gather(covered, found.parents), caches
 
 
-def _keep(hypotheses: Hypotheses, which: Bool[Array, "B C"]) -> Hypotheses:
-    """No hypothesis where it is not one of these."""
-    nothing = no_hypotheses(*hypotheses.tokens.shape)
-    return choose(which, hypotheses, nothing)
+def _only(hypotheses: Hypotheses, condition: Bool[Array, "B C"]) -> Hypotheses:
+    """The hypotheses for which the condition holds, and empty ones in the other places."""
+    return select(condition, hypotheses, no_hypotheses(*hypotheses.tokens.shape))
 
 
 def _best_of(old: Hypotheses, new: Hypotheses) -> Hypotheses:
-    """As many as the old ones, the best of both; of equals, those that ended first."""
+    """The J best of both; of equal scores, the earlier ones."""
     both = Hypotheses(*(jnp.concatenate(pair, axis=1) for pair in zip(old, new, strict=True)))
     _, places = jax.lax.top_k(both.scores, old.scores.shape[1])
-    return pick(both, places)
+    return gather(both, places)
 
 
 def _fill(best: Hypotheses, live: Hypotheses) -> Hypotheses:
-    """The first live hypotheses in the places that none has that ended."""
+    """``best``, with the first live hypotheses in its empty places."""
     places = jnp.arange(best.scores.shape[1]) - best.ended.sum(axis=1, keepdims=True)
-    return choose(places < 0, best, pick(live, jnp.maximum(places, 0)))
+    return select(places < 0, best, gather(live, jnp.maximum(places, 0)))

@@ -1,7 +1,7 @@
-"""What decoding remembers between steps. Caches go in and come out; nothing is stored in a module.
+"""What decoding stores between steps. Caches are passed in and returned; no module holds one.
 
-At position t, hypothesis k of a sentence writes its keys and values into place t K + k, and there they stay: a search
-never copies them. When hypotheses branch, only ``ancestors`` change. The axis of places is called TK.
+At position t, hypothesis k of a sentence writes its keys and values to place t K + k, where they stay: a search never
+copies them. When hypotheses branch, only ``ancestors`` changes. The axis of places is called TK.
 """
 
 from typing import NamedTuple
@@ -10,34 +10,72 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-HIDDEN = -1e9  # added to a score, finite as every bias: beside a key that is seen, its exponential is exactly 0
+from attention import Mask
+from model.layers import KeysValues
+
+HIDDEN = -1e9  # added to a score; finite as every bias, and beside a visible key its exponential is exactly 0
+
+
+class LayerCache(NamedTuple):
+    """The keys and values of one decoder layer: those of the tokens so far, and those of the source.
+
+    The source's are computed once and shared by all hypotheses of a sentence. The width of keys comes before their
+    places: a product that sums over the last axis of both operands takes four times as long on a CPU.
+    """
+
+    self_keys: Float[Array, "B G H TK"]
+    self_values: Float[Array, "B G TK U"]
+    cross_keys: Float[Array, "B G H S"]
+    cross_values: Float[Array, "B G S U"]
+
+    @classmethod
+    def empty(cls, source: KeysValues, places: int) -> "LayerCache":
+        """Zeros in every place, and the keys and values of the source."""
+        (key, value), (batch, groups) = source, source.key.shape[:2]
+        keys = jnp.zeros((batch, groups, key.shape[3], places), key.dtype)
+        values = jnp.zeros((batch, groups, places, value.shape[3]), value.dtype)
+        return cls(keys, values, key.swapaxes(2, 3), value)
+
+    @property
+    def past(self) -> KeysValues:
+        """The keys and values of every place, written or not."""
+        return KeysValues(self.self_keys.swapaxes(2, 3), self.self_values)
+
+    @property
+    def source(self) -> KeysValues:
+        """The keys and values of the source."""
+        return KeysValues(self.cross_keys.swapaxes(2, 3), self.cross_values)
+
+    def write(self, tokens: KeysValues, position: Int[Array, ""] | int) -> "LayerCache":
+        """The cache with the keys and values of the K tokens at ``position`` in their places."""
+        place = position * tokens.key.shape[2]
+        update = jax.lax.dynamic_update_slice_in_dim
+        return self._replace(
+            self_keys=update(self.self_keys, tokens.key.swapaxes(2, 3), place, axis=3),
+            self_values=update(self.self_values, tokens.value, place, axis=2),
+        )
 
 
 class Cache(NamedTuple):
-    """Keys and values of every decoder layer, first axis L, and which of them each hypothesis descends from.
+    """The caches of all layers, and which places each hypothesis descends from."""
 
-    Encoder-decoder attention has one set of keys per sentence, computed once from the encoder's output and shared by
-    its hypotheses. Keys stand with their width before their places: a product that sums over the last axis of both
-    operands takes four times as long on a CPU.
-    """
-
-    self_keys: tuple[Float[Array, "B G H TK"], ...]
-    self_values: tuple[Float[Array, "B G TK U"], ...]
-    cross_keys: tuple[Float[Array, "B G H S"], ...]
-    cross_values: tuple[Float[Array, "B G S U"], ...]
+    layers: tuple[LayerCache, ...]
     source_segments: Int[Array, "B S"]
-    ancestors: Int[Array, "B K T"]  # whose key at each position is a hypothesis's own past
+    ancestors: Int[Array, "B K T"]  # the hypothesis that wrote each position of a hypothesis's past
 
+    def positions(self) -> Int[Array, "B TK"]:
+        """The position of the token in each place."""
+        batch, beams, max_length = self.ancestors.shape
+        places = max_length * beams
+        return jnp.broadcast_to(jnp.arange(places) // beams, (batch, places))
 
-def write(
-    cache: Cache, layer: int, key: Float[Array, "B G K H"], value: Float[Array, "B G K U"], position: Int[Array, ""]
-) -> Cache:
-    """The cache with a layer's keys and values of the tokens at ``position`` in their places."""
-    place = position * key.shape[2]
-    keys, values = list(cache.self_keys), list(cache.self_values)
-    keys[layer] = jax.lax.dynamic_update_slice_in_dim(keys[layer], key.swapaxes(2, 3), place, axis=3)
-    values[layer] = jax.lax.dynamic_update_slice_in_dim(values[layer], value, place, axis=2)
-    return cache._replace(self_keys=tuple(keys), self_values=tuple(values))
+    def masks(self, position: Int[Array, ""]) -> tuple[Mask, Mask]:
+        """What the tokens at ``position`` see of the past, up to themselves, and of the source."""
+        batch, beams, max_length = self.ancestors.shape
+        queries = jnp.ones((batch, beams), jnp.int32)
+        is_written = jnp.arange(max_length * beams) < (position + 1) * beams
+        places = jnp.broadcast_to(is_written.astype(jnp.int32), (batch, is_written.size))
+        return Mask(queries, places), Mask(queries, self.source_segments)
 
 
 def own_places(batch: int, beams: int, max_length: int) -> Int[Array, "B K T"]:
@@ -46,14 +84,14 @@ def own_places(batch: int, beams: int, max_length: int) -> Int[Array, "B K T"]:
 
 
 def branch(cache: Cache, parents: Int[Array, "B K"], position: Int[Array, ""]) -> Cache:
-    """Give each hypothesis the past of the one that it extends, up to the token at ``position``."""
+    """Give each hypothesis the past of its parent, up to the token at ``position``."""
     inherited = jnp.take_along_axis(cache.ancestors, parents[:, :, None], axis=1)
     past = jnp.arange(inherited.shape[2]) <= position
     return cache._replace(ancestors=jnp.where(past, inherited, own_places(*inherited.shape)))
 
 
 def lineage_bias(ancestors: Int[Array, "B K T"], heads: int) -> Float[Array, "B N K TK"]:
-    """What hides from each hypothesis the keys that are not its past, the same for every head."""
+    """A bias, the same for every head, that hides from each hypothesis the keys outside its own past."""
     batch, beams, room = ancestors.shape
     hidden = jnp.where(ancestors[..., None] == jnp.arange(beams), 0.0, HIDDEN)
     return jnp.broadcast_to(hidden.reshape(batch, 1, beams, room * beams), (batch, heads, beams, room * beams))

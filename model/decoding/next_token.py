@@ -1,7 +1,4 @@
-"""Which token may come next, and how likely it is.
-
-B sentence · K beam · C candidate · V vocabulary
-"""
+"""Which token may come next, and how likely it is."""
 
 from typing import NamedTuple
 
@@ -23,47 +20,47 @@ class Candidates(NamedTuple):
 def likeliest(
     log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], forced: Int[Array, " B"] | None, count: int
 ) -> Candidates:
-    """The ``count`` likeliest continuations; ``log_probs`` are the hypotheses' own. See ``allowed`` for ``forced``.
+    """The ``count`` likeliest continuations of hypotheses with these ``log_probs``. See ``allowed`` for ``forced``.
 
-    The best of K V continuations lie in the stretches of the vocabulary with the highest maxima, so only those are
-    sorted: on a CPU, sorting or even arg-maximizing the whole costs several times as much as the softmax.
+    The best of K V continuations lie in the tiles of the vocabulary with the highest maxima, so only those are sorted:
+    on a CPU, sorting or even arg-maximizing the whole vocabulary costs several times as much as the softmax.
     """
     batch, _, vocabulary = logits.shape
-    width = stretch_width(vocabulary)
+    width = tile_width(vocabulary)
     offsets = log_probs - log_normalizers(logits)
-    stretches, highest = _stretches(logits, forced, width)
+    tiles, highest = _tiles(logits, forced, width)
     bounds = (highest + offsets[..., None]).reshape(batch, -1)
 
     _, chosen = jax.lax.top_k(bounds, min(count, bounds.shape[1]))
-    chosen = jnp.sort(chosen, axis=-1)  # places ascend again, so that equal continuations keep the order of their ids
+    chosen = jnp.sort(chosen, axis=-1)  # ascending again, so that equal continuations keep the order of their ids
     parents, numbers = jnp.divmod(chosen, highest.shape[2])
     tokens = numbers[..., None] * width + jnp.arange(width)
-    scores = jnp.take_along_axis(stretches.reshape(batch, -1, width), chosen[..., None], axis=1)
-    scores = jnp.where(allowed(tokens, forced), scores + _pick(offsets, parents)[..., None], -jnp.inf)
+    scores = jnp.take_along_axis(tiles.reshape(batch, -1, width), chosen[..., None], axis=1)
+    scores = jnp.where(allowed(tokens, forced), scores + _take(offsets, parents)[..., None], -jnp.inf)
     best, places = jax.lax.top_k(scores.reshape(batch, -1), count)
-    return Candidates(best, _pick(parents, places // width), _pick(tokens.reshape(batch, -1), places))
+    return Candidates(best, _take(parents, places // width), _take(tokens.reshape(batch, -1), places))
 
 
-def _stretches(
+def _tiles(
     logits: Float[Array, "B K V"], forced: Int[Array, " B"] | None, width: int
-) -> tuple[Float[Array, "B K P W"], Float[Array, "B K P"]]:
-    """The vocabulary cut into P stretches of W tokens, and the highest logit of each that is allowed.
+) -> tuple[Float[Array, "B K tiles width"], Float[Array, "B K tiles"]]:
+    """The logits in tiles of ``width`` tokens, and the highest allowed logit of each tile.
 
-    Where nothing is forced, only the first stretch has tokens that are not: masking them all would cost a pass.
+    Where nothing is forced, only the first tile has tokens that are not allowed: masking all tiles would cost a pass.
     """
-    stretches = logits.reshape(*logits.shape[:2], -1, width)
+    tiles = logits.reshape(*logits.shape[:2], -1, width)
     if forced is None:
-        first = jnp.where(jnp.arange(width) < EOS, -jnp.inf, stretches[:, :, 0]).max(axis=-1)
-        return stretches, stretches.max(axis=-1).at[:, :, 0].set(first)
+        first = jnp.where(jnp.arange(width) < EOS, -jnp.inf, tiles[:, :, 0]).max(axis=-1)
+        return tiles, tiles.max(axis=-1).at[:, :, 0].set(first)
     tokens = jnp.arange(logits.shape[2]).reshape(1, -1, width)
     masked = jnp.where(
-        allowed(jnp.broadcast_to(tokens, (len(logits), *tokens.shape[1:])), forced)[:, None], stretches, -jnp.inf
+        allowed(jnp.broadcast_to(tokens, (len(logits), *tokens.shape[1:])), forced)[:, None], tiles, -jnp.inf
     )
-    return stretches, masked.max(axis=-1)
+    return tiles, masked.max(axis=-1)
 
 
 def allowed(tokens: Int[Array, "#B *rest"], forced: Int[Array, " B"] | None) -> Bool[Array, "#B *rest"]:
-    """Which tokens may come next: any but PAD, UNK and BOS, or only the one that a sentence's prefix forces, if any.
+    """Which tokens may come next: all but PAD, UNK and BOS or, where a prefix forces a token, only that one.
 
     PAD in ``forced`` forces nothing.
     """
@@ -74,17 +71,17 @@ def allowed(tokens: Int[Array, "#B *rest"], forced: Int[Array, " B"] | None) -> 
 
 
 def log_normalizers(logits: Float[Array, "*rows V"]) -> Float[Array, "*rows"]:
-    """log Σ exp of each row. The maximum is taken over stretches, as ``likeliest`` takes it, so it is found once."""
-    width = stretch_width(logits.shape[-1])
+    """log Σ exp of each row. The maximum is taken over tiles, as in ``likeliest``, so that it is computed once."""
+    width = tile_width(logits.shape[-1])
     highest = logits.reshape(*logits.shape[:-1], -1, width).max(axis=-1).max(axis=-1)
     return highest + jnp.log(jnp.exp(logits - highest[..., None]).sum(axis=-1))
 
 
-def stretch_width(vocabulary: int) -> int:
+def tile_width(vocabulary: int) -> int:
     """The largest divisor of the vocabulary's size up to 64, if the special tokens fit into it; else all of it."""
     width = max(divisor for divisor in range(1, 65) if vocabulary % divisor == 0)
     return width if width > EOS else vocabulary
 
 
-def _pick(values: Array, places: Int[Array, "B C"]) -> Array:
+def _take(values: Array, places: Int[Array, "B C"]) -> Array:
     return jnp.take_along_axis(values, places, axis=1)

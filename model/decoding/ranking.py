@@ -1,4 +1,4 @@
-"""How hypotheses of different lengths compare."""
+"""How hypotheses of different lengths are compared."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,17 @@ from jaxtyping import Array, Float, Int
 
 @dataclass(frozen=True)
 class Ranking:
-    """The score of a hypothesis: log P(Y) / divisor(|Y|) + coverage, EOS counted in |Y|.
+    """The score of a hypothesis: log P(Y) / divisor(|Y|) + coverage, with EOS counted in |Y|.
 
     The divisor is ((5 + |Y|) / 6)^α with normalization "gnmt" (Wu et al. 2016, equation 14), |Y|^α with "length".
     """
 
     normalization: str = "gnmt"
     length_penalty: float = 1.0  # α; 0: hypotheses are compared by their log-probabilities
-    coverage_penalty: float = 0.0  # β of equation 14; 0: whatever is seen of the source does not matter
+    coverage_penalty: float = 0.0  # β of equation 14; 0: coverage is not computed
 
     def divisor(self, lengths: Int[Array, "*rows"]) -> Float[Array, "*rows"]:
-        """What log-probabilities are divided by: never less for a longer hypothesis."""
+        """The divisor of log-probabilities, which never falls as hypotheses grow."""
         bases = (5 + lengths) / 6 if self.normalization == "gnmt" else lengths / 1.0
         return jnp.asarray(bases**self.length_penalty, jnp.float32)
 
@@ -29,11 +29,11 @@ class Ranking:
         covered: Float[Array, "B C S"],
         source_segments: Int[Array, "B S"],
     ) -> Float[Array, "B C"]:
-        """Scores of hypotheses that have seen so much of each source token in all their steps."""
+        """The scores of hypotheses whose attention to each source token adds up to ``covered`` over all steps."""
         scores = log_probs / self.divisor(lengths)
         return scores + self.coverage(covered, source_segments) if self.coverage_penalty else scores
 
     def coverage(self, covered: Float[Array, "B C S"], source_segments: Int[Array, "B S"]) -> Float[Array, "B C"]:
-        """β Σ log(min(covered, 1)) over the source: never above 0, which is reached when all has been seen."""
+        """β Σ log(min(covered, 1)) over the source tokens: at most 0, when every token is covered."""
         seen = jnp.log(jnp.clip(covered, 1e-9, 1.0))
         return self.coverage_penalty * jnp.where(source_segments[:, None] != 0, seen, 0).sum(axis=-1)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import SCALED_DOT_PRODUCT, Score, additive, attend, dot_product, general, tracing_for
+from attention import SCALED_DOT_PRODUCT, Mask, Score, additive, attend, dot_product, general, tracing_for
 from attention.kernels import chunked
 
 
@@ -63,13 +63,13 @@ def head_by_loops(query, key, value, visible, bias=None, score=SCALED_DOT_PRODUC
     )
 
 
-def batch_by_loops(query, key, value, *, query_segments, key_segments, causal, bias=None, score=SCALED_DOT_PRODUCT):
+def batch_by_loops(query, key, value, *, mask, bias=None, score=SCALED_DOT_PRODUCT):
     """``attend``: sentence by sentence, head by head; heads in a row share a key/value head."""
     (batch, heads, queries, _), (_, groups, keys, width) = query.shape, value.shape
     result = np.zeros((batch, heads, queries, width))
     for b in range(batch):
-        q, k = query_segments[b].tolist(), key_segments[b].tolist()
-        visible = [[q[t] == k[s] > 0 and not (causal and s > t) for s in range(keys)] for t in range(queries)]
+        q, k = mask.query_segments[b].tolist(), mask.key_segments[b].tolist()
+        visible = [[q[t] == k[s] > 0 and not (mask.causal and s > t) for s in range(keys)] for t in range(queries)]
         for n in range(heads):
             g = n // (heads // groups)
             of_head = None if bias is None else bias[b, n], Score(score.func, *(array[n] for array in score.args))
@@ -91,13 +91,10 @@ def random_score(name, seed, width, heads=()):
     raise ValueError(name)
 
 
-@partial(jax.jit, static_argnames=("causal", "kernel", "device", "chunk"))
-def output_and_gradients(
-    inputs, output_gradient, query_segments, key_segments, *, causal, kernel, device=None, chunk=chunked.CHUNK
-):
+@partial(jax.jit, static_argnames=("kernel", "device", "chunk"))
+def output_and_gradients(inputs, output_gradient, mask, *, kernel, device=None, chunk=chunked.CHUNK):
     def attended(inputs):
-        sees = {"query_segments": query_segments, "key_segments": key_segments, "causal": causal}
-        return attend(**inputs, **sees, kernel=kernel)
+        return attend(**inputs, mask=mask, kernel=kernel)
 
     tracing = contextlib.nullcontext() if device is None else tracing_for(*device)
     with tracing, pytest.MonkeyPatch.context() as patch:
@@ -150,7 +147,7 @@ def reference():
 
 @pytest.fixture(scope="session")
 def differentiate():
-    """``differentiate(inputs, output_gradient, query_segments, key_segments, *, causal, kernel, …)``.
+    """``differentiate(inputs, output_gradient, mask, *, kernel, …)``.
 
     It gives the output of ``attend(**inputs, …)`` and the gradients of everything in ``inputs``, by name. ``device``
     is what to trace for; ``chunk`` is the size of the chunks, so that short rows have several.
@@ -179,8 +176,8 @@ def lower():
         segments = [jax.ShapeDtypeStruct((batch, length), jnp.int32) for length in (queries, keys)]
 
         def total(query, key, value, query_segments, key_segments):
-            sees = {"query_segments": query_segments, "key_segments": key_segments, "causal": causal}
-            return jnp.sum(attend(query, key, value, **sees, kernel=kernel).astype(jnp.float32))
+            mask = Mask(query_segments, key_segments, causal)
+            return jnp.sum(attend(query, key, value, mask=mask, kernel=kernel).astype(jnp.float32))
 
         return jax.jit(jax.value_and_grad(total, (0, 1, 2)) if gradients else total), (*arrays, *segments)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.test_util import check_grads
 
-from attention import Score, attend_head, general, softmax_over_keys, visible_keys, weigh_head
+from attention import Score, attend_head, general, head_weights, softmax_over_keys, visible_keys
 
 NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
 TWO_KEYS: dict[str, Any] = {  # their scores are 2·2/√4 = 2 and 0
@@ -73,7 +73,7 @@ def test_weights_of_a_query_sum_to_one_and_are_exactly_zero_on_what_it_cannot_se
 def test_weights_times_values_is_attention(normal):
     query, key, value, bias = normal(0, 4, 8), normal(1, 6, 8), normal(2, 6, 3), normal(3, 4, 6)
     visible = visible_keys(jnp.array([1, 1, 2, 0]), jnp.array([1, 1, 1, 2, 2, 0]), causal=False)
-    weights = weigh_head(query, key, visible, bias)
+    weights = head_weights(query, key, visible, bias)
     np.testing.assert_allclose(weights @ value, attend_head(query, key, value, visible, bias), atol=1e-6)
 
 
@@ -157,7 +157,7 @@ def test_bfloat16_inputs_have_float32_scores_and_softmax(name, normal, make_scor
     query = query * {"scaled_dot_product": 8, "dot_product": 2, "additive": 1}[name]  # by a power of two: no rounding
     result = attend_head(query, key, value, visible, score=score)
     assert result.dtype == jnp.bfloat16
-    assert weigh_head(query, key, visible, score=score).dtype == jnp.float32
+    assert head_weights(query, key, visible, score=score).dtype == jnp.float32
     expected = reference_head(query, key, value, visible, score=score)
     tolerance = 2**-8 * float(jnp.abs(value).max())
     np.testing.assert_allclose(np.asarray(result, np.float64), expected, atol=tolerance)
@@ -201,7 +201,7 @@ def test_dropout_leaves_the_expectation_alone(normal):
     visible, rate = jnp.ones((1, 20_000), bool), 0.4
     whole = attend_head(query, key, value, visible)
     thinned = attend_head(query, key, value, visible, dropout_rate=rate, dropout_key=jax.random.key(1))
-    weights = np.asarray(weigh_head(query, key, visible), np.float64)
+    weights = np.asarray(head_weights(query, key, visible), np.float64)
     deviation = np.sqrt(rate / (1 - rate) * weights**2 @ np.asarray(value, np.float64) ** 2)
     assert (np.abs(thinned - whole) < 5 * deviation).all() and (deviation < 0.02).all()
     assert (np.abs(thinned - whole) > 0).all()

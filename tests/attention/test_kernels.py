@@ -17,6 +17,7 @@ from attention import (
     SCALED_DOT_PRODUCT,
     Device,
     KernelError,
+    Mask,
     Request,
     Score,
     additive,
@@ -63,11 +64,11 @@ def test_values_and_gradients_equal_the_definition(
         numbers = st.lists(st.integers(0, 2), min_size=batch * length, max_size=batch * length)
         return jnp.array(data.draw(numbers)).reshape(batch, length)
 
-    rows = segments(queries), segments(keys)
+    mask = Mask(segments(queries), segments(keys), causal)
     output_gradient = normal([seed, 5], batch, heads, queries, shape[-1], dtype=dtype)
-    results = differentiate(inputs, output_gradient, *rows, causal=causal, **SERVES[way][0])
+    results = differentiate(inputs, output_gradient, mask, **SERVES[way][0])
     exact = jax.tree.map(lambda array: array.astype("float32"), (inputs, output_gradient))
-    expected = differentiate(*exact, *rows, causal=causal, kernel="definition")
+    expected = differentiate(*exact, mask, kernel="definition")
     assert results["output"].dtype == inputs["value"].dtype and results["query"].dtype == inputs["query"].dtype
     close(results, expected, dtype)
 
@@ -76,9 +77,9 @@ def test_values_and_gradients_equal_the_definition(
 def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kernel, qkv, normal, differentiate, packed):
     # 300 · 219 is more than 256², and 300 · 218 is less.
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 1, 1, queries, keys, 4, 4), strict=True))
-    segments = packed([100, 150], length=queries), packed([100, 110], length=keys)
-    arguments = inputs, normal(1, 1, 1, queries, 4), *segments
-    results = [differentiate(*arguments, causal=False, kernel=name) for name in ("auto", kernel)]
+    mask = Mask(packed([100, 150], length=queries), packed([100, 110], length=keys))
+    arguments = inputs, normal(1, 1, 1, queries, 4), mask
+    results = [differentiate(*arguments, kernel=name) for name in ("auto", kernel)]
     for result, expected in zip(*map(jax.tree.leaves, results), strict=True):
         np.testing.assert_array_equal(result, expected)
 
@@ -137,7 +138,7 @@ WIDTHS = "needs keys and values of one width, a multiple of 8 up to 128, not"
         (
             "cudnn",
             replace(ON_GPU, dropout=True),
-            "drops the same weights at every step, so attention dropout is not taken from it",
+            "has no attention dropout",
             "definition",
         ),
         ("cudnn", replace(ON_GPU, value_width=72), f"{WIDTHS} 64 and 72", "definition or chunked"),
@@ -225,11 +226,7 @@ def test_the_definition_serves_everything_and_no_kernel_is_replaced_in_silence()
                 assert kernel not in able and able == [name for name in KERNELS if name in able]
 
 
-EVERY_KEY: dict[str, Any] = {
-    "query_segments": jnp.ones((2, 5), int),
-    "key_segments": jnp.ones((2, 5), int),
-    "causal": False,
-}
+EVERY_KEY = Mask(jnp.ones((2, 5), int), jnp.ones((2, 5), int))
 
 
 @pytest.mark.parametrize(
@@ -255,20 +252,20 @@ EVERY_KEY: dict[str, Any] = {
 )
 def test_attend_itself_raises_what_a_kernel_refuses(kernel, device, options, message, qkv):
     with tracing_for(*device), pytest.raises(KernelError, match=re.escape(message)):
-        attend(*qkv(0, 2, 2, 2, 5, 5, 4, 4), **EVERY_KEY | options, kernel=kernel)
+        attend(*qkv(0, 2, 2, 2, 5, 5, 4, 4), mask=EVERY_KEY, **options, kernel=kernel)
 
 
 def test_values_of_another_width_are_refused_by_attend_where_the_kernel_cannot(qkv):
     with pytest.raises(KernelError, match="kernel xla needs values as wide as keys, not 3 beside 4"):
-        attend(*qkv(0, 2, 2, 2, 5, 5, 4, 3), **EVERY_KEY, kernel="xla")
+        attend(*qkv(0, 2, 2, 2, 5, 5, 4, 3), mask=EVERY_KEY, kernel="xla")
 
 
 @pytest.mark.parametrize("kernel", ["xla", "chunked"])
 @pytest.mark.parametrize("off", [{"dropout_key": jax.random.key(0)}, {"dropout_rate": 0.1}])
 def test_dropout_that_is_off_is_no_reason_to_refuse(off, kernel, qkv):
     arguments = qkv(0, 2, 2, 2, 5, 5, 4, 4)
-    with_it = attend(*arguments, **EVERY_KEY | off, kernel=kernel)
-    without = attend(*arguments, **EVERY_KEY, kernel=kernel)
+    with_it = attend(*arguments, mask=EVERY_KEY, **off, kernel=kernel)
+    without = attend(*arguments, mask=EVERY_KEY, kernel=kernel)
     np.testing.assert_array_equal(with_it, without)
 
 

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from attention import Score, attend, attend_head, visible_keys, weigh
+from attention import Mask, Score, attend, attend_head, attention_weights, visible_keys
 
-compiled = jax.jit(attend, static_argnames=("causal", "dropout_rate", "kernel"))
+compiled = jax.jit(attend, static_argnames=("dropout_rate", "kernel"))
 KERNELS = ["definition", "xla", "chunked"]  # those that run anywhere
 NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
 # Packed, with padding in the middle and at the end; a target without a source and the other way round; and a row of
 # padding.
 QUERY_SEGMENTS = jnp.array([[1, 1, 2, 2, 3], [1, 1, 0, 2, 2], [0] * 5])
 KEY_SEGMENTS = jnp.array([[1, 1, 1, 2, 2, 4], [1, 2, 2, 2, 0, 0], [1] * 6])
-CROSS: dict[str, Any] = {"query_segments": QUERY_SEGMENTS, "key_segments": KEY_SEGMENTS}
+CROSS, CAUSAL = (Mask(QUERY_SEGMENTS, KEY_SEGMENTS, causal) for causal in (False, True))
 
 
 def self_attention(segments, causal=True):
     segments = jnp.array(segments)
-    return {"query_segments": segments, "key_segments": segments, "causal": causal}
+    return Mask(segments, segments, causal)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -31,7 +31,8 @@ def self_attention(segments, causal=True):
 @pytest.mark.parametrize("name", NAMES)
 def test_attention_equals_float64_loops(name, groups, causal, qkv, normal, make_score, reference):
     query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 3)
-    options = CROSS | {"causal": causal, "score": make_score(name, 3, 4, (4,)), "bias": normal(4, 3, 4, 5, 6)}
+    options: dict[str, Any] = {"score": make_score(name, 3, 4, (4,)), "bias": normal(4, 3, 4, 5, 6)}
+    options["mask"] = CAUSAL if causal else CROSS
     result = attend(query, key, value, **options)
     np.testing.assert_allclose(result, reference(query, key, value, **options), atol=3e-6)
     assert np.all(result[2] == 0) and np.all(result[1, :, 2] == 0) and np.all(result[0, :, 4] == 0)
@@ -41,8 +42,7 @@ def test_all_heads_of_all_sentences_equal_jax_nn(normal, qkv):
     query, key, value = qkv(0, 2, 4, 2, 5, 6, 8, 8)
     query_segments, key_segments = jnp.array([[1, 1, 2, 2, 2], [1] * 5]), jnp.array([[1] * 3 + [2] * 3, [1] * 6])
     bias = normal(1, 2, 4, 5, 6)
-    segments: dict[str, Any] = {"query_segments": query_segments, "key_segments": key_segments}
-    result = attend(query, key, value, **segments, causal=False, bias=bias)
+    result = attend(query, key, value, mask=Mask(query_segments, key_segments), bias=bias)
     mask = query_segments[:, None, :, None] == key_segments[:, None, None, :]
     time_first = query.swapaxes(1, 2), key.swapaxes(1, 2), value.swapaxes(1, 2)
     expected = jax.nn.dot_product_attention(*time_first, bias=bias, mask=mask).swapaxes(1, 2)
@@ -53,7 +53,7 @@ def test_all_heads_of_all_sentences_equal_jax_nn(normal, qkv):
 def test_a_batch_equals_a_loop_of_attend_head_over_sentences_and_heads(name, qkv, normal, make_score):
     query, key, value = qkv(0, 3, 4, 2, 5, 6, 4, 3)
     bias, score = normal(1, 3, 4, 5, 6), make_score(name, 2, 4, (4,))
-    result = attend(query, key, value, **CROSS, causal=True, bias=bias, score=score)
+    result = attend(query, key, value, mask=CAUSAL, bias=bias, score=score)
     for b, n in np.ndindex(3, 4):
         visible = visible_keys(QUERY_SEGMENTS[b], KEY_SEGMENTS[b], causal=True)
         of_head = Score(score.func, *(array[n] for array in score.args))
@@ -65,16 +65,16 @@ def test_a_batch_equals_a_loop_of_attend_head_over_sentences_and_heads(name, qkv
 @pytest.mark.parametrize("groups", [1, 3])
 def test_heads_that_share_keys_and_values_equal_repeated_ones(groups, kernel, qkv):
     query, key, value = qkv(0, 3, 6, groups, 5, 6, 4, 4)
-    shared = compiled(query, key, value, **CROSS, causal=True, kernel=kernel)
+    shared = compiled(query, key, value, mask=CAUSAL, kernel=kernel)
     repeated = (jnp.repeat(array, 6 // groups, axis=1) for array in (key, value))
-    np.testing.assert_allclose(shared, compiled(query, *repeated, **CROSS, causal=True, kernel=kernel), atol=1e-6)
+    np.testing.assert_allclose(shared, compiled(query, *repeated, mask=CAUSAL, kernel=kernel), atol=1e-6)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_weigh_is_what_attend_sums_the_values_with(groups, qkv, normal, make_score):
+def test_attend_sums_the_values_with_the_attention_weights(groups, qkv, normal, make_score):
     query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 7)
-    options = CROSS | {"causal": True, "bias": normal(1, 3, 4, 5, 6), "score": make_score("general", 2, 4, (4,))}
-    weights = weigh(query, key, **options)
+    options = {"mask": CAUSAL, "bias": normal(1, 3, 4, 5, 6), "score": make_score("general", 2, 4, (4,))}
+    weights = attention_weights(query, key, **options)
     value_of_head = np.repeat(value, 4 // groups, axis=1)
     np.testing.assert_allclose(weights @ value_of_head, attend(query, key, value, **options), atol=3e-6)
     visible = np.array(list(map(partial(visible_keys, causal=True), QUERY_SEGMENTS, KEY_SEGMENTS)))[:, None]
@@ -85,9 +85,7 @@ def test_weigh_is_what_attend_sums_the_values_with(groups, qkv, normal, make_sco
 
 def test_weights_of_bfloat16_inputs_are_float32(qkv):
     query, key, _ = qkv(0, 3, 2, 2, 5, 6, 4, 4, dtype="bfloat16")
-    low, exact = (
-        weigh(q, k, **CROSS, causal=False) for q, k in [(query, key), (query.astype(float), key.astype(float))]
-    )
+    low, exact = (attention_weights(q, k, CROSS) for q, k in [(query, key), (query.astype(float), key.astype(float))])
     assert low.dtype == jnp.float32
     np.testing.assert_allclose(low, exact, atol=1e-6)
 
@@ -114,8 +112,7 @@ def test_with_the_same_weights_flax_gives_the_same(causal, normal):
         return jnp.einsum("BTD,DNH->BNTH", x, linear.kernel[...]) + linear.bias[...][:, None, :]
 
     query, key, value = project(layer.query, x), project(layer.key, context), project(layer.value, context)
-    segments: dict[str, Any] = {"query_segments": query_segments, "key_segments": key_segments}
-    heads = attend(query, key, value, **segments, causal=causal)
+    heads = attend(query, key, value, mask=Mask(query_segments, key_segments, causal))
     result = jnp.einsum("BNTH,NHD->BTD", heads, layer.out.kernel[...]) + layer.out.bias[...]
     np.testing.assert_allclose(result, layer(x, context, context, mask=jnp.asarray(mask)), atol=2e-5)
 
@@ -123,7 +120,7 @@ def test_with_the_same_weights_flax_gives_the_same(causal, normal):
 def heads_of(x, projections):
     """attend with the projections x W_Q, x W_K, x W_V of every head: matrices (N, D, H)."""
     query, key, value = (jnp.einsum("TD,NDH->NTH", x, matrices)[None] for matrices in projections)
-    return attend(query, key, value, **self_attention([[1] * len(x)], causal=False))[0]
+    return attend(query, key, value, mask=self_attention([[1] * len(x)], causal=False))[0]
 
 
 def test_concatenated_heads_times_w_o_equal_the_fused_form(normal, reference_head):
@@ -151,7 +148,7 @@ def at(differentiate):
     def at(places, query, key, value, segments, kernel, causal):
         output_gradient = jnp.zeros(query.shape).at[:, :, places].set(1)
         inputs = {"query": query, "key": key, "value": value}
-        result = differentiate(inputs, output_gradient, segments, segments, causal=causal, kernel=kernel)
+        result = differentiate(inputs, output_gradient, Mask(segments, segments, causal), kernel=kernel)
         return [np.asarray(array)[:, :, places] for array in result.values()]
 
     return at
@@ -185,10 +182,10 @@ def test_the_future_cannot_change_the_past_bit_for_bit(kernel, qkv, at):
 def test_permuting_keys_with_their_values_and_segments_changes_nothing(kernel, qkv):
     query, key, value = qkv(0, 3, 4, 2, 5, 6, 4, 4)
     order = np.array([3, 1, 5, 0, 2, 4])
-    permuted = {"query_segments": QUERY_SEGMENTS, "key_segments": KEY_SEGMENTS[:, order], "causal": False}
+    permuted = Mask(QUERY_SEGMENTS, KEY_SEGMENTS[:, order])
     np.testing.assert_allclose(
-        compiled(query, key, value, **CROSS, causal=False, kernel=kernel),
-        compiled(query, key[:, :, order], value[:, :, order], **permuted, kernel=kernel),
+        compiled(query, key, value, mask=CROSS, kernel=kernel),
+        compiled(query, key[:, :, order], value[:, :, order], mask=permuted, kernel=kernel),
         atol=1e-6,
     )
 
@@ -196,12 +193,12 @@ def test_permuting_keys_with_their_values_and_segments_changes_nothing(kernel, q
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_packed_sentences_equal_the_same_sentences_alone(kernel, qkv):
     query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
-    packed = compiled(query, key, value, **self_attention([[1, 1, 1, 2, 2, 2, 2]]), kernel=kernel)
+    packed = compiled(query, key, value, mask=self_attention([[1, 1, 1, 2, 2, 2, 2]]), kernel=kernel)
     for part in (slice(0, 3), slice(3, 7)):
         alone = [array[:, :, part] for array in (query, key, value)]
         segments = [[9] * alone[0].shape[2]]  # the number does not matter
         np.testing.assert_allclose(
-            packed[:, :, part], compiled(*alone, **self_attention(segments), kernel=kernel), atol=1e-6
+            packed[:, :, part], compiled(*alone, mask=self_attention(segments), kernel=kernel), atol=1e-6
         )
 
 
@@ -212,7 +209,7 @@ def test_queries_that_see_nothing_yield_zeros_and_zero_gradients(kernel, qkv, di
     visible = np.array(list(map(partial(visible_keys, causal=True), QUERY_SEGMENTS, KEY_SEGMENTS)))
     blind, unseen = ~visible.any(axis=2), ~visible.any(axis=1)
     everywhere = jnp.full((3, 4, 5, 4), 1e6)  # also where the blind are: what is wanted of them must reach nobody
-    result = differentiate(inputs, everywhere, *CROSS.values(), causal=True, kernel=kernel)
+    result = differentiate(inputs, everywhere, CAUSAL, kernel=kernel)
     for name, array in result.items():
         of_position = np.asarray(array).swapaxes(1, 2)
         nothing = blind if name in ("output", "query") else unseen
@@ -222,10 +219,10 @@ def test_queries_that_see_nothing_yield_zeros_and_zero_gradients(kernel, qkv, di
 
 def thinned(groups=2, seed=0, rate=0.5):
     """Which of 64 equal weights dropout leaves, by sentence, head, query and key; every head gets the same inputs."""
-    options = {"query_segments": jnp.ones((2, 3), int), "key_segments": jnp.ones((2, 64), int), "causal": False}
+    mask = Mask(jnp.ones((2, 3), int), jnp.ones((2, 64), int))
     value = jnp.broadcast_to(jnp.eye(64), (2, groups, 64, 64))
     query, key = jnp.ones((2, 4, 3, 1)), jnp.ones((2, groups, 64, 1))
-    return np.asarray(compiled(query, key, value, **options, dropout_rate=rate, dropout_key=jax.random.key(seed)))
+    return np.asarray(compiled(query, key, value, mask=mask, dropout_rate=rate, dropout_key=jax.random.key(seed)))
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -252,5 +249,5 @@ def test_the_dropout_rate_is_the_share_that_is_dropped():
 @pytest.mark.parametrize(("rate", "key"), [(0.0, jax.random.key(0)), (0.5, None)])
 def test_without_a_rate_or_without_a_key_nothing_is_dropped(rate, key, qkv):
     arguments = qkv(0, 3, 4, 2, 5, 6, 4, 4)
-    result = attend(*arguments, **CROSS, causal=False, dropout_rate=rate, dropout_key=key)
-    np.testing.assert_array_equal(result, attend(*arguments, **CROSS, causal=False))
+    result = attend(*arguments, mask=CROSS, dropout_rate=rate, dropout_key=key)
+    np.testing.assert_array_equal(result, attend(*arguments, mask=CROSS))

@@ -9,13 +9,14 @@ import pytest
 
 from attention import (
     SCALED_DOT_PRODUCT,
+    Mask,
     Score,
     additive,
     attend_head,
+    attention_weights,
     dot_product,
     general,
     scaled_dot_product,
-    weigh,
 )
 from attention.scores import as_dot_product
 
@@ -70,8 +71,7 @@ def test_weights_under_each_score_by_hand(score, first, second):
 @pytest.mark.parametrize("name", NAMES)
 def test_heads_with_arrays_of_their_own_equal_float64_loops(name, normal, make_score, reference_weights):
     query, key, score = normal(0, 2, 3, 4, 5), normal(1, 2, 3, 6, 5), make_score(name, 2, 5, heads=(3,))
-    segments = {"query_segments": jnp.ones((2, 4), int), "key_segments": jnp.ones((2, 6), int)}
-    weights = weigh(query, key, **segments, causal=False, score=score)
+    weights = attention_weights(query, key, Mask(jnp.ones((2, 4), int), jnp.ones((2, 6), int)), score=score)
     for b, n in np.ndindex(2, 3):
         of_head = Score(score.func, *(array[n] for array in score.args))
         expected = reference_weights(query[b, n], key[b, n], np.ones((4, 6), bool), None, of_head)

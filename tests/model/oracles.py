@@ -13,9 +13,10 @@ from flax import nnx
 
 from common.special_tokens import BOS, EOS, PAD, UNK
 from model.config import ModelConfig
-from model.decoding.cache import Cache, own_places
+from model.decoding.cache import Cache, LayerCache, own_places
+from model.decoding.forced import decoder_inputs
 from model.decoding.hypotheses import Hypotheses
-from model.transformer import Transformer
+from model.transformer import Tokens, Transformer
 
 VOCABULARY = 12
 
@@ -34,27 +35,29 @@ class TableModel(Transformer):
             self.table[:, EOS] = eos_logit
         self.steps: list[int] = []
 
-    def encode(self, source_tokens, source_segments, source_positions, *, dropout_key=None):
-        return source_tokens[:, :, None].astype(jnp.float32)
+    def encode(self, source, *, dropout_key=None):
+        return source.ids[:, :, None].astype(jnp.float32), []
 
     def start_cache(self, encoded, source_segments, *, beams, max_length):
         batch = len(encoded)
         past = jnp.zeros((batch, 1, max_length * beams, 1))
         places = own_places(batch, beams, max_length)
-        return Cache((), (past,), (encoded[:, None].swapaxes(2, 3),), (), source_segments, places)
+        layer = LayerCache(past, past, encoded[:, None].swapaxes(2, 3), encoded[:, None])
+        return Cache((layer,), source_segments, places)
 
     def decode_step(self, tokens, position, cache):
         jax.debug.callback(lambda step: self.steps.append(int(step)), position)
-        batch, beams = tokens.shape
+        (batch, beams), (layer,) = tokens.shape, cache.layers
         past = jax.lax.dynamic_update_slice_in_dim(
-            cache.self_values[0], tokens[:, None, :, None].astype(jnp.float32), position * beams, axis=2
+            layer.self_values, tokens[:, None, :, None].astype(jnp.float32), position * beams, axis=2
         )
         room = cache.ancestors.shape[2]
         own = jnp.take_along_axis(past.reshape(batch, room, beams), cache.ancestors.swapaxes(1, 2), axis=2)
         weights = jnp.where(jnp.arange(room) <= position, jnp.arange(1, room + 1), 0)
-        state = jnp.einsum("BTK,T->BK", own, weights) + 31 * cache.cross_keys[0][:, 0, :, 0]
+        state = jnp.einsum("BTK,T->BK", own, weights) + 31 * layer.cross_keys[:, 0, :, 0]
         seen = jax.nn.one_hot(tokens % cache.source_segments.shape[1], cache.source_segments.shape[1])
-        return jnp.asarray(self.table)[state.astype(jnp.int32) % 97], seen, cache._replace(self_values=(past,))
+        cache = cache._replace(layers=(layer._replace(self_values=past),))
+        return jnp.asarray(self.table)[state.astype(jnp.int32) % 97], seen, cache
 
     def next_log_probs(self, source: int, history: tuple[int, ...]) -> np.ndarray:
         state = sum(token * (i + 1) for i, token in enumerate((BOS, *history))) + 31 * source
@@ -123,9 +126,8 @@ def trained_transformer(seed: int = 0, **changes: Any) -> Transformer:
     def train(params, key):
         def loss(params, key):
             source, target = examples(key)
-            inputs = jnp.concatenate([jnp.full((len(source), 1), BOS), target[:, :-1]], axis=1)
             model = nnx.merge(graphdef, params)
-            log_probs = jax.nn.log_softmax(model.logits(model(*as_row(source), *as_row(inputs, target))))
+            log_probs = jax.nn.log_softmax(model.logits(model(Tokens.one_per_row(source), decoder_inputs(target))))
             picked = jnp.take_along_axis(log_probs, target[..., None], axis=-1)[..., 0]
             return -jnp.where(target == PAD, 0, picked).sum() / (target != PAD).sum()
 
@@ -155,17 +157,11 @@ def ended(words: jax.Array) -> jax.Array:
     return jnp.where(jnp.arange(words.shape[1]) == (words != PAD).sum(axis=1, keepdims=True), EOS, words)
 
 
-def as_row(tokens: jax.Array, real: jax.Array | None = None) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Tokens, segments and positions; real where ``real`` is not PAD."""
-    segments = ((tokens if real is None else real) != PAD).astype(jnp.int32)
-    return tokens, segments, jnp.broadcast_to(jnp.arange(tokens.shape[1]), tokens.shape)
-
-
-def sources(batch: int, length: int = 3) -> tuple[jax.Array, jax.Array]:
-    """Tokens and segments of a batch of sentences, whose first tokens differ as far as the vocabulary goes."""
+def sources(batch: int, length: int = 3) -> Tokens:
+    """A batch of sentences whose first tokens differ as far as the vocabulary goes."""
     tokens = np.random.default_rng(1).integers(EOS + 1, VOCABULARY, (batch, length)).astype(np.int32)
     tokens[:, 0] = np.arange(batch) % (VOCABULARY - EOS - 1) + EOS + 1
-    return jnp.asarray(tokens), jnp.ones((batch, length), jnp.int32)
+    return Tokens.one_per_row(jnp.asarray(tokens))
 
 
 def found(hypotheses: Hypotheses, row: int, place: int = 0) -> tuple[int, ...]:

@@ -6,14 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from jaxtyping import Array
 
 import model.layers
-from attention import attend, weigh
-from model.attention_weights import attention_weights, decode, encode
+from attention import Mask, attend, attention_weights
+from model.attention_weights import compute_attention_weights
 from model.config import ModelConfig
 from model.layers import MultiHeadAttention
-from model.transformer import Transformer
+from model.transformer import Tokens, Transformer
 
 SIZES = ModelConfig(d_model=16, num_heads=2, head_dim=6, d_ff=24, encoder_layers=2, decoder_layers=3)
 POST_NORM = replace(SIZES, norm="post")
@@ -35,12 +34,8 @@ def tokens(seed, length):
     return jnp.asarray(np.random.default_rng(seed).integers(4, VOCAB, length), jnp.int32)
 
 
-def row(sentence: Array) -> tuple[Array, Array, Array]:
-    return sentence[None], jnp.ones_like(sentence)[None], jnp.arange(sentence.size)[None]
-
-
 def test_weights_of_every_layer_and_head_sum_to_one_and_never_see_the_future():
-    weights = attention_weights(make(SIZES), tokens(0, S), tokens(1, T))
+    weights = compute_attention_weights(make(SIZES), tokens(0, S), tokens(1, T))
     shapes = {"encoder": (2, 2, S, S), "decoder": (3, 2, T, T), "encoder_decoder": (3, 2, T, S)}
     assert {name: array.shape for name, array in weights._asdict().items()} == shapes
     for array in weights:
@@ -54,20 +49,9 @@ def test_weights_times_values_are_the_sublayers_output(causal):
     attention = MultiHeadAttention(SIZES, rngs=nnx.Rngs(0))
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 6, 16)), jnp.float32)
     segments = jnp.array([[1, 1, 1, 2, 2, 0], [1] * 6])
-    arguments = {"query_segments": segments, "key_segments": segments, "causal": causal}
-    key, value = attention.keys_and_values(x)
-    heads = jnp.einsum("BNTS,BNSH->BTNH", attention.weights(x, key, **arguments), value)
-    np.testing.assert_allclose(attention.output(heads.reshape(2, 6, -1)), attention(x, x, **arguments), atol=1e-6)
-
-
-@each_variant
-def test_the_walk_is_the_models_own_computation(config):
-    """What the walk computes, and so what every attention in it reads, is what the model computes."""
-    transformer, source, target = make(config), row(tokens(0, S)), row(tokens(1, T))
-    encoded, _ = encode(transformer, *source)
-    decoded, _, _ = decode(transformer, *target, encoded, source[1])
-    np.testing.assert_array_equal(encoded, transformer.encode(*source))
-    np.testing.assert_array_equal(decoded, transformer(*source, *target))
+    attended = attention(x, x, Mask(segments, segments, causal))
+    heads = jnp.einsum("BNTS,BNSH->BTNH", attended.weights(), attention.keys_and_values(x).value)
+    np.testing.assert_allclose(attention.output(heads.reshape(2, 6, -1)), attended.output, atol=1e-6)
 
 
 @each_variant
@@ -75,14 +59,14 @@ def test_weights_are_those_of_the_calls_that_the_model_makes(config, monkeypatch
     called = []
 
     def attend_and_note(query, key, value, **rest):
-        how_much = {name: rest[name] for name in ("query_segments", "key_segments", "causal", "bias", "score")}
-        called.append(np.asarray(weigh(query, key, **how_much))[0])
+        how_much = {name: rest[name] for name in ("mask", "bias", "score")}
+        called.append(np.asarray(attention_weights(query, key, **how_much))[0])
         return attend(query, key, value, **rest)
 
     transformer = make(config)
-    weights = attention_weights(transformer, tokens(0, S), tokens(1, T))
+    weights = compute_attention_weights(transformer, tokens(0, S), tokens(1, T))
     monkeypatch.setattr(model.layers, "attend", attend_and_note)
-    transformer(*row(tokens(0, S)), *row(tokens(1, T)))
+    transformer(Tokens.one_per_row(tokens(0, S)[None]), Tokens.one_per_row(tokens(1, T)[None]))
     encoder, decoder, encoder_decoder = called[:2], called[2::2], called[3::2]
     for shown, used in zip(weights, (encoder, decoder, encoder_decoder), strict=True):
         np.testing.assert_allclose(shown, used, atol=1e-6)

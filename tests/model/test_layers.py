@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from attention import Mask
 from model.config import ModelConfig
-from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout, matmul
+from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout
+from model.matmul import matmul
 
 CONFIG = ModelConfig(d_model=8, num_heads=2, head_dim=4, d_ff=16, encoder_layers=1, decoder_layers=1)
 
@@ -66,11 +68,10 @@ def test_layer_norm_equals_flax():
 
 
 def test_residual_is_the_formula_of_its_paper():
-    x, doubled, norm = normal(0, 1, 2, 8), lambda x: 2 * x, LayerNorm(8)
-    pre = Residual(CONFIG)(x, doubled, None)
-    post = Residual(ModelConfig(d_model=8, norm="post"))(x, doubled, None)
-    np.testing.assert_allclose(pre, x + 2 * norm(x), atol=1e-6)
-    np.testing.assert_allclose(post, norm(x + 2 * x), atol=1e-6)
+    x, norm = normal(0, 1, 2, 8), LayerNorm(8)
+    pre, post = Residual(CONFIG), Residual(ModelConfig(d_model=8, norm="post"))
+    np.testing.assert_allclose(pre.add(x, 2 * pre.enter(x), None), x + 2 * norm(x), atol=1e-6)
+    np.testing.assert_allclose(post.add(x, 2 * post.enter(x), None), norm(x + 2 * x), atol=1e-6)
 
 
 def test_multi_head_attention_equals_flax_with_the_same_weights():
@@ -83,9 +84,8 @@ def test_multi_head_attention_equals_flax_with_the_same_weights():
         linear.kernel[...], linear.bias[...] = dense.kernel[...].reshape(8, 2, 4), dense.bias[...].reshape(2, 4)
     theirs.out.kernel[...] = ours.output.kernel[...].reshape(2, 4, 8)
     x, context = normal(3, 2, 5, 8), normal(4, 2, 6, 8)
-    ones = jnp.ones((2, 5), jnp.int32), jnp.ones((2, 6), jnp.int32)
-    result = ours(x, context, query_segments=ones[0], key_segments=ones[1])
-    np.testing.assert_allclose(result, theirs(x, context, context), atol=2e-6)
+    result = ours(x, context, Mask(jnp.ones((2, 5), jnp.int32), jnp.ones((2, 6), jnp.int32)))
+    np.testing.assert_allclose(result.output, theirs(x, context, context), atol=2e-6)
 
 
 def test_every_head_reads_the_whole_embedding():
@@ -93,11 +93,11 @@ def test_every_head_reads_the_whole_embedding():
     ones = jnp.ones((1, 3), jnp.int32)
 
     def second_head_values(x):
-        return attention.keys_and_values(x)[1][0, 1].sum()
+        return attention.keys_and_values(x).value[0, 1].sum()
 
     x = normal(0, 1, 3, 8)
     assert (jax.grad(second_head_values)(x) != 0).all()
-    assert attention(x, x, query_segments=ones, key_segments=ones).shape == (1, 3, 8)
+    assert attention(x, x, Mask(ones, ones)).output.shape == (1, 3, 8)
 
 
 def test_head_width_is_independent_of_model_width():

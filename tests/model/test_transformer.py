@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from model import attention_weights as weights
 from model.config import ModelConfig
 from model.decoding.cache import branch
-from model.transformer import Transformer, build, init_params
+from model.transformer import Tokens, Transformer, build, init_params
 
 VOCAB = 40
 SIZES: dict[str, Any] = {
@@ -53,19 +52,19 @@ def tokens(seed, length):
 
 
 def row(*sentences, length):
-    """Sentences packed into one row: tokens, segments, positions."""
+    """Sentences packed into one row."""
     arrays = np.zeros((3, 1, length), np.int32)
     start = 0
     for segment, sentence in enumerate(sentences, start=1):
         end = start + len(sentence)
         arrays[:, 0, start:end] = sentence, np.full(len(sentence), segment), np.arange(len(sentence))
         start = end
-    return jnp.asarray(arrays)
+    return Tokens(*jnp.asarray(arrays))
 
 
 @jax.jit
 def compiled_logits(model, source_row, target_row):
-    return model.logits(model(*source_row, *target_row))
+    return model.logits(model(source_row, target_row))
 
 
 def logits(model, source_row, target_row):
@@ -111,7 +110,8 @@ def test_cached_decoding_equals_teacher_forcing(changes):
     fed = targets.copy()
     fed[0, :3] = tokens(3, 3)
     forced = np.stack([logits(model, source, row(target, length=7)) for target in targets])
-    cache, step = model.start_cache(model.encode(*source), source[1], beams=2, max_length=9), jax.jit(model.decode_step)
+    encoded, _ = model.encode(source)
+    cache, step = model.start_cache(encoded, source.segments, beams=2, max_length=9), jax.jit(model.decode_step)
     for position in range(7):
         stepped, _, cache = step(jnp.array(fed[None, :, position]), jnp.array(position), cache)
         if position >= 3:
@@ -127,11 +127,12 @@ def test_cached_decoding_equals_teacher_forcing(changes):
 def test_what_a_step_sees_of_the_source_is_the_last_blocks_weights(changes):
     model = make(**changes)
     source, target = row(tokens(0, 5), length=8), row(tokens(1, 6), length=6)
-    encoded = model.encode(*source)
-    expected = weights.decode(model, target[0], target[1], target[2], encoded, source[1])[2][-1, 0].mean(axis=0)
-    cache, step = model.start_cache(encoded, source[1], beams=1, max_length=6), jax.jit(model.decode_step)
+    encoded, _ = model.encode(source)
+    _, weights = model.decode(target, encoded, source.segments)
+    expected = weights[-1].source()[0].mean(axis=0)
+    cache, step = model.start_cache(encoded, source.segments, beams=1, max_length=6), jax.jit(model.decode_step)
     for position in range(6):
-        _, seen, cache = step(target[0][:, position : position + 1], jnp.array(position), cache)
+        _, seen, cache = step(target.ids[:, position : position + 1], jnp.array(position), cache)
         np.testing.assert_allclose(seen[0, 0], expected[position], atol=1e-5)
 
 
@@ -161,7 +162,7 @@ def test_every_choice_is_another_model_and_every_kernel_the_same():
 def test_relative_positions_move_with_the_sentence():
     """Rotary, ALiBi and relative positions know distances only: a sentence means the same 100 tokens later."""
     source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
-    later = [array.at[2].add(100) for array in (source, target)]
+    later = [tokens._replace(positions=tokens.positions + 100) for tokens in (source, target)]
     for positions in ("rotary", "alibi", "relative"):
         model = make(positions=positions)
         np.testing.assert_allclose(logits(model, *later), logits(model, source, target), atol=2e-5)
@@ -174,7 +175,7 @@ def test_dropout_needs_a_key_and_follows_it(rates):
     model, source, target = make(**rates), row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
 
     def run(key):
-        return np.asarray(model(*source, *target, dropout_key=key))
+        return np.asarray(model(source, target, dropout_key=key))
 
     np.testing.assert_array_equal(run(None), run(None))
     np.testing.assert_array_equal(run(jax.random.key(3)), run(jax.random.key(3)))
@@ -185,8 +186,8 @@ def test_dropout_needs_a_key_and_follows_it(rates):
 def test_bfloat16_activations_stay_close_to_float32_and_logits_are_float32():
     source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
     low = make(dtype="bfloat16", matmul_dtype="bfloat16")
-    assert low(*source, *target).dtype == jnp.bfloat16
-    scores = low.logits(low(*source, *target))
+    assert low(source, target).dtype == jnp.bfloat16
+    scores = low.logits(low(source, target))
     assert scores.dtype == jnp.float32
     np.testing.assert_allclose(scores[0], logits(make(), source, target), atol=0.1)
 

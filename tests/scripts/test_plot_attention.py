@@ -17,7 +17,7 @@ from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
 from evaluation.attention_view.sentence import heat_maps, slug, translate_and_attend
 from evaluation.translate import Translator
-from model.attention_weights import attention_weights
+from model.attention_weights import compute_attention_weights
 from scripts import plot_attention
 from training.run.checkpoint import load_for_inference
 
@@ -77,7 +77,7 @@ def test_the_archive_has_the_models_weights_and_the_page_has_them_too(run_dir, l
     source = translator.tokenizer.encode(["Ana eats there."])[0]
     target = translator.search(params, [source], 1)[0][0].tokens
     model = nnx.merge(translator.graphdefs[0], params[0])
-    expected = attention_weights(model, jnp.array([*source, EOS]), jnp.array([BOS, *target]))._asdict()
+    expected = compute_attention_weights(model, jnp.array([*source, EOS]), jnp.array([BOS, *target]))._asdict()
     with np.load(files["npz"], allow_pickle=False) as held:
         assert set(held) == {*expected, "source_tokens", "target_inputs", "target_labels"}
         for name, weights in expected.items():

@@ -11,8 +11,7 @@ import pytest
 
 from attention import tracing_for
 from evaluation.translate import search_batch
-from model.decoding.ranking import Ranking
-from model.decoding.sampling import Sampling
+from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import build, init_params
 from tests.training.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
 from training.config import MeshConfig
@@ -67,10 +66,6 @@ def test_the_searches(beam_size, sampling):
         None,
         np.zeros(2, np.uint32),
         np.uint32(1),
-        beam_size=beam_size,
-        count=1,
-        ranking=Ranking("gnmt", 1.0, 0.0),
-        sampling=sampling,
-        max_length=12,
+        SearchSettings(12, beam_size, sampling=sampling),
     )
     assert "stablehlo.while" in program

@@ -11,10 +11,11 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from attention import attend, tracing_for
+from attention import Mask, attend, tracing_for
 from attention.kernels.devices import on_each_device
 
 SEGMENTS: Any = np.tile(np.array([1, 1, 1, 2, 2, 0], np.int32), (4, 1))
+MASK = Mask(SEGMENTS, SEGMENTS, causal=True)
 
 
 def arrays(groups: int) -> list[np.ndarray]:
@@ -22,9 +23,9 @@ def arrays(groups: int) -> list[np.ndarray]:
     return [generator.normal(size=(4, heads, 6, 8)).astype(np.float32) for heads in (4, groups, groups)]
 
 
-def attended(*arguments: jax.Array, kernel: str = "definition") -> jax.Array:
-    *three, queries, keys = arguments
-    return attend(*three, query_segments=queries, key_segments=keys, causal=True, kernel=kernel)
+def attended(*three: Any, kernel: str = "definition") -> jax.Array:
+    query, key, value, mask = three
+    return attend(query, key, value, mask=mask, kernel=kernel)
 
 
 def differentiated(mesh: jax.sharding.Mesh, groups: int) -> list[list[float]]:
@@ -32,7 +33,7 @@ def differentiated(mesh: jax.sharding.Mesh, groups: int) -> list[list[float]]:
 
     def weighted(query: jax.Array, key: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
         with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
-            output = on_each_device(attended, query, key, value, SEGMENTS, SEGMENTS)
+            output = on_each_device(attended, query, key, value, MASK)
         return (output * np.arange(output.size).reshape(output.shape)).sum(), output
 
     step = jax.jit(jax.grad(weighted, (0, 1, 2), has_aux=True))
@@ -45,7 +46,7 @@ def kernels_for_a_tpu(mesh: jax.sharding.Mesh) -> int:
 
     def total(*three: jax.Array) -> jax.Array:
         with jax.sharding.use_abstract_mesh(mesh.abstract_mesh), tracing_for("tpu"):
-            return attended(*three, SEGMENTS, SEGMENTS, kernel="tpu").sum()
+            return attended(*three, MASK, kernel="tpu").sum()
 
     of_rows = NamedSharding(mesh, PartitionSpec("rows"))
     like = [jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=of_rows) for array in arrays(2)]

@@ -2,14 +2,13 @@
 
 import math
 import re
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
 from jax.test_util import check_grads
 
-from attention import attend, tracing_for
+from attention import Mask, attend, tracing_for
 from attention.kernels import chunked
 
 
@@ -18,19 +17,18 @@ def test_whole_chunks_and_a_part_of_one_equal_the_definition(device, qkv, normal
     # 300 queries are chunks of 128, 128 and 44.
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 2, 1, 300, 300, 8, 8), strict=True))
     segments = packed([120, 30, 111], length=300)
-    arguments = inputs, normal(1, 1, 2, 300, 8), segments, segments
-    results = differentiate(*arguments, causal=True, kernel="chunked", device=device)
-    close(results, differentiate(*arguments, causal=True, kernel="definition"))
+    arguments = inputs, normal(1, 1, 2, 300, 8), Mask(segments, segments, causal=True)
+    results = differentiate(*arguments, kernel="chunked", device=device)
+    close(results, differentiate(*arguments, kernel="definition"))
 
 
 def test_gradients_equal_finite_differences(qkv, monkeypatch):
     monkeypatch.setattr(chunked, "CHUNK", 2)
-    query_segments, key_segments = jnp.array([[1, 1, 2, 2, 0]]), jnp.array([[1, 2, 2, 2]])
-    sees: dict[str, Any] = {"query_segments": query_segments, "key_segments": key_segments, "causal": True}
+    mask = Mask(jnp.array([[1, 1, 2, 2, 0]]), jnp.array([[1, 2, 2, 2]]), causal=True)
 
     @jax.jit
     def attended(query, key, value):
-        return attend(query, key, value, **sees, kernel="chunked")
+        return attend(query, key, value, mask=mask, kernel="chunked")
 
     check_grads(attended, qkv(0, 1, 2, 1, 5, 4, 4, 3), order=1, modes=["rev"], eps=1e-2, atol=2e-3, rtol=2e-3)
 

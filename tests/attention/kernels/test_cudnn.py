@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention import Score, attend, dot_product, tracing_for, visible_keys
+from attention import Mask, Score, attend, dot_product, tracing_for, visible_keys
 from attention.kernels import cudnn
 
 FORWARD, BACKWARD = "__cudnn$fmhaSoftmax", "__cudnn$fmhaSoftmaxBackward"
@@ -108,7 +108,7 @@ def test_cudnn_is_told_where_every_segment_starts_in_memory(groups, qkv, packed,
     monkeypatch.setattr(cudnn, "packed_attention", packed_attention)
     query_segments, key_segments = packed([3, 2], [4, 1, 1], length=6), packed([1, 4], [2, 2, 3], length=7)
     arrays = qkv(0, 2, 4, groups, 6, 7, 8, 8, dtype="bfloat16")
-    attend(*arrays, query_segments=query_segments, key_segments=key_segments, causal=False, kernel="cudnn")
+    attend(*arrays, mask=Mask(query_segments, key_segments), kernel="cudnn")
     query, key, _, where = told
     *lengths, query_starts, key_starts = _fix_seqlen_offsets(*where, query, key)  # type: ignore[call-arg]
     for result, expected in zip(lengths, ([3, 2, 4, 1, 1], [1, 4, 2, 2, 3]), strict=True):
@@ -124,7 +124,7 @@ def test_more_segments_than_there_may_be_give_nan_and_leave_the_others_alone(qkv
     query, key, value = qkv(0, 1, 1, 1, 4, 4, 8, 8, dtype="bfloat16")
     monkeypatch.setattr(cudnn, "packed_attention", lambda query, *_, **__: query)  # as if it gave the queries
     segments = jnp.array([[1, 2, 3, 0]])  # two may be in four positions
-    result = attend(query, key, value, query_segments=segments, key_segments=segments, causal=True, kernel="cudnn")
+    result = attend(query, key, value, mask=Mask(segments, segments, causal=True), kernel="cudnn")
     np.testing.assert_array_equal(result[0, 0, :2], query[0, 0, :2])
     assert np.isnan(result[0, 0, 2]).all() and (result[0, 0, 3] == 0).all()
 
@@ -182,12 +182,14 @@ def as_cudnn_does(query, key, value, where, *, scale, causal):
     query_numbers = numbers_of(where.query_lengths, where.query_offsets, query.shape[1])
     key_numbers = numbers_of(where.key_lengths, where.key_offsets, key.shape[1])
     open_places = [(numbers == 0)[:, :, None, None] for numbers in (query_numbers, key_numbers, key_numbers)]
-    sees: dict[str, Any] = {"query_segments": query_numbers, "key_segments": key_numbers, "causal": causal}
+    mask = Mask(query_numbers, key_numbers, causal)
 
     @jax.custom_vjp
     def attended(query, key, value):
         heads_first = (array.swapaxes(1, 2) for array in (query * scale, key, value))
-        return jnp.where(open_places[0], jnp.nan, attend(*heads_first, **sees, score=Score(dot_product)).swapaxes(1, 2))
+        return jnp.where(
+            open_places[0], jnp.nan, attend(*heads_first, mask=mask, score=Score(dot_product)).swapaxes(1, 2)
+        )
 
     def forward(*arrays):
         return jax.vjp(attended.fun, *arrays)
@@ -210,6 +212,6 @@ def test_from_what_cudnn_is_told_follows_the_definition_and_nothing_that_it_leav
     inputs = dict(zip(("query", "key", "value"), qkv(0, 3, 2, groups, 7, 7, 8, 8, dtype="bfloat16"), strict=True))
     segments = packed([3, 2], [2, 2, 3], [], length=7)
     of_keys = segments if causal else packed([4, 1, 2], [2, 0, 3], [7], length=7)  # or of another side
-    arguments = inputs, normal(1, 3, 2, 7, 8, dtype="bfloat16"), segments, of_keys
-    results = differentiate(*arguments, causal=causal, kernel="cudnn", device=("gpu", 9.0))
-    close(results, differentiate(*arguments, causal=causal, kernel="definition"), "bfloat16")
+    arguments = inputs, normal(1, 3, 2, 7, 8, dtype="bfloat16"), Mask(segments, of_keys, causal)
+    results = differentiate(*arguments, kernel="cudnn", device=("gpu", 9.0))
+    close(results, differentiate(*arguments, kernel="definition"), "bfloat16")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax.experimental.pallas.ops.tpu import splash_attention
 
-from attention import tracing_for, visible_keys
+from attention import Mask, tracing_for, visible_keys
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -50,9 +50,9 @@ def test_where_pallas_interprets_it_it_equals_the_definition(
     batch, heads, _, queries, keys, _, value_width = shape
     inputs = dict(zip(("query", "key", "value"), qkv(0, *shape), strict=True))
     segments = packed(*targets, length=queries), packed(*sources, length=keys)
-    arguments = inputs, normal(1, batch, heads, queries, value_width), *segments
-    results = differentiate(*arguments, causal=causal, kernel="tpu", device=("tpu",))
-    close(results, differentiate(*arguments, causal=causal, kernel="definition"))
+    arguments = inputs, normal(1, batch, heads, queries, value_width), Mask(*segments, causal)
+    results = differentiate(*arguments, kernel="tpu", device=("tpu",))
+    close(results, differentiate(*arguments, kernel="definition"))
     blind = ~np.array([visible_keys(*row, causal=causal) for row in zip(*segments, strict=True)]).any(axis=2)
     for name in ("output", "query"):
         np.testing.assert_array_equal(np.asarray(results[name]).swapaxes(1, 2)[blind], 0)

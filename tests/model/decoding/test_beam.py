@@ -12,9 +12,11 @@ from common.special_tokens import BOS, EOS, PAD
 from model.decoding import next_token as candidates
 from model.decoding.beam import beam_search
 from model.decoding.ensemble import mixture
-from model.decoding.forced import source_weights, token_log_probs
+from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.ranking import Ranking
 from model.decoding.sampling import greedy
+from model.decoding.settings import SearchSettings
+from model.transformer import Tokens
 from tests.model.oracles import PlainRanking, TableModel, examples, found, plain_beam, sources, trained_transformer
 
 GNMT, LENGTH, NONE = Ranking("gnmt", 1.0), Ranking("length", 0.7), Ranking("gnmt", 0.0)
@@ -27,11 +29,9 @@ def plain(ranking: Ranking) -> PlainRanking:
 @pytest.mark.parametrize("ranking", [NONE, Ranking("gnmt", 0.6), GNMT, LENGTH, Ranking("length", 1.5)], ids=str)
 def test_a_wide_beam_finds_the_best_of_all_translations(ranking):
     model, vocabulary = TableModel(7), 7
-    source_tokens, segments = sources(16)
-    limits = jnp.arange(16) % 4 + 1
-    search = partial(beam_search, beam_size=120, nbest=3, ranking=ranking, max_length=4)
-    hypotheses = jax.jit(lambda: search((model,), source_tokens, segments, limits))()
-    for row, source in enumerate(source_tokens[:, 0].tolist()):
+    rows, limits = sources(16), jnp.arange(16) % 4 + 1
+    hypotheses = jax.jit(lambda: beam_search((model,), rows, SearchSettings(4, 120, 3, ranking), limits))()
+    for row, source in enumerate(rows.ids[:, 0].tolist()):
         best = sorted(every_translation(model, source, vocabulary, int(limits[row]), plain(ranking)), reverse=True)[:3]
         for place, (score, tokens) in enumerate(best):
             assert found(hypotheses, row, place) == tokens
@@ -55,12 +55,11 @@ def every_translation(model, source, vocabulary, limit, ranking):
 def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix):
     """Every hypothesis of the n-best list, whatever its limit, with and without a prefix."""
     model = TableModel(seed=beam_size, eos_logit=5.0)
-    source_tokens, segments = sources(32)
-    limits = np.repeat([9, 7, len(prefix) + 2, len(prefix) + 1], 8)
+    rows, limits = sources(32), np.repeat([9, 7, len(prefix) + 2, len(prefix) + 1], 8)
     prefixes = jnp.tile(jnp.array([*prefix, *[PAD] * (9 - len(prefix))]), (32, 1)) if prefix else None
-    search = partial(beam_search, beam_size=beam_size, nbest=beam_size, ranking=ranking, max_length=9)
-    hypotheses = jax.jit(lambda: search((model,), source_tokens, segments, jnp.array(limits), prefixes))()
-    for row, source in enumerate(source_tokens[:, 0].tolist()):
+    settings = SearchSettings(9, beam_size, beam_size, ranking)
+    hypotheses = jax.jit(lambda: beam_search((model,), rows, settings, jnp.array(limits), prefixes))()
+    for row, source in enumerate(rows.ids[:, 0].tolist()):
         next_log_probs = partial(model.next_log_probs, source)
         expected = plain_beam(next_log_probs, int(limits[row]), beam_size, plain(ranking), beam_size, prefix)
         for place, (score, tokens) in enumerate(expected):
@@ -74,7 +73,7 @@ def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix):
 def test_coverage_prefers_what_has_seen_the_whole_source():
     """The plain beam's coverage is counted from each history; both find other translations than without it."""
     model = TableModel(seed=1, eos_logit=5.0)
-    source_tokens, segments = sources(32, length=4)
+    rows = sources(32, length=4)
     ranking, without = Ranking("gnmt", 1.0, coverage_penalty=3.0), GNMT
 
     def seen(history):
@@ -82,11 +81,10 @@ def test_coverage_prefers_what_has_seen_the_whole_source():
         return [max(sum(token % 4 == place for token in read), 1e-9) for place in range(4)]
 
     def run(ranking):
-        search = partial(beam_search, beam_size=4, nbest=2, ranking=ranking, max_length=9)
-        return jax.jit(lambda: search((model,), source_tokens, segments, jnp.full(32, 9)))()
+        return jax.jit(lambda: beam_search((model,), rows, SearchSettings(9, 4, 2, ranking), jnp.full(32, 9)))()
 
     hypotheses, others = run(ranking), run(without)
-    for row, source in enumerate(source_tokens[:, 0].tolist()):
+    for row, source in enumerate(rows.ids[:, 0].tolist()):
         next_log_probs = partial(model.next_log_probs, source)
         expected = plain_beam(next_log_probs, 9, 4, PlainRanking("gnmt", 1.0, 3.0, seen), 2)
         for place, (score, tokens) in enumerate(expected):
@@ -95,20 +93,16 @@ def test_coverage_prefers_what_has_seen_the_whole_source():
     assert (hypotheses.tokens != others.tokens).any()
 
 
-def sentences(count: int) -> tuple[jax.Array, jax.Array]:
-    """Sentences of two to five tokens, EOS among them, and their segments."""
-    tokens, _ = examples(jax.random.key(5), count)
-    return tokens, (tokens != PAD).astype(jnp.int32)
+def sentences(count: int) -> Tokens:
+    """Sentences of two to five tokens, EOS among them."""
+    return Tokens.one_per_row(examples(jax.random.key(5), count)[0])
 
 
 @jax.jit
 def log_probs_after(models, source_tokens, inputs):
     """Log-probabilities of the token after each of the inputs, by the models' whole forward pass."""
-    source, target = (
-        (tokens, (tokens != PAD).astype(int), jnp.broadcast_to(jnp.arange(tokens.shape[1]), tokens.shape))
-        for tokens in (source_tokens, inputs)
-    )
-    probabilities = [jax.nn.softmax(model.logits(model(*source, *target))) for model in models]
+    source, target = Tokens.one_per_row(source_tokens), Tokens.one_per_row(inputs)
+    probabilities = [jax.nn.softmax(model.logits(model(source, target))) for model in models]
     return jnp.log(sum(probabilities) / len(models))
 
 
@@ -137,14 +131,14 @@ each_case = pytest.mark.parametrize("case", CASES)
 def search_case(case):
     """The n-best lists of six sentences."""
     beam_size, make = CASES[case]
-    search = partial(beam_search, beam_size=beam_size, nbest=beam_size, ranking=GNMT, max_length=8)
-    return make(), jax.jit(search)(make(), *sentences(6), jnp.full(6, 8))
+    search = jax.jit(beam_search, static_argnums=2)
+    return make(), search(make(), sentences(6), SearchSettings(8, beam_size, beam_size, GNMT), jnp.full(6, 8))
 
 
 @each_case
 def test_a_trained_transformers_beam_agrees_with_a_plain_beam_by_teacher_forcing(case):
     models, hypotheses = search_case(case)
-    source_tokens, _ = sentences(6)
+    source_tokens = sentences(6).ids
     beam_size, _ = CASES[case]
     for row in range(6):
         next_log_probs = teacher_forced(models, source_tokens[row : row + 1], 8)
@@ -157,7 +151,7 @@ def test_a_trained_transformers_beam_agrees_with_a_plain_beam_by_teacher_forcing
 @each_case
 def test_an_n_best_list_is_sorted_distinct_and_scored_as_by_teacher_forcing(case):
     models, hypotheses = search_case(case)
-    source_tokens, _ = sentences(6)
+    source_tokens = sentences(6).ids
     rescore = jax.jit(partial(token_log_probs, models))
     for place in range(CASES[case][0]):
         log_probs = np.asarray(rescore(source_tokens, hypotheses.tokens[:, place]))
@@ -172,13 +166,9 @@ def test_an_n_best_list_is_sorted_distinct_and_scored_as_by_teacher_forcing(case
 
 
 def test_an_ensemble_of_one_model_twice_is_the_model():
-    source_tokens, segments = sentences(8)
-    model = trained_transformer()
+    model, search = trained_transformer(), jax.jit(beam_search, static_argnums=2)
     once, twice = (
-        jax.jit(partial(beam_search, models, beam_size=3, nbest=3, ranking=GNMT, max_length=9))(
-            source_tokens, segments, jnp.full(8, 9)
-        )
-        for models in ((model,), (model, model))
+        search(models, sentences(8), SearchSettings(9, 3, 3), jnp.full(8, 9)) for models in ((model,), (model, model))
     )
     np.testing.assert_array_equal(once.tokens, twice.tokens)
     np.testing.assert_allclose(once.scores, twice.scores, rtol=1e-5)
@@ -193,30 +183,26 @@ def test_an_ensemble_averages_probabilities():
 
 def test_a_beam_of_one_is_greedy():
     """Compared by log-probabilities, nothing that goes on after an EOS can be better."""
-    source_tokens, segments = sentences(16)
-    limits = jnp.full(16, 10)
     prefixes = jnp.full((16, 10), PAD).at[::4, :2].set(jnp.array([7, 8]))  # every fourth sentence has one
-    one = jax.jit(partial(beam_search, (trained_transformer(),), beam_size=1, nbest=1, ranking=NONE, max_length=10))
-    alone = jax.jit(partial(greedy, (trained_transformer(),), ranking=NONE, max_length=10))
-    for beam, likeliest in zip(
-        one(source_tokens, segments, limits, prefixes), alone(source_tokens, segments, limits, prefixes), strict=True
-    ):
+    arguments = (trained_transformer(),), sentences(16), SearchSettings(10, 1, 1, NONE), jnp.full(16, 10), prefixes
+    results = (jax.jit(search, static_argnums=2)(*arguments) for search in (beam_search, greedy))
+    for beam, likeliest in zip(*results, strict=True):
         np.testing.assert_allclose(beam, likeliest, rtol=1e-5)
 
 
 def test_soft_alignments_are_the_weights_of_the_last_block_but_one():
-    models, (source_tokens, _) = (trained_transformer(), trained_transformer(1)), sentences(2)
+    models, source_tokens = (trained_transformer(), trained_transformer(1)), sentences(2).ids
     targets = jnp.array([[5, 6, 7, EOS, PAD], [4, 4, 9, 10, EOS]])
-    weights = jax.jit(partial(source_weights, models))(source_tokens, targets)
+    weights = jax.jit(partial(alignment_weights, models))(source_tokens, targets)
     np.testing.assert_allclose(weights.sum(axis=-1)[1], 1, atol=1e-5)
     np.testing.assert_array_equal(np.asarray(weights) * np.asarray(source_tokens == PAD)[:, None], 0)
-    each = [jax.jit(partial(source_weights, (model,)))(source_tokens, targets) for model in models]
+    each = [jax.jit(partial(alignment_weights, (model,)))(source_tokens, targets) for model in models]
     np.testing.assert_allclose(weights, (each[0] + each[1]) / 2, atol=1e-6)
 
 
 SEARCHES = {
-    "greedy": partial(greedy, ranking=NONE, max_length=10),
-    "beam": partial(beam_search, beam_size=3, nbest=2, ranking=GNMT, max_length=10),
+    "greedy": partial(greedy, settings=SearchSettings(10, ranking=NONE)),
+    "beam": partial(beam_search, settings=SearchSettings(10, beam_size=3, count=2)),
 }
 
 
@@ -224,13 +210,11 @@ SEARCHES = {
 def test_company_changes_nothing(kind):
     """A sentence gets the same tokens and the same score, bit for bit, in every row and beside anything."""
     search = jax.jit(partial(SEARCHES[kind], (trained_transformer(),)))
-    source_tokens, segments = sources(8, length=5)
-    limits = jnp.arange(8) + 3
-    together = search(source_tokens, segments, limits)
+    rows, limits = sources(8, length=5), jnp.arange(8) + 3
+    together = search(rows, limits=limits)
     order = jnp.array([5, 2, 7, 0, 1, 6, 3, 4])
-    shuffled = search(source_tokens[order], segments[order], limits[order])
-    real = (jnp.arange(8) == 2)[:, None]
-    alone = search(jnp.where(real, source_tokens, PAD), jnp.where(real, segments, 0), limits)
+    shuffled = search(Tokens.one_per_row(rows.ids[order]), limits=limits[order])
+    alone = search(Tokens.one_per_row(jnp.where((jnp.arange(8) == 2)[:, None], rows.ids, PAD)), limits=limits)
     for one, other, single in zip(together, shuffled, alone, strict=True):
         np.testing.assert_array_equal(one[order], other)
         np.testing.assert_array_equal(one[2], single[2])
@@ -239,9 +223,9 @@ def test_company_changes_nothing(kind):
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_rows_without_a_source_hold_nobody_up(kind):
     model = TableModel()
-    source_tokens, segments = sources(3)
-    segments = segments.at[1:].set(0)
-    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), source_tokens, segments, jnp.array([2, 10, 10])))()
+    rows = sources(3)
+    rows = rows._replace(segments=rows.segments.at[1:].set(0))
+    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), rows, limits=jnp.array([2, 10, 10])))()
     jax.effects_barrier()
     assert max(model.steps) <= 1
     assert (hypotheses.lengths[1:] == 0).all()
@@ -252,8 +236,7 @@ def test_rows_without_a_source_hold_nobody_up(kind):
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_translation_without_eos_is_returned_whole(kind):
     model = TableModel(eos_logit=-1e9)
-    source_tokens, segments = sources(4)
-    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), source_tokens, segments, jnp.array([1, 4, 7, 10])))()
+    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), sources(4), limits=jnp.array([1, 4, 7, 10])))()
     assert hypotheses.lengths[:, 0].tolist() == [1, 4, 7, 10]
     assert not hypotheses.ended.any()
     for row in range(4):
@@ -263,9 +246,7 @@ def test_a_translation_without_eos_is_returned_whole(kind):
 def test_the_search_stops_when_nothing_can_win():
     """EOS at once has nearly all the probability: the beam must not go on to its limit of ten."""
     model = TableModel(eos_logit=50.0)
-    source_tokens, segments = sources(4)
-    search = partial(beam_search, beam_size=3, nbest=1, ranking=GNMT, max_length=10)
-    jax.jit(lambda: search((model,), source_tokens, segments, jnp.full(4, 10)))()
+    jax.jit(lambda: beam_search((model,), sources(4), SearchSettings(10, 3), jnp.full(4, 10)))()
     jax.effects_barrier()
     assert model.steps == [0]
 

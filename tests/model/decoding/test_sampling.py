@@ -10,11 +10,10 @@ import pytest
 
 from common.special_tokens import BOS, EOS, PAD, UNK
 from model.decoding.hypotheses import Hypotheses
-from model.decoding.ranking import Ranking
-from model.decoding.sampling import Sampling, draw, greedy, in_nucleus, sample
+from model.decoding.sampling import draw, greedy, in_nucleus, sample
+from model.decoding.settings import Sampling, SearchSettings
+from model.transformer import Tokens
 from tests.model.oracles import VOCABULARY, TableModel, found, sources
-
-GNMT = Ranking()
 
 
 def distribution(logits: Any, sampling: Sampling) -> Any:
@@ -52,15 +51,14 @@ def test_whole_translations_come_as_often_as_the_model_says():
     """Of one sentence, with a limit of two tokens: all of the 9 + 81 that may be drawn, each by its probability."""
     model, count = TableModel(), 8192
     model.table = model.table / 5
-    source_tokens, segments = sources(1)
-    key, numbers = jax.random.key(1), jnp.array([7], jnp.uint32)
-    draws = partial(sample, key=key, numbers=numbers, count=count, sampling=Sampling(), ranking=GNMT, max_length=2)
-    drawn = jax.jit(lambda: draws((model,), source_tokens, segments, jnp.array([2])))()
+    rows, settings = sources(1), SearchSettings(2, count=count, sampling=Sampling())
+    draws = partial(sample, key=jax.random.key(1), numbers=jnp.array([7], jnp.uint32))
+    drawn = jax.jit(lambda: draws((model,), rows, settings, jnp.array([2])))()
     counts: dict[tuple[int, ...], int] = {}
     for place in range(count):
         tokens = tuple(np.asarray(drawn.tokens)[0, place, : int(drawn.lengths[0, place])].tolist())
         counts[tokens] = counts.get(tokens, 0) + 1
-    source, total = int(source_tokens[0, 0]), 0.0
+    source, total = int(rows.ids[0, 0]), 0.0
     for first in range(EOS, VOCABULARY):
         for second in range(EOS, VOCABULARY) if first != EOS else [None]:
             tokens = (first,) if second is None else (first, second)
@@ -80,12 +78,10 @@ def allowed_probabilities(model: TableModel, source: int, history: tuple[int, ..
 
 def run(keys: int = 0, rows: Any = slice(None), **changes: Any) -> Hypotheses:
     model = TableModel(eos_logit=4.0)
-    source_tokens, segments = sources(8)
-    numbers = jnp.arange(8, dtype=jnp.uint32) + 100
-    options: dict[str, Any] = {"count": 3, "sampling": Sampling(), "ranking": GNMT, "max_length": 7} | changes
-    options |= {"key": jax.random.key(keys), "numbers": numbers[rows]}
-    rows_of_sources = source_tokens[rows], segments[rows], jnp.full(8, 7)[rows]
-    drawn: Hypotheses = jax.jit(lambda: sample((model,), *rows_of_sources, **options))()
+    options: dict[str, Any] = {"count": 3, "sampling": Sampling()} | changes
+    arguments = (model,), Tokens.one_per_row(sources(8).ids[rows]), SearchSettings(7, **options), jnp.full(8, 7)[rows]
+    numbers = jnp.arange(8, dtype=jnp.uint32)[rows] + 100
+    drawn: Hypotheses = jax.jit(lambda: sample(*arguments, key=jax.random.key(keys), numbers=numbers))()
     return drawn
 
 
@@ -105,19 +101,16 @@ def test_draws_do_not_depend_on_company_or_place():
 
 def test_the_likeliest_token_alone_is_greedy():
     model = TableModel(eos_logit=4.0)
-    source_tokens, segments = sources(8)
-    expected = jax.jit(lambda: greedy((model,), source_tokens, segments, jnp.full(8, 7), ranking=GNMT, max_length=7))()
+    expected = jax.jit(lambda: greedy((model,), sources(8), SearchSettings(7), jnp.full(8, 7)))()
     for drawn, likeliest in zip(run(sampling=Sampling(top_k=1), count=1), expected, strict=True):
         np.testing.assert_allclose(drawn, likeliest, rtol=1e-5, atol=1e-5)
 
 
 def test_greedy_takes_the_likeliest_token_until_eos():
     model = TableModel(eos_logit=5.0)
-    source_tokens, segments = sources(8)
-    hypotheses = jax.jit(
-        lambda: greedy((model,), source_tokens, segments, jnp.full(8, 6), ranking=GNMT, max_length=6)
-    )()
-    for row, source in enumerate(source_tokens[:, 0].tolist()):
+    rows = sources(8)
+    hypotheses = jax.jit(lambda: greedy((model,), rows, SearchSettings(6), jnp.full(8, 6)))()
+    for row, source in enumerate(rows.ids[:, 0].tolist()):
         tokens: tuple[int, ...] = ()
         total = 0.0
         while len(tokens) < 6 and EOS not in tokens:
@@ -132,11 +125,10 @@ def test_greedy_takes_the_likeliest_token_until_eos():
 
 def test_a_prefix_is_kept_by_every_draw():
     model = TableModel(eos_logit=4.0)
-    source_tokens, segments = sources(4)
     prefixes = jnp.zeros((4, 7), jnp.int32).at[:2, :2].set(jnp.array([9, 4]))
-    draws = partial(sample, key=jax.random.key(0), numbers=jnp.arange(4, dtype=jnp.uint32), count=5, max_length=7)
-    search = partial(draws, sampling=Sampling(top_k=2), ranking=GNMT)
-    drawn = jax.jit(lambda: search((model,), source_tokens, segments, jnp.full(4, 7), prefixes))()
+    settings = SearchSettings(7, count=5, sampling=Sampling(top_k=2))
+    draws = partial(sample, key=jax.random.key(0), numbers=jnp.arange(4, dtype=jnp.uint32))
+    drawn = jax.jit(lambda: draws((model,), sources(4), settings, jnp.full(4, 7), prefixes))()
     begins = np.asarray(drawn.tokens)[:, :, :2].tolist()
     assert all(begin == [9, 4] for row in begins[:2] for begin in row)
     assert any(begin != [9, 4] for row in begins[2:] for begin in row)

@@ -1,0 +1,57 @@
+"""The one table of embeddings: for source tokens, target tokens and logits."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Int
+
+from model.config import ModelConfig
+from model.layers import DropoutKey, dropout
+from model.loss import Loss, cross_entropy_in_chunks
+from model.matmul import matmul
+from model.positions import sinusoidal_positions
+from model.sharding import gather_width, shard_rows
+
+
+class Embedding(nnx.Module):
+    """One table for source, target and output (Press and Wolf 2017; Vaswani et al. 2017, section 3.4)."""
+
+    def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
+        deviation = config.d_model**-0.5
+        self.table = nnx.Param(jax.random.normal(rngs.params(), (vocab_size, config.d_model)) * deviation, axes="VD")
+        if config.positions == "learned":
+            shape = config.max_positions, config.d_model
+            self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation, axes="TD")
+        self.config = config
+
+    def __call__(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey) -> Float[Array, "B T D"]:
+        """Rows of the table times √D, plus position embeddings, with dropout, in the dtype of the activations."""
+        embedded = gather_width(self.table[...])[ids] * self.config.d_model**0.5 + self._position_embeddings(positions)
+        return shard_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key))
+
+    def _position_embeddings(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
+        match self.config.positions:
+            case "sinusoidal":
+                return sinusoidal_positions(positions, self.config.d_model)
+            case "learned":  # NaN beyond the table, where plain indexing would silently repeat its last row
+                return self.positions[...].at[positions].get(mode="fill", fill_value=jnp.nan)
+            case _:  # positions act on attention instead
+                return 0.0
+
+    def logits(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
+        """Unnormalized log-probabilities of the vocabulary, in float32: ``x`` times every row of the table."""
+        return project(x, self.table[...], self.config.matmul_dtype)
+
+    def loss(
+        self, x: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"], smoothing: float
+    ) -> Loss:
+        """Cross-entropy of these logits, of which only a chunk is in memory at a time."""
+        to_vocabulary = partial(project, dtype=self.config.matmul_dtype)
+        return cross_entropy_in_chunks(to_vocabulary, x, self.table[...], labels, real, smoothing)
+
+
+def project(x: Float[Array, "*rows D"], table: Float[Array, "V D"], dtype: str) -> Float[Array, "*rows V"]:
+    """``x`` times every row of the table, in float32."""
+    return matmul(x.astype(jnp.float32), table, dtype, contract=1)
