@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from common.option import option
 from data.config import DataConfig, TokenizerConfig
 from model.config import DecodingConfig, ModelConfig
 from training.config import MeshConfig, TrainingConfig
@@ -17,14 +18,11 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=lambda: TrainingConfig(steps=100_000))
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     mesh: MeshConfig = field(default_factory=MeshConfig)
-    run_dir: str = field(
-        default="", metadata={"help": "where the run lives; runs/NAME for configs/NAME.yaml unless set"}
+    run_dir: str = option("", "where the run lives; runs/NAME for configs/NAME.yaml unless set")
+    allow_changes: bool = option(
+        False, "continue a run although its config or its corpus changes the training from here on"
     )
-    allow_changes: bool = field(
-        default=False,
-        metadata={"help": "continue a run although its config or its corpus changes the training from here on"},
-    )
-    dry_run: bool = field(default=False, metadata={"help": "print sizes, memory and the resolved config, then stop"})
+    dry_run: bool = option(False, "print sizes, memory and the resolved config, then stop")
 
     def __post_init__(self) -> None:
         if self.data.subword_sampling and self.tokenizer.type != "unigram":

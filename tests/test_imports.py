@@ -26,6 +26,7 @@ ROOMS_SEEN = {
     "cli": {"common", "configs", "model", "data", "training", "evaluation"},
 }
 SEEN_BY_CONFIGS = {"data.config", "model.config", "training.config", "common.errors", "common.files", "common.text"}
+SEEN_BY_CONFIGS |= {"common.option"}
 
 
 def tracked(pattern: str = "*") -> list[Path]:

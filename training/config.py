@@ -1,54 +1,39 @@
 """Configuration of training."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from common.option import option, require_choice
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """Optimization, limits, and how often a run logs, evaluates and saves."""
 
-    seed: int = field(
-        default=1, metadata={"help": "seed of initial parameters, order of the data, subwords and dropout"}
+    seed: int = option(1, "seed of initial parameters, order of the data, subwords and dropout")
+    steps: int = option(0, "end after this many updates; 0: no limit by steps")
+    epochs: int = option(0, "end after this many passes over the corpus; 0: no limit by epochs")
+    minutes: float = option(0.0, "pause (save and exit) after this many minutes; 0: never")
+    optimizer: str = option("adam", "adam or adamw")
+    learning_rate: float = option(1e-3, "peak learning rate, reached at the end of the warm-up")
+    warmup_steps: int = option(400, "updates of linear warm-up")
+    schedule: str = option("inverse_sqrt", "after the warm-up: inverse_sqrt, cosine, linear or constant")
+    beta1: float = option(0.9, "Adam's decay of the first moment")
+    beta2: float = option(0.98, "Adam's decay of the second moment")
+    epsilon: float = option(1e-9, "Adam's epsilon")
+    weight_decay: float = option(0.0, "adamw's decoupled decay of matrices; biases and norms are spared")
+    clip_norm: float = option(1.0, "largest global norm of the gradient; 0: no clipping")
+    label_smoothing: float = option(0.1, "probability spread evenly over the vocabulary")
+    accumulation: int = option(1, "slices into which a step's batch is cut to save memory; results do not change")
+    ema_decay: float = option(0.0, "decay of the averaged parameters that are evaluated, such as 0.999; 0: off")
+    max_skipped: int = option(
+        10, "stop after this many updates in a row that are not finite; each is skipped and counted"
     )
-    steps: int = field(default=0, metadata={"help": "end after this many updates; 0: no limit by steps"})
-    epochs: int = field(
-        default=0, metadata={"help": "end after this many passes over the corpus; 0: no limit by epochs"}
-    )
-    minutes: float = field(default=0.0, metadata={"help": "pause (save and exit) after this many minutes; 0: never"})
-    optimizer: str = field(default="adam", metadata={"help": "adam or adamw"})
-    learning_rate: float = field(
-        default=1e-3, metadata={"help": "peak learning rate, reached at the end of the warm-up"}
-    )
-    warmup_steps: int = field(default=400, metadata={"help": "updates of linear warm-up"})
-    schedule: str = field(
-        default="inverse_sqrt", metadata={"help": "after the warm-up: inverse_sqrt, cosine, linear or constant"}
-    )
-    beta1: float = field(default=0.9, metadata={"help": "Adam's decay of the first moment"})
-    beta2: float = field(default=0.98, metadata={"help": "Adam's decay of the second moment"})
-    epsilon: float = field(default=1e-9, metadata={"help": "Adam's epsilon"})
-    weight_decay: float = field(
-        default=0.0, metadata={"help": "adamw's decoupled decay of matrices; biases and norms are spared"}
-    )
-    clip_norm: float = field(default=1.0, metadata={"help": "largest global norm of the gradient; 0: no clipping"})
-    label_smoothing: float = field(default=0.1, metadata={"help": "probability spread evenly over the vocabulary"})
-    accumulation: int = field(
-        default=1, metadata={"help": "slices into which a step's batch is cut to save memory; results do not change"}
-    )
-    ema_decay: float = field(
-        default=0.0, metadata={"help": "decay of the averaged parameters that are evaluated, such as 0.999; 0: off"}
-    )
-    max_skipped: int = field(
-        default=10,
-        metadata={"help": "stop after this many updates in a row that are not finite; each is skipped and counted"},
-    )
-    log_every: int = field(default=50, metadata={"help": "updates between lines of metrics"})
-    eval_every: int = field(default=500, metadata={"help": "updates between evaluations, each followed by a save"})
-    save_every: int = field(default=0, metadata={"help": "updates between further saves; 0: only after evaluations"})
-    keep: int = field(default=1, metadata={"help": "newest checkpoints kept, beside the best"})
-    patience: int = field(
-        default=0, metadata={"help": "stop after this many evaluations without a better BLEU; 0: never"}
-    )
+    log_every: int = option(50, "updates between lines of metrics")
+    eval_every: int = option(500, "updates between evaluations, each followed by a save")
+    save_every: int = option(0, "updates between further saves; 0: only after evaluations")
+    keep: int = option(1, "newest checkpoints kept, beside the best")
+    patience: int = option(0, "stop after this many evaluations without a better BLEU; 0: never")
 
     def __post_init__(self) -> None:
         if not (self.steps or self.epochs):
@@ -61,10 +46,8 @@ class TrainingConfig:
             raise ValueError("training.log_every, eval_every, accumulation, keep and max_skipped must be at least 1")
         if not 0 <= self.seed < 2**32:  # jax keeps 32 bits of it: 2**32 would silently be the seed 0
             raise ValueError("training.seed must be at least 0 and less than 2**32")
-        if self.optimizer not in ("adam", "adamw"):
-            raise ValueError(f"training.optimizer must be adam or adamw, not {self.optimizer}")
-        if self.schedule not in ("inverse_sqrt", "cosine", "linear", "constant"):
-            raise ValueError(f"training.schedule must be inverse_sqrt, cosine, linear or constant, not {self.schedule}")
+        require_choice("training.optimizer", self.optimizer, "adam", "adamw")
+        require_choice("training.schedule", self.schedule, "inverse_sqrt", "cosine", "linear", "constant")
         if self.schedule in ("cosine", "linear") and not self.steps:
             raise ValueError(f"training.schedule={self.schedule} needs training.steps: it ends where the run ends")
         if self.weight_decay and self.optimizer == "adam":
@@ -82,22 +65,16 @@ class TrainingConfig:
 class MeshConfig:
     """The devices, data × fsdp × tensor of them; a run may continue on another mesh."""
 
-    data: int = field(
-        default=0, metadata={"help": "groups of devices with rows of their own; 0: as many as the others leave"}
+    data: int = option(0, "groups of devices with rows of their own; 0: as many as the others leave")
+    fsdp: int = option(1, "devices that share parameters and moments, and have rows of their own")
+    tensor: int = option(1, "devices that share heads, hidden units and vocabulary of a row")
+    coordinator: str = option(
+        "",
+        "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; not needed "
+        "on SLURM, Open MPI, Kubernetes (indexed jobs) and Cloud TPU, which are asked",
     )
-    fsdp: int = field(
-        default=1, metadata={"help": "devices that share parameters and moments, and have rows of their own"}
-    )
-    tensor: int = field(default=1, metadata={"help": "devices that share heads, hidden units and vocabulary of a row"})
-    coordinator: str = field(
-        default="",
-        metadata={
-            "help": "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; not needed "
-            "on SLURM, Open MPI, Kubernetes (indexed jobs) and Cloud TPU, which are asked"
-        },
-    )
-    processes: int = field(default=0, metadata={"help": "how many processes there are, if mesh.coordinator is set"})
-    process: int = field(default=0, metadata={"help": "which of them this is, from 0"})
+    processes: int = option(0, "how many processes there are, if mesh.coordinator is set")
+    process: int = option(0, "which of them this is, from 0")
 
     def __post_init__(self) -> None:
         if self.data < 0 or min(self.fsdp, self.tensor) < 1:
