@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def translate_lines(arguments: argparse.Namespace) -> None:
-    """Translate standard input in blocks, or line by line for somebody who is typing."""
+    """Translate standard input in blocks, or line by line at a terminal."""
     trained = load_trained(Path(arguments.RUN), arguments.overrides, "translating")
     check_options(arguments, trained)
     typing = sys.stdin.isatty()
