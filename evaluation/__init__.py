@@ -1,1 +1,1 @@
-"""Text to text through the model's search, and the scores of the result: the one evaluator."""
+"""Translation of text, its scores by the one evaluator, and views of the attention behind it."""

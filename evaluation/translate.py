@@ -153,18 +153,14 @@ class Translator:
                 combinations = sorted(extended, key=lambda chosen: -math.fsum(each.score for each in chosen))[:count]
         if not combinations:
             raise UserError("the search found no translation: the model's parameters are not finite")
-        return [self._whole(sources, combination) for combination in combinations]
-
-    def _whole(self, sources: Sentences, chosen: tuple[Hypothesis, ...]) -> Translation:
-        targets = [hypothesis.tokens for hypothesis in chosen]
-        return Translation(
-            text=join(self.spell(targets)),
-            sources=sources,
-            targets=targets,
-            log_prob=math.fsum(hypothesis.log_prob for hypothesis in chosen),
-            score=math.fsum(hypothesis.score for hypothesis in chosen),
-            ended=all(hypothesis.ended for hypothesis in chosen),
-        )
+        translations = []
+        for chosen in combinations:
+            targets = [hypothesis.tokens for hypothesis in chosen]
+            log_prob = math.fsum(hypothesis.log_prob for hypothesis in chosen)
+            score = math.fsum(hypothesis.score for hypothesis in chosen)
+            ended = all(hypothesis.ended for hypothesis in chosen)
+            translations.append(Translation(join(self.spell(targets)), sources, targets, log_prob, score, ended))
+        return translations
 
     def spell(self, targets: Sentences) -> list[str]:
         """Tokens as normalised text: a model may spell line feeds with byte tokens."""

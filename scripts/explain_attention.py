@@ -16,7 +16,7 @@ import jax
 from benchmarks.turns import processor
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
-from evaluation.attention_lessons import one_head, other_scores, scale, several_heads, three_uses, visibility
+from evaluation.attention_lessons import one_head, other_scores, scale, several_heads, three_uses
 from evaluation.attention_lessons.pictures import PICTURES, png
 from training.run.environment import describe_environment
 
@@ -24,7 +24,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"
 
 Blocks = dict[str, Callable[[], str]]  # the name in the marks, and the function that prints the text between them
-LESSONS = (one_head, scale, visibility, several_heads, three_uses, other_scores)
+LESSONS = (one_head, scale, several_heads, three_uses, other_scores)
 BLOCKS: Blocks = {name: block for lesson in LESSONS for name, block in lesson.BLOCKS.items()}
 MEASURED: Blocks = {"cost": lambda: other_scores.cost(describe_machine())}
 

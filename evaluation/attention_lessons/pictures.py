@@ -5,7 +5,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
@@ -97,23 +96,18 @@ def draw_uses() -> Figure:
     """Heat maps of both heads in the three uses; grey where a query cannot see a key."""
     figure = Figure(figsize=(10, 6), layout="constrained")
     panels = figure.subplots(HEADS, 3, width_ratios=[4, 3, 4])
-    for column, use in enumerate(uses().values()):
-        for head, axes in enumerate(panels[:, column], start=1):
-            draw_weights(axes, np.array(use.weights[head - 1]), use.causal)
-            label(axes, f"head {head}", use.queries, use.keys)
-            axes.set(ylabel="query", anchor="N")
-        panels[0, column].set_title(f"{use.title}\nhead 1", fontsize=11)
-        panels[-1, column].set_xlabel("key")
+    for (head, column), axes in np.ndenumerate(panels):
+        use = list(uses().values())[column]
+        weights = np.array(use.steps.weights[0, head])
+        visible = np.tri(*weights.shape, dtype=np.bool_) if use.causal else np.ones(weights.shape, np.bool_)
+        axes.imshow(np.where(visible, weights, np.nan), cmap=COLOURS, vmin=0, vmax=1)
+        label(axes, f"head {head + 1}" if head else f"{use.title}\nhead 1", use.queries, use.keys)
+        axes.set(ylabel="query", xlabel="key" if head else "", anchor="N")
+        for row, key in np.argwhere(visible):
+            weight = weights[row, key]
+            colour = "white" if weight > 0.4 else "black"
+            axes.text(key, row, number(weight, 2), ha="center", va="center", color=colour)
     return figure
-
-
-def draw_weights(axes: Axes, weights: Float[np.ndarray, "T S"], causal: bool) -> None:
-    visible = np.tri(*weights.shape, dtype=np.bool_) if causal else np.ones(weights.shape, np.bool_)
-    axes.imshow(np.where(visible, weights, np.nan), cmap=COLOURS, vmin=0, vmax=1)
-    for row, column in np.argwhere(visible):
-        weight = weights[row, column]
-        colour = "white" if weight > 0.4 else "black"
-        axes.text(column, row, number(weight, 2), ha="center", va="center", color=colour)
 
 
 PICTURES = {

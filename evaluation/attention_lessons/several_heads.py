@@ -5,7 +5,6 @@ D width of a word's vector
 """
 
 from collections import namedtuple
-from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -17,14 +16,8 @@ from evaluation.attention_lessons.text import aligned, code_block, markdown_tabl
 HEADS = 2
 
 
-class Projections(NamedTuple):
-    """The matrices of multi-head attention; in the first three, the columns of N heads stand side by side."""
-
-    query: Float[Array, "D NH"]
-    key: Float[Array, "D NH"]
-    value: Float[Array, "D NU"]
-    output: Float[Array, "NU D"]
-
+# Matrices of "D NH", "D NH", "D NU" and "NU D"; in the first three, the columns of N heads stand side by side.
+Projections = namedtuple("Projections", "query key value output")
 
 # Two words of width D = 4 through N = 2 heads of width H = 4. Columns 0 to 3 of a matrix are head 1's.
 WORDS, COMPONENTS = ["De", "nada"], ["x0", "x1", "x2", "x3"]

@@ -1,14 +1,11 @@
-"""Sections 7 and 9: the three uses of attention in an encoder-decoder, and other kernels on the same arrays.
-
-T query position · S key position · N head
-"""
+"""Sections 7 and 9: the three uses of attention in an encoder-decoder, and other kernels on the same arrays."""
 
 from functools import cache, partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from attention import attend
 from evaluation.attention_lessons.several_heads import STEPS, Projections, Sublayer, apply_sublayer, unpadded
@@ -26,10 +23,6 @@ class Use(NamedTuple):
     keys: list[str]
     causal: bool
     steps: Sublayer
-
-    @property
-    def weights(self) -> Float[Array, "N T S"]:
-        return self.steps.weights[0]
 
 
 def draw_normal(name: int, *shape: int, deviation: float = 1.0) -> Array:
@@ -73,7 +66,7 @@ def shapes_of_uses() -> str:
 def weights_of_use(name: str) -> str:
     """Both heads' weights in one of the three uses."""
     use = uses()[name]
-    heads = enumerate(use.weights, start=1)
+    heads = enumerate(use.steps.weights[0], start=1)
     return code_block(side_by_side(*(matrix(f"head {head}", table, use.queries, use.keys) for head, table in heads)))
 
 

@@ -7,9 +7,9 @@ L layer · N head · T query position · S key position
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 from jaxtyping import Float
@@ -27,9 +27,6 @@ class Word:
     folded: str
     name: str
     places: range
-
-
-Words = tuple[list[Word], list[Word]]  # the occurrences of a pair's first word, and of its second
 
 
 @dataclass(frozen=True)
@@ -96,50 +93,33 @@ def pair_weights(
     ``source`` and ``target`` are the words of the sentence and of its translation. UserError for a word in neither,
     and if no use connects the two.
     """
-    in_source, in_target = find_pair(pair, source, target)
+    for word in pair:
+        if not matching(word, source + target):
+            sentence, translation = (", ".join(each.name for each in words) for words in (source, target))
+            known = f"no word of the sentence ({sentence}) or of the translation ({translation})"
+            raise UserError(f"--pair: {normalise(word)} is {known}")
     encoder, decoder, encoder_decoder = map(np.asarray, attention_weights)
-    past = [(query, key) for query, key in both_ways(in_target, in_target) if key.places.stop <= query.places.start]
-    found = [
-        *between("encoder-decoder attention", encoder_decoder, both_ways(in_target, in_source)),
-        *between("encoder self-attention", encoder, both_ways(in_source, in_source)),
-        *between("decoder self-attention", decoder[..., 1:], past),
-    ]
+    found = []
+    for use, weights, queries, keys, causal in (
+        ("encoder-decoder attention", encoder_decoder, target, source, False),
+        ("encoder self-attention", encoder, source, source, False),
+        ("decoder self-attention", decoder[..., 1:], target, target, True),
+    ):
+        both_ways = [product(matching(one, queries), matching(other, keys)) for one, other in (pair, pair[::-1])]
+        for query, key in dict.fromkeys(chain(*both_ways)):
+            if causal and key.places.stop > query.places.start:
+                continue
+            rows, columns = (slice(word.places.start, word.places.stop) for word in (query, key))
+            mean = weights[:, :, rows, columns].sum(axis=-1).mean(axis=-1)
+            found.append(PairWeights(use, query.name, key.name, mean))
     if not found:
         raise UserError(f"--pair {' '.join(pair)}: the translation has this word once, and it cannot look at itself")
     return found
 
 
-def find_pair(pair: tuple[str, str], source: list[Word], target: list[Word]) -> tuple[Words, Words]:
-    """All occurrences of the two words in the sentence, and in the translation."""
-    sides = ("sentence", source), ("translation", target)
-    for word in pair:
-        if not matching(word, source + target):
-            known = [f"the {side} ({', '.join(each.name for each in words)})" for side, words in sides]
-            raise UserError(f"--pair: {normalise(word)} is no word of {known[0]} or of {known[1]}")
-    first, second = pair
-    return (matching(first, source), matching(second, source)), (matching(first, target), matching(second, target))
-
-
 def matching(word: str, words: list[Word]) -> list[Word]:
     """The words equal to this one but for case and punctuation."""
     return [candidate for candidate in words if candidate.folded == fold(normalise(word))]
-
-
-def both_ways(queries: Words, keys: Words) -> Iterable[tuple[Word, Word]]:
-    """The first word as query with the second as key, then the second with the first; each combination once."""
-    return dict.fromkeys([*product(queries[0], keys[1]), *product(queries[1], keys[0])])
-
-
-def between(
-    use: str, attention_weights: Float[np.ndarray, "L N T S"], pairs: Iterable[tuple[Word, Word]]
-) -> list[PairWeights]:
-    """The weights of each pair of a query word and a key word."""
-    found = []
-    for query, key in pairs:
-        rows, columns = (slice(word.places.start, word.places.stop) for word in (query, key))
-        weights = attention_weights[:, :, rows, columns].sum(axis=-1).mean(axis=-1)
-        found.append(PairWeights(use, query.name, key.name, weights))
-    return found
 
 
 def format_table(pair: PairWeights) -> str:

@@ -1,6 +1,8 @@
 """A run directory as training would leave it, but with random parameters."""
 
+import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,3 +20,21 @@ def run_dir(small_experiment) -> Path:
     save_config(config, run / "config.yaml")
     save(run, init_state(config.model, config.training, prepared.tokenizer.vocab_size), {"best_step": 0})
     return run
+
+
+@pytest.fixture
+def run_main(monkeypatch, capsys):
+    """``run_main(program.main, argument, …, text=b"")`` in this process; returns exit code, output and errors."""
+
+    def run_main(main, *arguments, text=b""):
+        monkeypatch.setattr("sys.argv", ["program", *map(str, arguments)])
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
+        monkeypatch.setattr("signal.signal", lambda *_: None)  # the test process keeps its handlers
+        code: object = 0
+        try:
+            main()
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, *capsys.readouterr()
+
+    return run_main

@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import UserError
 from configs.load import load_run_config
-from eval import name_of_source, name_set
+from eval import main, name_of_source, name_set
 
 
 def test_a_report_of_the_test_set(run_dir, call):
@@ -30,15 +30,15 @@ def test_a_report_of_the_test_set(run_dir, call):
     assert printed.count("\nsource ") == 5
 
 
-def test_another_file_gets_a_report_of_its_own_and_its_overlap_is_told(run_dir, call):
-    done = call("eval.py", run_dir, f"data.test={run_dir.parent / 'train.tsv'}", "decoding.beam_size=1")
-    assert done.returncode == 0, done.stderr.decode()
+def test_another_file_gets_a_report_of_its_own_and_its_overlap_is_reported(run_dir, run_main):
+    code, _, err = run_main(main, run_dir, f"data.test={run_dir.parent / 'train.tsv'}", "decoding.beam_size=1")
+    assert code == 0, err
     report = json.loads((run_dir / "eval" / "train.json").read_text(encoding="utf-8"))
     assert report["overlap_with_training"] == {"sources": 160, "targets": 160}
     assert report["decoding"]["beam_size"] == 1
 
 
-def test_mistakes_end_in_one_line_and_code_2(run_dir, call, tmp_path):
+def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
     without_checkpoints = tmp_path / "run"
     shutil.copytree(run_dir, without_checkpoints, ignore=shutil.ignore_patterns("checkpoints", "eval"))
     mistakes = {
@@ -49,22 +49,18 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, call, tmp_path):
         "no checkpoint at step 99": [run_dir, "decoding.checkpoint=99"],
     }
     for message, arguments in mistakes.items():
-        done = call("eval.py", *arguments)
-        assert done.returncode == 2, message
-        assert done.stderr.decode().startswith("error: ")
-        assert message in done.stderr.decode()
-        assert done.stderr.count(b"\n") == 1
-        assert done.stdout == b""
+        code, out, err = run_main(main, *arguments)
+        assert (code, out) == (2, ""), message
+        assert err.startswith("error: ") and message in err and err.count("\n") == 1
     assert not (without_checkpoints / "eval").exists()
 
 
-def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, call, tmp_path):
+def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, run_main, tmp_path):
     (tmp_path / "rough.tsv").write_text("Tom eats.\t¡Tom!\nno tab\nAna runs.\t¡Ana!\n", encoding="utf-8")
-    refused = call("eval.py", run_dir, f"data.test={tmp_path / 'rough.tsv'}")
-    assert refused.returncode == 2
-    assert f"{tmp_path / 'rough.tsv'}:2: no tab".encode() in refused.stderr
-    done = call("eval.py", run_dir, f"data.test={tmp_path / 'rough.tsv'}", "data.malformed=skip")
-    assert done.returncode == 0, done.stderr.decode()
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}")
+    assert code == 2 and f"{tmp_path / 'rough.tsv'}:2: no tab" in err
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}", "data.malformed=skip")
+    assert code == 0, err
     report = json.loads((run_dir / "eval" / "rough.json").read_text(encoding="utf-8"))
     assert (report["rows"], report["malformed"]) == (2, 1)
 
@@ -92,12 +88,12 @@ def test_the_runs_own_held_out_set_keeps_its_columns(run_dir):
     assert name_set(saved, saved, run_dir) == "test"
 
 
-def test_long_sources_are_translated_in_pieces_and_none_is_dropped(run_dir, call, tmp_path):
+def test_long_sources_are_translated_in_pieces_and_none_is_dropped(run_dir, run_main, tmp_path):
     long = " ".join(["Tom eats here today. Ana runs there."] * 9)
     (tmp_path / "long.tsv").write_text(f"{long}\t¡{long}!\nTom eats.\t¡Tom!\n", encoding="utf-8")
-    done = call("eval.py", run_dir, f"data.test={tmp_path / 'long.tsv'}")
-    assert done.returncode == 0, done.stderr.decode()
-    assert "in pieces 1 sources" in done.stdout.decode()
+    code, out, err = run_main(main, run_dir, f"data.test={tmp_path / 'long.tsv'}")
+    assert code == 0, err
+    assert "in pieces 1 sources" in out
     report = json.loads((run_dir / "eval" / "long.json").read_text(encoding="utf-8"))
     assert (report["sources"], report["in_pieces"]) == (2, 1)
     assert all((run_dir / "eval" / "long.translations.txt").read_text(encoding="utf-8").split("\n")[:-1])

@@ -148,22 +148,7 @@ def test_the_last_row_is_eos_only_if_the_search_chose_it(run_dir, beam_size, lim
     assert np.isnan(maps["decoder"].weights).sum() == attended.weights.decoder[:, :, 0].size * len(target) / 2
 
 
-@pytest.fixture
-def draw(monkeypatch, capsys):
-    """The program in this process; returns its exit code and what it prints to standard error."""
-
-    def draw(*arguments):
-        monkeypatch.setattr("sys.argv", [PROGRAM, *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            plot_attention.main()
-        out, err = capsys.readouterr()
-        assert out == ""
-        return stopped.value.code, err
-
-    return draw
-
-
-def test_mistakes_end_in_one_line_and_code_2(run_dir, draw, tmp_path):
+def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
     mistakes = {
         "the sentence is empty": [run_dir, " \n"],
         "the sentence is not UTF-8": [run_dir, "Tom\udce9"],
@@ -174,18 +159,19 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, draw, tmp_path):
         "--pair: whale is no word of the sentence (Tom, sees) or of": [run_dir, "Tom sees.", "--pair", "Tom", "whale"],
     }
     for message, arguments in mistakes.items():
-        code, told = draw(*arguments)
-        assert code == 2, message
-        assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
+        code, out, err = run_main(plot_attention.main, *arguments)
+        assert (code, out) == (2, ""), message
+        assert err.startswith("error: ") and message in err and err.count("\n") == 1, err
     assert not list(run_dir.glob("attention/tom-sees*"))
-    code, told = draw(run_dir)
-    assert code == 2 and "SENTENCE" in told
+    code, out, err = run_main(plot_attention.main, run_dir)
+    assert (code, out) == (2, "") and "SENTENCE" in err
 
 
-def test_a_translation_that_is_too_long_to_draw_is_told(run_dir, draw):
-    code, told = draw(run_dir, "Tom", "decoding.beam_size=1", "decoding.max_length_extra=70")
-    assert code == 2
-    assert told.startswith("error: the translation has ") and told.count("\n") == 1
+def test_a_translation_that_is_too_long_to_draw_is_refused(run_dir, run_main):
+    overrides = ["decoding.beam_size=1", "decoding.max_length_extra=70"]
+    code, out, err = run_main(plot_attention.main, run_dir, "Tom", *overrides)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: the translation has ") and err.count("\n") == 1
 
 
 def test_file_names_are_short_and_safe_and_never_shared():

@@ -3,6 +3,8 @@
 import json
 import math
 
+from scripts import score
+
 PROGRAM = "scripts/score.py"
 
 
@@ -32,11 +34,11 @@ def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call):
     assert f"4 translations, {tokens} tokens" in told and f"{math.exp(-total / tokens):.4f} per token" in told
 
 
-def test_mistakes_end_in_one_line_and_code_2(run_dir, call):
+def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main):
     for text, message in (
         (b"Tom\tAna\nTom\n", "standard input:2: 1 columns, not a source, a tab and a translation"),
         (b"Tom\tAn\xe9\n", "standard input:1: invalid UTF-8 at byte 7"),
     ):
-        done = call(PROGRAM, run_dir, text=text)
-        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
-        assert message in done.stderr.decode()
+        code, out, err = run_main(score.main, run_dir, text=text)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err

@@ -77,10 +77,10 @@ def test_a_long_line_is_translated_in_pieces_and_that_is_told(run, capsys):
     assert line and "line 1 is too long and was translated in" in capsys.readouterr().err
 
 
-def test_lines_before_a_bad_one_are_translated(run_dir, call):
-    done = call(PROGRAM, run_dir, text=b"Tom\nAna\nAn\xe9\n")
-    assert (done.returncode, done.stdout.count(b"\n"), done.stderr.count(b"\n")) == (2, 2, 1)
-    assert b"standard input:3: invalid UTF-8 at byte 3" in done.stderr
+def test_lines_before_a_bad_one_are_translated(run_dir, run_main):
+    code, out, err = run_main(translate.main, run_dir, text=b"Tom\nAna\nAn\xe9\n")
+    assert (code, out.count("\n"), err.count("\n")) == (2, 2, 1)
+    assert "standard input:3: invalid UTF-8 at byte 3" in err
 
 
 def test_of_those_that_read_alike_the_best_is_kept_in_its_place():
@@ -125,23 +125,19 @@ def test_a_line_for_a_line(run_dir, call):
     assert translations[2] == translations[5]
 
 
-def test_no_input_gives_no_output(run_dir, call):
-    done = call(PROGRAM, run_dir)
-    assert (done.returncode, done.stdout) == (0, b"")
+def test_no_input_gives_no_output(run_dir, run_main):
+    assert run_main(translate.main, run_dir)[:2] == (0, "")
 
 
-def test_mistakes_end_in_one_line_and_code_2(run_dir, call, tmp_path):
+def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
     mistakes = {
-        "is not a run directory": ([tmp_path], b""),
-        "translating cannot change model.d_ff": ([run_dir, "model.d_ff=8"], b""),
+        "is not a run directory": [tmp_path],
+        "translating cannot change model.d_ff": [run_dir, "model.d_ff=8"],
     }
-    for message, (arguments, text) in mistakes.items():
-        done = call(PROGRAM, *arguments, text=text)
-        assert done.returncode == 2, message
-        assert done.stderr.decode().startswith("error: ")
-        assert message in done.stderr.decode()
-        assert done.stderr.count(b"\n") == 1
-        assert done.stdout == b""
+    for message, arguments in mistakes.items():
+        code, out, err = run_main(translate.main, *arguments)
+        assert (code, out) == (2, ""), message
+        assert err.startswith("error: ") and message in err and err.count("\n") == 1
 
 
 def test_a_closed_pipe_ends_it_quietly(run_dir):
