@@ -2,14 +2,12 @@
 
 Every axis has one letter, with one meaning in the whole project:
 
-    B  batch row             N  query head                        D  model width
-    T  query position        G  key/value head                    F  feed-forward width
-    S  key position          R  query heads per key/value head    V  vocabulary
-    H  width of a query/key head                                  U  width of a value head
-    K  beam                  J  returned hypothesis               C  candidate continuation
-    L  layer                 P  sentence pair                     M  segment of a packed row
-
-T also counts target tokens and S source tokens, which are the queries and keys of encoder-decoder attention.
+    B  batch row                  N  query head                        D  model width
+    T  query (target) position    G  key/value head                    F  feed-forward width
+    S  key (source) position      R  query heads per key/value head    V  vocabulary
+    H  width of a query/key head  U  width of a value head             L  layer
+    K  beam                       J  returned hypothesis               C  candidate continuation
+    P  sentence pair              M  segment of a packed row
 
 Reading order: head.py (the definition), scores.py (how well a query matches a key), masks.py (which keys a query sees),
 multihead.py (all heads of a batch, and the choice of a kernel), kernels/ (the same result, faster or in less memory).
@@ -19,14 +17,7 @@ from attention.head import attend_head, head_weights, softmax_over_keys
 from attention.kernels import KERNELS, Device, KernelError, Request, current_device, kernel_for, tracing_for
 from attention.masks import Mask, visible_keys
 from attention.multihead import attend, attention_weights
-from attention.scores import (
-    SCALED_DOT_PRODUCT,
-    Score,
-    additive,
-    dot_product,
-    general,
-    scaled_dot_product,
-)
+from attention.scores import SCALED_DOT_PRODUCT, Score, additive, dot_product, general, scaled_dot_product
 
 __all__ = [
     "KERNELS",

@@ -39,7 +39,7 @@ def attend(
     up to rounding. KernelError if ``kernel`` does not support the device, dtype, score, shapes or options.
     """
     dropout_key = dropout_key if dropout_rate > 0 else None
-    chosen = kernel_for(kernel, request_of(query, key, value, bias, score, dropout_key))
+    chosen = kernel_for(kernel, request_of(query, key, value, bias, score, dropout_key is not None))
     if chosen == "definition":
         return definition(query, key, value, mask, bias, score, dropout_rate, dropout_key)
     query, scale = as_dot_product(score, query)
@@ -55,15 +55,15 @@ def attend(
 
 
 def definition(
-    query: Float[Array, "B N T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S U"],
+    query: Array,
+    key: Array,
+    value: Array,
     mask: Mask,
-    bias: Float[Array, "B N T S"] | None,
+    bias: Array | None,
     score: Score,
     dropout_rate: float,
-    dropout_key: Key[Array, ""] | None,
-) -> Float[Array, "B N T U"]:
+    dropout_key: Array | None,
+) -> Array:
     """``attend_head`` under ``vmap``: what every kernel is compared with."""
     visible = mask.visible()
     dropout_keys = None if dropout_key is None else jax.random.split(dropout_key, query.shape[:2])

@@ -21,7 +21,7 @@ from evaluation.long_lines import cut, join
 from evaluation.minimum_risk import choose, probabilities
 from model.config import DecodingConfig, ModelConfig
 from model.decoding.beam import beam_search
-from model.decoding.hypotheses import Hypotheses
+from model.decoding.hypotheses import Hypotheses, Sources
 from model.decoding.ranking import Ranking
 from model.decoding.sampling import greedy, sample
 from model.decoding.settings import Sampling, SearchSettings
@@ -232,13 +232,13 @@ def search_batch(
 ) -> Hypotheses:
     """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD."""
     models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
-    arguments = models, Tokens.one_per_row(source_tokens), settings, limits, prefixes
+    sources = Sources(Tokens.one_per_row(source_tokens), limits, prefixes)
     if settings.sampling:
-        found = sample(*arguments, key=jax.random.key(seed), numbers=numbers)
+        found = sample(models, sources, settings, jax.random.key(seed), numbers)
     elif settings.beam_size == 1:
-        found = greedy(*arguments)
+        found = greedy(models, sources, settings)
     else:
-        found = beam_search(*arguments)
+        found = beam_search(models, sources, settings)
     return replicate(found)
 
 

@@ -1,61 +1,47 @@
 """Configuration of the Transformer and of its search."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, or hidden
+from common.option import option, require_choice
+
+AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, or a hidden file
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Shape and numbers of the encoder-decoder Transformer (Vaswani et al. 2017)."""
+    """Shapes and number formats of the encoder-decoder Transformer (Vaswani et al. 2017)."""
 
-    d_model: int = field(default=256, metadata={"help": "width of embeddings and of the residual stream"})
-    num_heads: int = field(default=4, metadata={"help": "attention heads in every layer"})
-    head_dim: int = field(
-        default=64, metadata={"help": "width of a head's queries and keys; need not be d_model / num_heads"}
+    d_model: int = option(256, "width of embeddings and of the residual stream")
+    num_heads: int = option(4, "attention heads in every layer")
+    head_dim: int = option(64, "width of a head's queries and keys; need not be d_model / num_heads")
+    value_dim: int = option(0, "width of a head's values; 0: head_dim")
+    key_value_heads: int = option(
+        0, "heads of keys and values, each shared by equally many query heads; 0: num_heads, 1: multi-query"
     )
-    value_dim: int = field(default=0, metadata={"help": "width of a head's values; 0: head_dim"})
-    key_value_heads: int = field(
-        default=0,
-        metadata={"help": "heads of keys and values, each shared by as many query heads; 0: num_heads, 1: multi-query"},
+    score: str = option(
+        "scaled_dot_product",
+        "scaled_dot_product, dot_product, general (Luong et al. 2015) or additive (Bahdanau et al. 2014)",
     )
-    score: str = field(
-        default="scaled_dot_product",
-        metadata={"help": "scaled_dot_product, dot_product, general (Luong et al. 2015) or additive (Bahdanau 2014)"},
+    positions: str = option(
+        "sinusoidal", "sinusoidal, learned, rotary, alibi or relative (T5's); the last three in self-attention"
     )
-    positions: str = field(
-        default="sinusoidal",
-        metadata={"help": "sinusoidal, learned, rotary, alibi or relative (T5's); the last three in self-attention"},
+    max_positions: int = option(512, "rows of the table of positions=learned")
+    kernel: str = option(
+        "definition",
+        "how training computes attention: definition, xla, chunked (long rows), cudnn (NVIDIA), tpu, or auto to choose "
+        "among them; translation always uses the definition",
     )
-    max_positions: int = field(default=512, metadata={"help": "rows of the table of positions=learned"})
-    kernel: str = field(
-        default="definition",
-        metadata={
-            "help": "how training computes attention: definition, xla, chunked (long rows), cudnn (NVIDIA), tpu, or "
-            "auto to choose among them; translating always takes the definition"
-        },
-    )
-    rematerialize: bool = field(
-        default=False,
-        metadata={"help": "compute each block's activations again for the gradients instead of keeping them"},
-    )
-    encoder_layers: int = field(default=3, metadata={"help": "encoder blocks"})
-    decoder_layers: int = field(default=3, metadata={"help": "decoder blocks"})
-    d_ff: int = field(default=1024, metadata={"help": "width of the feed-forward layers"})
-    activation: str = field(default="relu", metadata={"help": "relu, gelu or silu, in the feed-forward layers"})
-    norm: str = field(
-        default="pre", metadata={"help": "pre or post: layer norm before each sublayer, or after its residual sum"}
-    )
-    dropout: float = field(default=0.1, metadata={"help": "dropout on embeddings and on the output of every sublayer"})
-    attention_dropout: float = field(default=0.0, metadata={"help": "dropout on the weights of attention"})
-    dtype: str = field(
-        default="float32", metadata={"help": "float32 or bfloat16, for activations; parameters stay float32"}
-    )
-    matmul_dtype: str = field(
-        default="float32",
-        metadata={"help": "float32 or bfloat16, for the operands of matrix products; sums stay float32"},
-    )
+    rematerialize: bool = option(False, "recompute each block's activations for the gradients instead of storing them")
+    encoder_layers: int = option(3, "encoder blocks")
+    decoder_layers: int = option(3, "decoder blocks")
+    d_ff: int = option(1024, "width of the feed-forward layers")
+    activation: str = option("relu", "relu, gelu or silu, in the feed-forward layers")
+    norm: str = option("pre", "pre or post: layer norm before each sublayer, or after its residual sum")
+    dropout: float = option(0.1, "dropout on embeddings and on the output of every sublayer")
+    attention_dropout: float = option(0.0, "dropout on attention weights")
+    dtype: str = option("float32", "float32 or bfloat16, for activations; parameters stay float32")
+    matmul_dtype: str = option("float32", "float32 or bfloat16, for the operands of matrix products; sums stay float32")
 
     def __post_init__(self) -> None:
         sizes = (self.d_model, self.num_heads, self.head_dim, self.encoder_layers, self.decoder_layers, self.d_ff)
@@ -74,103 +60,75 @@ class ModelConfig:
         self._check_numbers()
 
     def _check_choices(self) -> None:
-        for key, value, known in (
-            ("activation", self.activation, ("relu", "gelu", "silu")),
-            ("norm", self.norm, ("pre", "post")),
-            ("score", self.score, ("scaled_dot_product", "dot_product", "general", "additive")),
-            ("positions", self.positions, ("sinusoidal", "learned", "rotary", "alibi", "relative")),
-            ("kernel", self.kernel, ("definition", "xla", "chunked", "cudnn", "tpu", "auto")),
-            ("dtype", self.dtype, ("float32", "bfloat16")),
-            ("matmul_dtype", self.matmul_dtype, ("float32", "bfloat16")),
-        ):
-            if value not in known:
-                raise ValueError(f"model.{key} must be {', '.join(known[:-1])} or {known[-1]}, not {value}")
+        require_choice("model.activation", self.activation, "relu", "gelu", "silu")
+        require_choice("model.norm", self.norm, "pre", "post")
+        require_choice("model.score", self.score, "scaled_dot_product", "dot_product", "general", "additive")
+        require_choice("model.positions", self.positions, "sinusoidal", "learned", "rotary", "alibi", "relative")
+        require_choice("model.kernel", self.kernel, "definition", "xla", "chunked", "cudnn", "tpu", "auto")
+        require_choice("model.dtype", self.dtype, "float32", "bfloat16")
+        require_choice("model.matmul_dtype", self.matmul_dtype, "float32", "bfloat16")
 
     def _check_numbers(self) -> None:
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError("model.d_model must be even: sinusoidal positions come in pairs of sine and cosine")
         if self.positions == "rotary" and self.head_dim % 2:
-            raise ValueError("model.head_dim must be even: rotary positions turn pairs of components")
+            raise ValueError("model.head_dim must be even: rotary positions rotate pairs of components")
         for key, rate in (("dropout", self.dropout), ("attention_dropout", self.attention_dropout)):
             if not 0 <= rate < 1:
                 raise ValueError(f"model.{key} must be at least 0 and less than 1")
         if self.dtype == "bfloat16" and self.matmul_dtype == "float32":
             raise ValueError(
-                "model.dtype=bfloat16 needs model.matmul_dtype=bfloat16: its products' operands are bfloat16"
+                "model.dtype=bfloat16 needs model.matmul_dtype=bfloat16: the operands of its products are bfloat16"
             )
 
     @property
     def groups(self) -> int:
-        """G, the heads of keys and values."""
+        """G, the number of heads of keys and values."""
         return self.key_value_heads or self.num_heads
 
     @property
     def value_width(self) -> int:
-        """Width of a head's values."""
+        """U, the width of a head's values."""
         return self.value_dim or self.head_dim
 
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How translations are searched, in validation, eval.py and scripts/translate.py alike."""
+    """How translations are searched, alike in validation, eval.py and scripts/translate.py."""
 
-    search: str = field(default="beam", metadata={"help": "beam, or sample: tokens are drawn at random"})
-    beam_size: int = field(default=5, metadata={"help": "hypotheses kept per sentence; 1 is greedy decoding"})
-    normalization: str = field(
-        default="gnmt",
-        metadata={
-            "help": "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, "
-            "Wu et al. 2016) or length"
-        },
+    search: str = option("beam", "beam, or sample: tokens are drawn at random")
+    beam_size: int = option(5, "live hypotheses per sentence; 1 is greedy decoding")
+    normalization: str = option(
+        "gnmt",
+        "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, Wu et al. 2016) "
+        "or length",
     )
-    length_penalty: float = field(
-        default=1.0, metadata={"help": "exponent of normalization; 0: the likeliest translation, however short"}
+    length_penalty: float = option(1.0, "exponent of normalization; 0: the likeliest translation, however short")
+    coverage_penalty: float = option(
+        0.0, "GNMT's beta, against source tokens without attention, for example 0.2; 0: off"
     )
-    coverage_penalty: float = field(
-        default=0.0, metadata={"help": "GNMT's beta, against leaving source tokens unseen, such as 0.2; 0: off"}
+    temperature: float = option(1.0, "of search=sample: below 1 likely tokens become likelier, above 1 less likely")
+    top_k: int = option(0, "of search=sample: draw among the k likeliest tokens; 0: all")
+    top_p: float = option(1.0, "of search=sample: draw among the likeliest tokens of this total probability")
+    seed: int = option(1, "of search=sample: the same seed draws the same translations")
+    mbr: str = option(
+        "none",
+        "bleu or chrf: minimum-Bayes-risk decoding, the candidate most like all the others by this metric",
     )
-    temperature: float = field(
-        default=1.0, metadata={"help": "of search=sample: below 1 likely tokens become likelier, above 1 less likely"}
+    candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size")
+    ensemble: list[str] = option(
+        [],
+        "more runs, RUN or RUN:CHECKPOINT, whose probabilities are averaged with the run's own; for "
+        "eval.py and scripts",
     )
-    top_k: int = field(default=0, metadata={"help": "of search=sample: draw among the k likeliest tokens; 0: all"})
-    top_p: float = field(
-        default=1.0, metadata={"help": "of search=sample: draw among the likeliest tokens of this probability together"}
+    max_source_tokens: int = option(
+        0, "longer sources are translated in pieces, cut at sentence ends; 0: data.row_length"
     )
-    seed: int = field(default=1, metadata={"help": "of search=sample: the same seed draws the same translations"})
-    mbr: str = field(
-        default="none",
-        metadata={
-            "help": "bleu or chrf: minimum-Bayes-risk decoding, the candidate most like all the others by this score"
-        },
-    )
-    candidates: int = field(
-        default=0, metadata={"help": "translations that mbr chooses from, beam or samples; 0: as many as beam_size"}
-    )
-    ensemble: list[str] = field(
-        default_factory=list,
-        metadata={
-            "help": "more runs, RUN or RUN:CHECKPOINT, whose probabilities are averaged with the run's own; for "
-            "eval.py and scripts"
-        },
-    )
-    max_source_tokens: int = field(
-        default=0,
-        metadata={"help": "longer sources are translated in pieces, cut at sentence ends; 0: data.row_length"},
-    )
-    max_length_factor: float = field(
-        default=2.0, metadata={"help": "longest translation: this times the source tokens + max_length_extra"}
-    )
-    max_length_extra: int = field(
-        default=10, metadata={"help": "longest translation: max_length_factor times the source tokens + this"}
-    )
-    batch_sentences: int = field(
-        default=64, metadata={"help": "sentences translated together, a fixed shape per length bucket"}
-    )
-    checkpoint: str = field(
-        default="best",
-        metadata={
-            "help": "best, latest, a step number, or the name of an average made by scripts/average_checkpoints.py"
-        },
+    max_length_factor: float = option(2.0, "longest translation: this times the source tokens + max_length_extra")
+    max_length_extra: int = option(10, "longest translation: max_length_factor times the source tokens + this")
+    batch_sentences: int = option(64, "sentences translated together, a fixed shape per length bucket")
+    checkpoint: str = option(
+        "best", "best, latest, a step number, or the name of an average made by scripts/average_checkpoints.py"
     )
 
     def __post_init__(self) -> None:
@@ -187,15 +145,11 @@ class DecodingConfig:
             )
         if self.top_k < 0 or self.candidates < 0 or self.max_source_tokens < 0 or self.max_source_tokens == 1:
             raise ValueError(
-                "decoding.top_k, candidates and max_source_tokens must be at least 0 (and not 1: EOS counts)"
+                "decoding.top_k and candidates must be at least 0, max_source_tokens 0 or at least 2 (EOS counts)"
             )
-        for key, value, known in (
-            ("search", self.search, ("beam", "sample")),
-            ("normalization", self.normalization, ("gnmt", "length")),
-            ("mbr", self.mbr, ("none", "bleu", "chrf")),
-        ):
-            if value not in known:
-                raise ValueError(f"decoding.{key} must be {', '.join(known[:-1])} or {known[-1]}, not {value}")
+        require_choice("decoding.search", self.search, "beam", "sample")
+        require_choice("decoding.normalization", self.normalization, "gnmt", "length")
+        require_choice("decoding.mbr", self.mbr, "none", "bleu", "chrf")
         if self.search == "beam" and self.candidates > self.beam_size:
             raise ValueError("decoding.candidates must be at most beam_size, unless search=sample")
         if not re.fullmatch(f"[0-9]+|{AVERAGE_NAME}", self.checkpoint):

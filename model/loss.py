@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-CHUNK = 1024  # positions whose logits are there at a time
+CHUNK = 1024  # positions whose logits are in memory at a time
 
 
 class Loss(NamedTuple):
-    """Sums over the real target tokens of a batch, in nats; divide by ``tokens`` after all sums are added."""
+    """Sums over the real target tokens of a batch, in nats; divide by ``tokens`` after adding all sums."""
 
     smoothed: Float[Array, ""]
     cross_entropy: Float[Array, ""]
@@ -22,13 +22,13 @@ class Loss(NamedTuple):
 def cross_entropy(
     logits: Float[Array, "*rows V"], labels: Int[Array, "*rows"], real: Bool[Array, "*rows"], smoothing: float
 ) -> Loss:
-    """Loss against (1 - smoothing) of the label and smoothing spread evenly over the vocabulary.
+    """Cross-entropy against labels that give (1 - smoothing) to the next token and smoothing evenly to all tokens.
 
-    In closed form, log Σ exp z - (1 - smoothing) z[label] - smoothing mean(z), with no array of smoothed labels.
-    Sums, not means: packing, accumulation and sharding do not change them.
+    In closed form, log Σ exp z - (1 - smoothing) z[label] - smoothing mean(z), without an array of smoothed labels.
+    Unlike means, these sums are unaffected by packing, accumulation and sharding.
     """
     normalizer = jax.nn.logsumexp(logits, axis=-1)
-    # A comparison instead of indexing: its gradient fuses with the softmax's, where indexing would need a scatter.
+    # The gradient of a comparison fuses with the softmax's; that of indexing would be a scatter.
     is_label = jnp.arange(logits.shape[-1]) == labels[..., None]
     label_logit = jnp.sum(jnp.where(is_label, logits, 0), axis=-1)
     nats = normalizer - label_logit
@@ -49,10 +49,10 @@ def cross_entropy_in_chunks(
     real: Bool[Array, "B T"],
     smoothing: float,
 ) -> Loss:
-    """``cross_entropy`` of the logits ``project(x, table)``, some positions at a time; ``smoothed`` has gradients.
+    """``cross_entropy`` of the logits ``project(x, table)``, a chunk at a time; only ``smoothed`` has gradients.
 
-    Logits are the largest array of training by far. Where gradients are asked for, those of a chunk are computed while
-    its logits are at hand, so that these are never kept, nor computed twice.
+    Logits are by far the largest array of training. The gradients of a chunk are computed together with its logits, so
+    that logits are neither stored nor computed twice.
     """
 
     def chunk_loss(chunk: tuple[Array, ...]) -> Loss:
@@ -91,9 +91,9 @@ cross_entropy_in_chunks.defvjp(_forward, _backward)
 
 
 def _chunks(*arrays: Array) -> tuple[Array, ...]:
-    """B × T × … as C × B × T/C × …, about ``CHUNK`` positions in each chunk; one chunk where devices share the rows.
+    """Arrays "B T …" as "chunks B T/chunks …", with about ``CHUNK`` positions per chunk.
 
-    They would add up the table's gradient after every chunk.
+    One chunk on several devices, which would otherwise sum the table's gradient after every chunk.
     """
     batch, length = arrays[0].shape[:2]
     most = 1 if jax.sharding.get_abstract_mesh().size > 1 else max(1, batch * length // CHUNK)

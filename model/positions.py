@@ -1,4 +1,4 @@
-"""Where tokens stand in their sentence: added to embeddings, turned into queries and keys, or a bias on scores."""
+"""Positions of tokens in their sentence: added to embeddings, rotations of queries and keys, or a bias on scores."""
 
 import math
 from typing import NamedTuple
@@ -10,17 +10,17 @@ from jaxtyping import Array, Float, Int
 
 from model.config import ModelConfig
 
-BUCKETS, FARTHEST = 32, 128  # of relative positions, as T5 has them
+BUCKETS, FARTHEST = 32, 128  # of relative positions, as in T5
 
 
 class Order(NamedTuple):
-    """What a self-attention is told of the order of its tokens, beside causality: one of the two, or neither."""
+    """What self-attention knows of the order of its tokens besides causality: one of the two, or neither."""
 
-    rotation: Int[Array, "B T"] | None = None  # the positions by which queries and keys are rotated
-    bias: Float[Array, "B N T S"] | None = None  # what is added to scores
+    rotation: Int[Array, "B T"] | None = None  # positions by which queries and keys are rotated
+    bias: Float[Array, "B N T S"] | None = None  # added to scores
 
     def with_bias(self, bias: Float[Array, "B N T S"]) -> "Order":
-        """The same with one more bias."""
+        """This order with one more bias."""
         return self._replace(bias=bias if self.bias is None else self.bias + bias)
 
 
@@ -28,36 +28,36 @@ def sinusoidal_positions(positions: Int[Array, "B T"], d_model: int) -> Float[Ar
     """Sines in the first half of the width, cosines in the second (Vaswani et al. 2017, section 3.5).
 
     Wavelengths go from 2π to 20000π. The paper interleaves the two; halves are the same features in another order,
-    which the next layer's weights absorb. Any position has its code: there is no table to run out of.
+    which the next layer's weights absorb.
     """
-    angles = angles_of(positions, d_model // 2)
+    angles = rotation_angles(positions, d_model // 2)
     return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)
 
 
-def angles_of(positions: Int[Array, "*rows"], count: int) -> Float[Array, "*rows angles"]:
-    """Each position times ``count`` frequencies, from 1 down towards 1/10000."""
+def rotation_angles(positions: Int[Array, "*rows"], count: int) -> Float[Array, "*rows angles"]:
+    """Each position times ``count`` frequencies that fall from 1 towards 1/10000."""
     return positions[..., None] * jnp.exp(jnp.arange(count) * (-math.log(10_000.0) / count))
 
 
 def rotate(x: Float[Array, "B N T H"], positions: Int[Array, "B T"]) -> Float[Array, "B N T H"]:
-    """Rotary positions: component i and component i + H/2 of a head turn as a pair (Su et al. 2021, section 3.2).
+    """Rotary positions: components i and i + H/2 of a head are rotated as a pair (Su et al. 2021, section 3.2).
 
-    Of a query and a key that are turned by their positions, the dot product depends on the distance alone. The paper
-    pairs neighbours; halves are the same pairs in another order.
+    The dot product of a rotated query and a rotated key depends on their distance alone. The paper pairs neighbouring
+    components; these are the same pairs in another order.
     """
-    angles = angles_of(positions, x.shape[-1] // 2)[:, None]
+    angles = rotation_angles(positions, x.shape[-1] // 2)[:, None]
     first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
     sine, cosine = jnp.sin(angles), jnp.cos(angles)
-    turned = [first * cosine - second * sine, second * cosine + first * sine]
-    return jnp.concatenate(turned, axis=-1).astype(x.dtype)
+    rotated = [first * cosine - second * sine, second * cosine + first * sine]
+    return jnp.concatenate(rotated, axis=-1).astype(x.dtype)
 
 
 def alibi_bias(
     query_positions: Int[Array, "B T"], key_positions: Int[Array, "B S"], heads: int
 ) -> Float[Array, "B N T S"]:
-    """Minus the distance times a slope of each head's own, 2^(-8n/N) for n from 1 to N (Press et al. 2022, section 3).
+    """Minus the distance times the head's slope, 2^(-8n/N) for head n from 1 to N (Press et al. 2022, section 3).
 
-    The paper's decoder looks back only; in the encoder, which looks both ways, distance counts the same in both.
+    The paper's decoder looks back only; in the encoder, which looks both ways, the direction does not matter.
     """
     slopes = 2.0 ** (-8 * jnp.arange(1, heads + 1) / heads)
     distances = jnp.abs(query_positions[:, :, None] - key_positions[:, None, :])
@@ -65,23 +65,23 @@ def alibi_bias(
 
 
 def bucket_of(distances: Int[Array, "*shape"], *, causal: bool) -> Int[Array, "*shape"]:
-    """The bucket of a key that lies ``distances`` after its query, below 0 before (Raffel et al. 2020, section 2.1).
+    """The bucket of a key ``distances`` after its query, negative if before (Raffel et al. 2020, section 2.1).
 
-    Looking both ways, half of the buckets are for keys that lie after. Of a direction's buckets, half are for one
-    distance each, and the others grow with the logarithm up to ``FARTHEST``, which the last one shares with all beyond.
+    Unless causal, half of the buckets are for later keys. In each direction, half of the buckets hold one distance
+    each; the others widen logarithmically up to ``FARTHEST``, and the last one holds all greater distances too.
     """
     count = BUCKETS if causal else BUCKETS // 2
     steps = jnp.maximum(-distances, 0) if causal else jnp.abs(distances)
     exact = count // 2
     growth = FARTHEST / exact
-    # Where wide buckets begin, as whole numbers: the same ones on every device, whatever its logarithm.
+    # The starts of wide buckets are computed in Python, so that no device's logarithm can change them.
     starts = jnp.array([math.ceil(exact * growth ** (wide / exact) - 1e-9) for wide in range(1, exact)])
     bucket = jnp.minimum(steps, exact) + (steps[..., None] >= starts).sum(axis=-1)
     return bucket if causal else bucket + jnp.where(distances > 0, count, 0)
 
 
 class RelativeBias(nnx.Module):
-    """A learned bias for each head and bucket of distances, shared by the layers of a stack, as in T5."""
+    """A learned bias per head and bucket of distances, shared by the layers of a stack, as in T5."""
 
     def __init__(self, config: ModelConfig, *, causal: bool, rngs: nnx.Rngs):
         initial = jax.random.normal(rngs.params(), (BUCKETS, config.num_heads)) * config.d_model**-0.5

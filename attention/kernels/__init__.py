@@ -1,5 +1,7 @@
 """Kernels: other ways to compute what the definition computes, and which of them supports what.
 
+They take arrays of the shapes that ``attend`` takes, and compute attention with the score ``scale`` · q·k.
+
 The config names a kernel. It is never replaced silently: a request that it does not support raises a ``KernelError``
 that says why and lists the kernels that do.
 """

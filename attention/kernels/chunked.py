@@ -35,14 +35,8 @@ def unsupported(request: Request) -> str | None:
     return dot_product_only(request)
 
 
-def chunked(
-    query: Float[Array, "B N T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S U"],
-    mask: Mask,
-    scale: float,
-) -> Float[Array, "B N T U"]:
-    """Attention with the score ``scale`` · q·k. Query heads that share a key/value head become more queries of it."""
+def chunked(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Array:
+    """Attention in chunks. The query heads that share a key/value head become one head with more queries."""
     (batch, heads, length, width), groups = query.shape, key.shape[1]
     shared = heads // groups
     query = query.reshape(batch, groups, shared * length, width)
@@ -53,17 +47,10 @@ def chunked(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def attend_in_chunks(
-    query: Float[Array, "B G T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S U"],
-    rows: Rows,
-    causal: bool,
-    scale: float,
-) -> Float[Array, "B G T U"]:
-    """Attention with the score ``scale`` · q·k, as loops with gradients of their own.
+def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> Array:
+    """Attention of as many query heads as key/value heads, as loops with gradients written out.
 
-    The gradients that autodiff gives loops would store the masks of all chunks.
+    The gradients of autodiff would store the masks of all chunks.
     """
     return _forward(query, key, value, rows, causal, scale)[0]
 

@@ -30,19 +30,13 @@ def unsupported(request: Request) -> str | None:
     return dot_product_only(request)  # cuDNN has dropout, but drops the same weights at every step
 
 
-def cudnn(
-    query: Float[Array, "B N T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S H"],
-    mask: Mask,
-    scale: float,
-) -> Float[Array, "B N T H"]:
-    """Attention with the score ``scale`` · q·k, by cuDNN.
+def cudnn(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Array:
+    """Attention by cuDNN. Segments must be numbered 1, 2, 3 … from the left of a row, padding last.
 
-    The segments of a row must be numbered 1, 2, 3 … from the left, with padding last, as data/batches/packing.py
-    numbers them. A row may have one segment for every two positions, as a sentence has at least two tokens; beyond
-    that, outputs are NaN rather than wrong. cuDNN leaves outputs and gradients of padding undefined; here they are
-    zeros. Causality counts from the start of a segment, which in self-attention is the same as from that of the row.
+    data/batches/packing.py numbers them so. A row may have one segment for every two positions, as a sentence has at
+    least two tokens; the outputs of further segments are NaN rather than wrong. cuDNN leaves outputs and gradients of
+    padding undefined; here they are zeros. Causality counts from the start of a segment, which in self-attention is the
+    same as from the start of the row.
 
     cuDNN stores one number for every possible segment, head and position, so memory grows with T²/2: use this kernel
     for rows of up to about a thousand tokens. Odd lengths are padded to even ones.

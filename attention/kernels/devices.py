@@ -5,20 +5,14 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from attention.masks import Mask
 
 Kernel = Callable[[Array, Array, Array, Mask], Array]
 
 
-def on_each_device(
-    kernel: Kernel,
-    query: Float[Array, "B N T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S U"],
-    mask: Mask,
-) -> Float[Array, "B N T U"]:
+def on_each_device(kernel: Kernel, query: Array, key: Array, value: Array, mask: Mask) -> Array:
     """``kernel(query, key, value, mask)``, under ``shard_map`` if a mesh of several devices is in use.
 
     The last axis of the mesh divides heads, the others divide rows. Key/value heads are repeated if their number is not

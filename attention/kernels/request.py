@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array
 
 from attention.scores import DOT_PRODUCTS, Score
 
@@ -36,15 +36,8 @@ class Request:
     dropout: bool = False
 
 
-def request_of(
-    query: Float[Array, "B N T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S U"],
-    bias: Float[Array, "B N T S"] | None,
-    score: Score,
-    dropout_key: Key[Array, ""] | None,
-) -> Request:
-    """The request that a call of ``attend`` with these arguments makes."""
+def request_of(query: Array, key: Array, value: Array, bias: Array | None, score: Score, dropout: bool) -> Request:
+    """The request of a call of ``attend``."""
     return Request(
         device=current_device(),
         dtype=str(query.dtype),
@@ -54,7 +47,7 @@ def request_of(
         width=query.shape[3],
         value_width=value.shape[3],
         bias=bias is not None,
-        dropout=dropout_key is not None,
+        dropout=dropout,
     )
 
 

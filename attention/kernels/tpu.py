@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from attention.kernels.devices import on_each_device
 from attention.kernels.padding import padded
@@ -20,14 +20,8 @@ def unsupported(request: Request) -> str | None:
     return dot_product_only(request)
 
 
-def tpu(
-    query: Float[Array, "B N T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S U"],
-    mask: Mask,
-    scale: float,
-) -> Float[Array, "B N T U"]:
-    """Attention with the score ``scale`` · q·k, by splash attention under ``vmap`` over sentences.
+def tpu(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Array:
+    """Splash attention under ``vmap`` over sentences.
 
     Splash attention lets padding see padding, and gives a query that sees no key a mean of values: both become zeros.
     """

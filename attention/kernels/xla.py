@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from attention.kernels.request import Request, dot_product_only
 from attention.masks import Mask
@@ -15,18 +15,8 @@ def unsupported(request: Request) -> str | None:
     return reason
 
 
-def xla(
-    query: Float[Array, "B N T H"],
-    key: Float[Array, "B G S H"],
-    value: Float[Array, "B G S H"],
-    mask: Mask,
-    scale: float,
-    bias: Float[Array, "B N T S"] | None,
-) -> Float[Array, "B N T H"]:
-    """Attention with the score ``scale`` · q·k.
-
-    JAX gives a query that sees no key the mean of all values; ``attend`` promises zeros.
-    """
+def xla(query: Array, key: Array, value: Array, mask: Mask, scale: float, bias: Array | None) -> Array:
+    """JAX gives a query that sees no key the mean of all values; the definition gives zeros."""
     visible = mask.visible()
     output = jax.nn.dot_product_attention(
         query.swapaxes(1, 2),

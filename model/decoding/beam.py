@@ -8,19 +8,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import EOS, PAD
 from model.decoding.ensemble import Caches, Models, branch_caches, decode_step, start_caches
-from model.decoding.hypotheses import (
-    Hypotheses,
-    forced_tokens,
-    gather,
-    last_tokens,
-    limits_with_source,
-    no_hypotheses,
-    select,
-)
+from model.decoding.hypotheses import Hypotheses, Sources, gather, last_tokens, no_hypotheses, select
 from model.decoding.next_token import Candidates, likeliest
 from model.decoding.ranking import Ranking
 from model.decoding.settings import SearchSettings
-from model.transformer import Tokens
 
 
 class Beams(NamedTuple):
@@ -35,18 +26,11 @@ class Beams(NamedTuple):
     caches: Caches
 
 
-def beam_search(
-    models: Models,
-    source: Tokens,
-    settings: SearchSettings,
-    limits: Int[Array, " B"],
-    prefixes: Int[Array, "B T"] | None = None,
-) -> Hypotheses:
+def beam_search(models: Models, sources: Sources, settings: SearchSettings) -> Hypotheses:
     """The ``settings.count`` best-scored translations in a beam of ``settings.beam_size``, best first.
 
     In each step, a hypothesis that takes EOS ends if it is among the K likeliest of all continuations; the K likeliest
-    without EOS live on. Translations begin with the tokens of ``prefixes`` (then PAD), and have at most ``limits``
-    tokens, EOS included. No limit may exceed ``settings.max_length``, and ``count`` may not exceed ``beam_size``.
+    without EOS live on. No limit may exceed ``settings.max_length``, and ``count`` may not exceed ``beam_size``.
 
     The search for a sentence stops when no live hypothesis can get among its J best. Log-probabilities only fall, no
     divisor exceeds that of the limit, and coverage adds nothing, so the likeliest live log-probability over that
@@ -54,12 +38,12 @@ def beam_search(
     fewer than J ended hypotheses gets its likeliest live ones after them.
     """
     beam_size, max_length, ranking = settings.beam_size, settings.max_length, settings.ranking
-    limits = limits_with_source(limits, source.segments)
+    limits, segments = sources.row_limits(), sources.tokens.segments
 
     def extend(beams: Beams) -> Beams:
-        length, (tokens, found, covered, caches) = beams.position + 1, _extend(models, beams, prefixes, ranking)
+        length, (tokens, found, covered, caches) = beams.position + 1, _extend(models, beams, sources, ranking)
         ends = found.tokens == EOS
-        scores = ranking.scores(found.log_probs, jnp.full_like(found.tokens, length), covered, source.segments)
+        scores = ranking.scores(found.log_probs, jnp.full_like(found.tokens, length), covered, segments)
         candidates = Hypotheses(tokens, jnp.full_like(found.tokens, length), found.log_probs, scores, ends)
 
         newly_ended = _only(candidates, ends & (jnp.arange(ends.shape[1]) < beam_size))
@@ -79,16 +63,16 @@ def beam_search(
         position=jnp.int32(0),
         tokens=jnp.full((batch, beam_size, max_length), PAD, jnp.int32),
         log_probs=jnp.full((batch, beam_size), -jnp.inf).at[:, 0].set(0),  # one hypothesis: the others would repeat it
-        covered=jnp.zeros((batch, beam_size, source.ids.shape[1])),
+        covered=jnp.zeros((batch, beam_size, segments.shape[1])),
         best=no_hypotheses(batch, settings.count, max_length),
         done=limits == 0,
-        caches=start_caches(models, source, beam_size, max_length),
+        caches=start_caches(models, sources.tokens, beam_size, max_length),
     )
     return jax.lax.while_loop(lambda beams: ~beams.done.all(), extend, first).best
 
 
 def _extend(
-    models: Models, beams: Beams, prefixes: Array | None, ranking: Ranking
+    models: Models, beams: Beams, sources: Sources, ranking: Ranking
 ) -> tuple[Int[Array, "B C T"], Candidates, Float[Array, "B C S"], Caches]:
     """The 2K likeliest continuations: at most K of them take EOS, so K can live on.
 
@@ -96,7 +80,7 @@ def _extend(
     """
     position = beams.position
     logits, seen, caches = decode_step(models, last_tokens(beams.tokens, position), position, beams.caches)
-    found = likeliest(beams.log_probs, logits, forced_tokens(prefixes, position), 2 * beams.tokens.shape[1])
+    found = likeliest(beams.log_probs, logits, sources.forced_tokens(position), 2 * beams.tokens.shape[1])
     covered = beams.covered + seen if ranking.coverage_penalty else beams.covered
     tokens = gather(beams.tokens, found.parents).at[:, :, position].set(found.tokens)
     return tokens, found, gather(covered, found.parents), caches

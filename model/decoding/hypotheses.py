@@ -1,4 +1,4 @@
-"""What every search returns, and the helpers that all searches share."""
+"""What every search takes and returns, and the helpers that all searches share."""
 
 from typing import NamedTuple, TypeVar
 
@@ -7,8 +7,28 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import BOS, PAD
+from model.transformer import Tokens
 
 Tree = TypeVar("Tree")  # an array, or a tuple of them
+
+
+class Sources(NamedTuple):
+    """Sentences to translate, and what their translations are limited to.
+
+    A translation has at most ``limits`` tokens, EOS included, and begins with the tokens of ``prefixes``, then PAD.
+    """
+
+    tokens: Tokens
+    limits: Int[Array, " B"]
+    prefixes: Int[Array, "B T"] | None = None
+
+    def row_limits(self) -> Int[Array, " B"]:
+        """The limits, with zero for rows without a source: they are done at once and delay no other row."""
+        return jnp.where((self.tokens.segments != 0).any(axis=1), self.limits, 0)
+
+    def forced_tokens(self, position: Int[Array, ""]) -> Int[Array, " B"] | None:
+        """The tokens of the prefixes at a position; PAD where there is none."""
+        return None if self.prefixes is None else self.prefixes[:, position]
 
 
 class Hypotheses(NamedTuple):
@@ -25,11 +45,6 @@ class Hypotheses(NamedTuple):
     ended: Bool[Array, "B J"]
 
 
-def limits_with_source(limits: Int[Array, " B"], source_segments: Int[Array, "B S"]) -> Int[Array, " B"]:
-    """The limits, with zero for rows without a source: they are done at once and delay no other row."""
-    return jnp.where((source_segments != 0).any(axis=1), limits, 0)
-
-
 def no_hypotheses(batch: int, count: int, max_length: int) -> Hypotheses:
     """``count`` empty hypotheses per sentence."""
     shape = (batch, count)
@@ -40,11 +55,6 @@ def no_hypotheses(batch: int, count: int, max_length: int) -> Hypotheses:
 def last_tokens(tokens: Int[Array, "B K T"], position: Int[Array, ""]) -> Int[Array, "B K"]:
     """What the decoder reads at a position: the token before it, or BOS."""
     return jnp.where(position == 0, BOS, tokens[:, :, position - 1])
-
-
-def forced_tokens(prefixes: Int[Array, "B T"] | None, position: Int[Array, ""]) -> Int[Array, " B"] | None:
-    """The token of each sentence's prefix at a position; PAD beyond its end."""
-    return None if prefixes is None else prefixes[:, position]
 
 
 def gather(values: Tree, places: Int[Array, "B C"]) -> Tree:

@@ -10,62 +10,41 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from common.special_tokens import EOS, PAD
 from model.decoding.ensemble import Caches, Models, decode_step, start_caches
-from model.decoding.hypotheses import (
-    Hypotheses,
-    forced_tokens,
-    last_tokens,
-    limits_with_source,
-    no_hypotheses,
-    select,
-)
+from model.decoding.hypotheses import Hypotheses, Sources, last_tokens, no_hypotheses, select
 from model.decoding.next_token import allowed, likeliest, log_normalizers
 from model.decoding.settings import Sampling, SearchSettings
-from model.transformer import Tokens
 
 Next = tuple[Float[Array, "B K"], Int[Array, "B K"]]  # log-probabilities and tokens
 ChooseNext = Callable[[Array, Array | None, Array], Next]  # of logits "B K V", forced tokens " B", the position
 
 
-def greedy(
-    models: Models,
-    source: Tokens,
-    settings: SearchSettings,
-    limits: Int[Array, " B"],
-    prefixes: Int[Array, "B T"] | None = None,
-) -> Hypotheses:
+def greedy(models: Models, sources: Sources, settings: SearchSettings) -> Hypotheses:
     """Take the likeliest next token until EOS or the sentence's limit: a beam of one at less cost.
 
-    Arguments are those of ``beam_search``; beam size and count are ignored.
+    See ``beam_search`` for the arguments; beam size and count are ignored.
     """
 
     def choose_next(logits: Array, forced: Array | None, position: Array) -> Next:
         found = likeliest(jnp.zeros(logits.shape[:2]), logits, forced, 1)
         return found.log_probs, found.tokens
 
-    return _extend_independently(choose_next, models, source, settings, limits, prefixes, beams=1)
+    return _extend_independently(choose_next, models, sources, settings, beams=1)
 
 
 def sample(
-    models: Models,
-    source: Tokens,
-    settings: SearchSettings,
-    limits: Int[Array, " B"],
-    prefixes: Int[Array, "B T"] | None = None,
-    *,
-    key: Key[Array, ""],
-    numbers: UInt32[Array, " B"],
+    models: Models, sources: Sources, settings: SearchSettings, key: Key[Array, ""], numbers: UInt32[Array, " B"]
 ) -> Hypotheses:
     """``settings.count`` independent draws for each sentence, in no order.
 
     They depend on the key, the sentence's own number and the sentence alone. Log-probabilities are the model's,
-    whatever the temperature and the truncation. The other arguments are those of ``beam_search``.
+    whatever the temperature and the truncation.
     """
     keys, sampling = jax.vmap(partial(jax.random.fold_in, key))(numbers), settings.sampling or Sampling()
 
     def choose_next(logits: Array, forced: Array | None, position: Array) -> Next:
         return draw(logits, forced, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position), sampling)
 
-    return _extend_independently(choose_next, models, source, settings, limits, prefixes, beams=settings.count)
+    return _extend_independently(choose_next, models, sources, settings, beams=settings.count)
 
 
 def draw(
@@ -103,22 +82,16 @@ class Drawing(NamedTuple):
 
 
 def _extend_independently(
-    choose_next: ChooseNext,
-    models: Models,
-    source: Tokens,
-    settings: SearchSettings,
-    limits: Int[Array, " B"],
-    prefixes: Int[Array, "B T"] | None,
-    beams: int,
+    choose_next: ChooseNext, models: Models, sources: Sources, settings: SearchSettings, beams: int
 ) -> Hypotheses:
     """``beams`` hypotheses of each sentence, none of which depends on another."""
-    ranking, shape = settings.ranking, (len(limits), beams)
-    limits = limits_with_source(limits, source.segments)[:, None]
+    ranking, segments, limits = settings.ranking, sources.tokens.segments, sources.row_limits()[:, None]
+    shape = len(limits), beams
 
     def extend(state: Drawing) -> Drawing:
         position, found, done = state.position, state.found, state.done
         logits, seen, caches = decode_step(models, last_tokens(found.tokens, position), position, state.caches)
-        log_probs, tokens = choose_next(logits, forced_tokens(prefixes, position), position)
+        log_probs, tokens = choose_next(logits, sources.forced_tokens(position), position)
         tokens = jnp.where(done, PAD, tokens)
         found = found._replace(
             tokens=found.tokens.at[:, :, position].set(tokens),
@@ -133,11 +106,11 @@ def _extend_independently(
     first = Drawing(
         position=jnp.int32(0),
         found=nothing._replace(log_probs=jnp.zeros(shape)),
-        covered=jnp.zeros((*shape, source.ids.shape[1])),
+        covered=jnp.zeros((*shape, segments.shape[1])),
         done=jnp.broadcast_to(limits == 0, shape),
-        caches=start_caches(models, source, beams, settings.max_length),
+        caches=start_caches(models, sources.tokens, beams, settings.max_length),
     )
     last = jax.lax.while_loop(lambda state: ~state.done.all(), extend, first)
     lengths = jnp.maximum(last.found.lengths, 1)
-    scores = ranking.scores(last.found.log_probs, lengths, last.covered, source.segments)
+    scores = ranking.scores(last.found.log_probs, lengths, last.covered, segments)
     return select(last.found.lengths > 0, last.found._replace(scores=scores), nothing)

@@ -13,6 +13,7 @@ from model.decoding import next_token as candidates
 from model.decoding.beam import beam_search
 from model.decoding.ensemble import mixture
 from model.decoding.forced import alignment_weights, token_log_probs
+from model.decoding.hypotheses import Sources
 from model.decoding.ranking import Ranking
 from model.decoding.sampling import greedy
 from model.decoding.settings import SearchSettings
@@ -30,7 +31,7 @@ def plain(ranking: Ranking) -> PlainRanking:
 def test_a_wide_beam_finds_the_best_of_all_translations(ranking):
     model, vocabulary = TableModel(7), 7
     rows, limits = sources(16), jnp.arange(16) % 4 + 1
-    hypotheses = jax.jit(lambda: beam_search((model,), rows, SearchSettings(4, 120, 3, ranking), limits))()
+    hypotheses = jax.jit(lambda: beam_search((model,), Sources(rows, limits), SearchSettings(4, 120, 3, ranking)))()
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         best = sorted(every_translation(model, source, vocabulary, int(limits[row]), plain(ranking)), reverse=True)[:3]
         for place, (score, tokens) in enumerate(best):
@@ -58,7 +59,7 @@ def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix):
     rows, limits = sources(32), np.repeat([9, 7, len(prefix) + 2, len(prefix) + 1], 8)
     prefixes = jnp.tile(jnp.array([*prefix, *[PAD] * (9 - len(prefix))]), (32, 1)) if prefix else None
     settings = SearchSettings(9, beam_size, beam_size, ranking)
-    hypotheses = jax.jit(lambda: beam_search((model,), rows, settings, jnp.array(limits), prefixes))()
+    hypotheses = jax.jit(lambda: beam_search((model,), Sources(rows, jnp.array(limits), prefixes), settings))()
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         next_log_probs = partial(model.next_log_probs, source)
         expected = plain_beam(next_log_probs, int(limits[row]), beam_size, plain(ranking), beam_size, prefix)
@@ -81,7 +82,8 @@ def test_coverage_prefers_what_has_seen_the_whole_source():
         return [max(sum(token % 4 == place for token in read), 1e-9) for place in range(4)]
 
     def run(ranking):
-        return jax.jit(lambda: beam_search((model,), rows, SearchSettings(9, 4, 2, ranking), jnp.full(32, 9)))()
+        settings = SearchSettings(9, 4, 2, ranking)
+        return jax.jit(lambda: beam_search((model,), Sources(rows, jnp.full(32, 9)), settings))()
 
     hypotheses, others = run(ranking), run(without)
     for row, source in enumerate(rows.ids[:, 0].tolist()):
@@ -132,7 +134,7 @@ def search_case(case):
     """The n-best lists of six sentences."""
     beam_size, make = CASES[case]
     search = jax.jit(beam_search, static_argnums=2)
-    return make(), search(make(), sentences(6), SearchSettings(8, beam_size, beam_size, GNMT), jnp.full(6, 8))
+    return make(), search(make(), Sources(sentences(6), jnp.full(6, 8)), SearchSettings(8, beam_size, beam_size, GNMT))
 
 
 @each_case
@@ -167,9 +169,8 @@ def test_an_n_best_list_is_sorted_distinct_and_scored_as_by_teacher_forcing(case
 
 def test_an_ensemble_of_one_model_twice_is_the_model():
     model, search = trained_transformer(), jax.jit(beam_search, static_argnums=2)
-    once, twice = (
-        search(models, sentences(8), SearchSettings(9, 3, 3), jnp.full(8, 9)) for models in ((model,), (model, model))
-    )
+    rows = Sources(sentences(8), jnp.full(8, 9))
+    once, twice = (search(models, rows, SearchSettings(9, 3, 3)) for models in ((model,), (model, model)))
     np.testing.assert_array_equal(once.tokens, twice.tokens)
     np.testing.assert_allclose(once.scores, twice.scores, rtol=1e-5)
 
@@ -184,8 +185,9 @@ def test_an_ensemble_averages_probabilities():
 def test_a_beam_of_one_is_greedy():
     """Compared by log-probabilities, nothing that goes on after an EOS can be better."""
     prefixes = jnp.full((16, 10), PAD).at[::4, :2].set(jnp.array([7, 8]))  # every fourth sentence has one
-    arguments = (trained_transformer(),), sentences(16), SearchSettings(10, 1, 1, NONE), jnp.full(16, 10), prefixes
-    results = (jax.jit(search, static_argnums=2)(*arguments) for search in (beam_search, greedy))
+    rows, settings = Sources(sentences(16), jnp.full(16, 10), prefixes), SearchSettings(10, 1, 1, NONE)
+    models = (trained_transformer(),)
+    results = (jax.jit(search, static_argnums=2)(models, rows, settings) for search in (beam_search, greedy))
     for beam, likeliest in zip(*results, strict=True):
         np.testing.assert_allclose(beam, likeliest, rtol=1e-5)
 
@@ -211,10 +213,11 @@ def test_company_changes_nothing(kind):
     """A sentence gets the same tokens and the same score, bit for bit, in every row and beside anything."""
     search = jax.jit(partial(SEARCHES[kind], (trained_transformer(),)))
     rows, limits = sources(8, length=5), jnp.arange(8) + 3
-    together = search(rows, limits=limits)
+    together = search(Sources(rows, limits))
     order = jnp.array([5, 2, 7, 0, 1, 6, 3, 4])
-    shuffled = search(Tokens.one_per_row(rows.ids[order]), limits=limits[order])
-    alone = search(Tokens.one_per_row(jnp.where((jnp.arange(8) == 2)[:, None], rows.ids, PAD)), limits=limits)
+    shuffled = search(Sources(Tokens.one_per_row(rows.ids[order]), limits[order]))
+    one = Tokens.one_per_row(jnp.where((jnp.arange(8) == 2)[:, None], rows.ids, PAD))
+    alone = search(Sources(one, limits))
     for one, other, single in zip(together, shuffled, alone, strict=True):
         np.testing.assert_array_equal(one[order], other)
         np.testing.assert_array_equal(one[2], single[2])
@@ -225,7 +228,7 @@ def test_rows_without_a_source_hold_nobody_up(kind):
     model = TableModel()
     rows = sources(3)
     rows = rows._replace(segments=rows.segments.at[1:].set(0))
-    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), rows, limits=jnp.array([2, 10, 10])))()
+    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), Sources(rows, jnp.array([2, 10, 10]))))()
     jax.effects_barrier()
     assert max(model.steps) <= 1
     assert (hypotheses.lengths[1:] == 0).all()
@@ -236,7 +239,7 @@ def test_rows_without_a_source_hold_nobody_up(kind):
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_a_translation_without_eos_is_returned_whole(kind):
     model = TableModel(eos_logit=-1e9)
-    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), sources(4), limits=jnp.array([1, 4, 7, 10])))()
+    hypotheses = jax.jit(lambda: SEARCHES[kind]((model,), Sources(sources(4), jnp.array([1, 4, 7, 10]))))()
     assert hypotheses.lengths[:, 0].tolist() == [1, 4, 7, 10]
     assert not hypotheses.ended.any()
     for row in range(4):
@@ -246,7 +249,7 @@ def test_a_translation_without_eos_is_returned_whole(kind):
 def test_the_search_stops_when_nothing_can_win():
     """EOS at once has nearly all the probability: the beam must not go on to its limit of ten."""
     model = TableModel(eos_logit=50.0)
-    jax.jit(lambda: beam_search((model,), sources(4), SearchSettings(10, 3), jnp.full(4, 10)))()
+    jax.jit(lambda: beam_search((model,), Sources(sources(4), jnp.full(4, 10)), SearchSettings(10, 3)))()
     jax.effects_barrier()
     assert model.steps == [0]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from common.special_tokens import BOS, EOS, PAD, UNK
-from model.decoding.hypotheses import Hypotheses
+from model.decoding.hypotheses import Hypotheses, Sources
 from model.decoding.sampling import draw, greedy, in_nucleus, sample
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import Tokens
@@ -53,7 +53,7 @@ def test_whole_translations_come_as_often_as_the_model_says():
     model.table = model.table / 5
     rows, settings = sources(1), SearchSettings(2, count=count, sampling=Sampling())
     draws = partial(sample, key=jax.random.key(1), numbers=jnp.array([7], jnp.uint32))
-    drawn = jax.jit(lambda: draws((model,), rows, settings, jnp.array([2])))()
+    drawn = jax.jit(lambda: draws((model,), Sources(rows, jnp.array([2])), settings))()
     counts: dict[tuple[int, ...], int] = {}
     for place in range(count):
         tokens = tuple(np.asarray(drawn.tokens)[0, place, : int(drawn.lengths[0, place])].tolist())
@@ -79,9 +79,9 @@ def allowed_probabilities(model: TableModel, source: int, history: tuple[int, ..
 def run(keys: int = 0, rows: Any = slice(None), **changes: Any) -> Hypotheses:
     model = TableModel(eos_logit=4.0)
     options: dict[str, Any] = {"count": 3, "sampling": Sampling()} | changes
-    arguments = (model,), Tokens.one_per_row(sources(8).ids[rows]), SearchSettings(7, **options), jnp.full(8, 7)[rows]
-    numbers = jnp.arange(8, dtype=jnp.uint32)[rows] + 100
-    drawn: Hypotheses = jax.jit(lambda: sample(*arguments, key=jax.random.key(keys), numbers=numbers))()
+    sentences = Sources(Tokens.one_per_row(sources(8).ids[rows]), jnp.full(8, 7)[rows])
+    numbers, settings = jnp.arange(8, dtype=jnp.uint32)[rows] + 100, SearchSettings(7, **options)
+    drawn: Hypotheses = jax.jit(lambda: sample((model,), sentences, settings, jax.random.key(keys), numbers))()
     return drawn
 
 
@@ -101,7 +101,7 @@ def test_draws_do_not_depend_on_company_or_place():
 
 def test_the_likeliest_token_alone_is_greedy():
     model = TableModel(eos_logit=4.0)
-    expected = jax.jit(lambda: greedy((model,), sources(8), SearchSettings(7), jnp.full(8, 7)))()
+    expected = jax.jit(lambda: greedy((model,), Sources(sources(8), jnp.full(8, 7)), SearchSettings(7)))()
     for drawn, likeliest in zip(run(sampling=Sampling(top_k=1), count=1), expected, strict=True):
         np.testing.assert_allclose(drawn, likeliest, rtol=1e-5, atol=1e-5)
 
@@ -109,7 +109,7 @@ def test_the_likeliest_token_alone_is_greedy():
 def test_greedy_takes_the_likeliest_token_until_eos():
     model = TableModel(eos_logit=5.0)
     rows = sources(8)
-    hypotheses = jax.jit(lambda: greedy((model,), rows, SearchSettings(6), jnp.full(8, 6)))()
+    hypotheses = jax.jit(lambda: greedy((model,), Sources(rows, jnp.full(8, 6)), SearchSettings(6)))()
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         tokens: tuple[int, ...] = ()
         total = 0.0
@@ -128,7 +128,7 @@ def test_a_prefix_is_kept_by_every_draw():
     prefixes = jnp.zeros((4, 7), jnp.int32).at[:2, :2].set(jnp.array([9, 4]))
     settings = SearchSettings(7, count=5, sampling=Sampling(top_k=2))
     draws = partial(sample, key=jax.random.key(0), numbers=jnp.arange(4, dtype=jnp.uint32))
-    drawn = jax.jit(lambda: draws((model,), sources(4), settings, jnp.full(4, 7), prefixes))()
+    drawn = jax.jit(lambda: draws((model,), Sources(sources(4), jnp.full(4, 7), prefixes), settings))()
     begins = np.asarray(drawn.tokens)[:, :, :2].tolist()
     assert all(begin == [9, 4] for row in begins[:2] for begin in row)
     assert any(begin != [9, 4] for row in begins[2:] for begin in row)
