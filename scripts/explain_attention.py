@@ -39,7 +39,7 @@ from attention import (
     weigh,
     weigh_head,
 )
-from benchmarks.turns import processor
+from benchmarks.machine import processor
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from evaluation.attention_view.heatmaps import COLOURS

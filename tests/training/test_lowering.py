@@ -14,7 +14,7 @@ from evaluation.translate import search_batch
 from model.decoding.ranking import Ranking
 from model.decoding.sampling import Sampling
 from model.transformer import build, init_params
-from tests.training.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
+from tests.training.devices.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
 from training.config import MeshConfig
 from training.devices.mesh import laid_out, layout_of, make_mesh, on_devices, rows_here
 from training.state import make_train_step
