@@ -1,217 +1,141 @@
-"""How fast sentences are decoded: this project's search and other engines, each doing the same work."""
+"""How fast sentences are decoded: this project's search, MarianMT and CTranslate2 on the same sentences."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import groupby
-from typing import Any
 
 import jax
 import numpy as np
-from flax import nnx
-from jaxtyping import Int
 
-from benchmarks.cost.decoding import Work
-from benchmarks.peers.decoding import CTranslate2, Marian, absence_of_ctranslate2, absence_of_marian
+from benchmarks.cost.decoding import DecodingCost
+from benchmarks.peers import check_installed
+from benchmarks.report import Report, Row, best_rate, compare, create_report, describe_model, flops_unit
+from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure, own_process
 from common.errors import UserError
 from common.special_tokens import EOS
 from common.text_table import Table, three_digits
 from evaluation.evaluate import Evaluation
 from evaluation.translate import hypotheses_of, search_batch
 from model.config import DecodingConfig
-from model.decoding.hypotheses import Hypotheses
 from model.decoding.settings import SearchSettings
-from model.transformer import Params, Transformer, build, init_params
+from model.transformer import Params, build, init_params
 
-Decode = Callable[[int], list[list[int]]]  # beam size → each sentence's tokens, without the end
-Row = dict[str, Any]  # of the report: a beam size, a contestant and its figures
-
+Decode = Callable[[int], list[list[int]]]  # beam size → tokens of each sentence, without EOS
 CONTESTANTS = ("puente", "puente-bfloat16", "marian", "ctranslate2", "ctranslate2-2x1", "ctranslate2-int8")
 GPU_CONTESTANTS = ("puente", "marian", "ctranslate2")
 
 
-def checked(work: Work) -> Work:
-    """The same, if there is anything to do."""
-    for option, number in (("batch", work.batch), ("sources", work.sources), ("length", work.length)):
-        if number < 1:
-            raise UserError(f"--{option}={number} must be 1 or more")
-    return work
+class PuenteSearch:
+    """This project's search with random parameters that never end a sentence."""
 
-
-def beams_of(text: str) -> list[int]:
-    """Beam sizes, as the command line has them."""
-    try:
-        beams = [int(beam) for beam in text.split(",")]
-    except ValueError:
-        raise UserError(f"--beams={text} is not of the form K,K,…, such as 1,5") from None
-    if min(beams) < 1:
-        raise UserError(f"--beams={text}: every beam size must be 1 or more")
-    return beams
-
-
-def names_of(text: str | None, gpu: bool) -> list[str]:
-    """Contestants, as the command line has them; all of them if it has none."""
-    known = GPU_CONTESTANTS if gpu else CONTESTANTS
-    chosen = text.split(",") if text else list(known)
-    for name in chosen:
-        if name not in known:
-            raise UserError(f"--contestants: there is no {name} here; choose from {','.join(known)}")
-    return chosen
-
-
-def able(names: list[str], work: Work) -> tuple[list[str], list[str]]:
-    """Those that can take part, and a line for each that cannot. UserError if nobody can."""
-    reasons = {name: refusal(name, work) for name in names}
-    notes = [f"{name} {reason}" for name, reason in reasons.items() if reason]
-    if len(notes) == len(reasons):
-        raise UserError("; ".join(notes))
-    return [name for name, reason in reasons.items() if not reason], notes
-
-
-def refusal(name: str, work: Work) -> str:
-    """Why a contestant cannot take part, as the end of a sentence; nothing if it can."""
-    match name:
-        case "marian":
-            return absence_of_marian()
-        case "ctranslate2" | "ctranslate2-2x1":
-            return absence_of_ctranslate2(work.model.dtype)
-        case "ctranslate2-int8":
-            return absence_of_ctranslate2("int8")
-        case _:
-            return ""
-
-
-def prepare(name: str, work: Work, beams: list[int]) -> dict[int, Callable[[], list[list[int]]]]:
-    """A contestant's call for each beam size, which it has done once, as it should."""
-    decode = contestant(name, work)
-    for beam_size in beams:
-        check(name, work, decode(beam_size))
-    return {beam_size: partial(decode, beam_size) for beam_size in beams}
-
-
-def contestant(name: str, work: Work) -> Decode:
-    """One with weights of its own, in the dtype of the work unless its name has another."""
-    match name:
-        case "puente":
-            return Puente(work)
-        case "puente-bfloat16":
-            return Puente(replace(work, model=replace(work.model, matmul_dtype="bfloat16")))
-        case "marian":
-            return Marian(work)
-        case "ctranslate2":
-            return CTranslate2(work, work.model.dtype)
-        case "ctranslate2-2x1":
-            return CTranslate2(work, work.model.dtype, workers=2)
-        case "ctranslate2-int8":
-            return CTranslate2(work, "int8")
-        case _:
-            raise ValueError(f"no contestant {name}")
-
-
-def check(name: str, work: Work, found: list[list[int]]) -> None:
-    """RuntimeError unless each sentence has exactly the tokens asked for: else the times compare different work."""
-    if (len(found), {len(tokens) for tokens in found}) != (work.batch, {work.length}):
-        lengths = sorted({len(tokens) for tokens in found})
-        raise RuntimeError(
-            f"{name} gave {len(found)} sentences of {lengths} tokens instead of {work.batch} of {work.length}"
-        )
-
-
-class Puente:
-    """This project's search, from source tokens to the target tokens of each sentence."""
-
-    def __init__(self, work: Work):
-        self.graphdef = build(replace(work.model, kernel="definition"), work.vocab_size)
-        self.params = endless(init_params(work.model, work.vocab_size, jax.random.key(0)))
-        self.sources, self.length = work.source_tokens(), work.length
+    def __init__(self, cost: DecodingCost):
+        self.graphdef = build(replace(cost.model, kernel="definition"), cost.vocab_size)
+        self.params = forbid_eos(init_params(cost.model, cost.vocab_size, jax.random.key(0)))
+        self.sources, self.length = cost.source_tokens(), cost.length
 
     def __call__(self, beam_size: int) -> list[list[int]]:
-        return search(self.graphdef, self.params, self.sources, beam_size, self.length)
+        hypotheses = search_batch(
+            (self.graphdef,),
+            (self.params,),
+            self.sources,
+            limits=np.full(len(self.sources), self.length, np.int32),
+            prefixes=None,
+            numbers=np.zeros(len(self.sources), np.uint32),
+            seed=np.uint32(0),
+            settings=SearchSettings(self.length, beam_size),
+        )
+        return [best.tokens for best, *_ in hypotheses_of(hypotheses)]
 
 
-def search(
-    graphdef: nnx.GraphDef[Transformer], params: Params, sources: Int[np.ndarray, "B S"], beam_size: int, length: int
-) -> list[list[int]]:
-    """The search as ``evaluation.translate`` calls it; no sentence may have more than ``length`` tokens."""
-    found: Hypotheses = search_batch(
-        (graphdef,),
-        (params,),
-        sources,
-        limits=np.full(len(sources), length, np.int32),
-        prefixes=None,
-        numbers=np.zeros(len(sources), np.uint32),
-        seed=np.uint32(0),
-        settings=SearchSettings(length, beam_size),
-    )
-    return [best.tokens for best, *_ in hypotheses_of(found)]
-
-
-def endless(params: Params) -> Params:
-    """Parameters of a pre-norm model that EOS never wins: the decoder's output always points away from its row."""
+def forbid_eos(params: Params) -> Params:
+    """Change a pre-norm model so that the decoder's output always points away from the embedding of EOS."""
     bias, table = params["final_norms"][1]["bias"], params["embedding"]["table"]
     decoder_norm = params["final_norms"][1] | {"bias": bias.at[0].set(10.0)}
     embedding = params["embedding"] | {"table": table.at[EOS].set(0.0).at[EOS, 0].set(-10.0)}
     return params | {"final_norms": params["final_norms"] | {1: decoder_norm}, "embedding": embedding}
 
 
-def rows_of(work: Work, milliseconds: dict[tuple[int, str], float]) -> list[Row]:
-    """The figures of each beam size and contestant.
+def load(name: str, cost: DecodingCost) -> Decode:
+    """Return a contestant with random weights, in the dtype of the cost's model unless its name has another.
 
-    Ratios are of sentences a second to CTranslate2 or, where it is missing, to this project.
+    UserError if its library is not installed, or cannot compute here.
     """
-    rows = []
-    for (beam_size, name), ms in milliseconds.items():
-        against = next((who for who in ("ctranslate2", "puente") if (beam_size, who) in milliseconds), name)
-        row: Row = {"beam_size": beam_size, "contestant": name, "milliseconds": ms, "ratio_to": against}
-        row["sentences_per_second"] = 1e3 * work.batch / ms
-        row["ratio"] = milliseconds[beam_size, against] / ms
-        row["flops_per_sentence"] = work.flops(beam_size)
-        row["flops_per_second"] = row["flops_per_sentence"] * row["sentences_per_second"]
-        rows.append(row)
-    return rows
+    if name == "puente":
+        return PuenteSearch(cost)
+    if name == "puente-bfloat16":
+        return PuenteSearch(replace(cost, model=replace(cost.model, matmul_dtype="bfloat16")))
+    if name == "marian":
+        check_installed("torch", "transformers")
+        from benchmarks.peers.marian import MarianSearch
+
+        return MarianSearch(cost)
+    check_installed("torch", "transformers", "ctranslate2")  # its model is converted from MarianMT
+    from benchmarks.peers.ctranslate2 import CTranslate2Search
+
+    compute_type = "int8" if name == "ctranslate2-int8" else cost.model.dtype
+    return CTranslate2Search(cost, compute_type, workers=2 if name == "ctranslate2-2x1" else 1)
 
 
-def decoding_table(report: dict[str, Any]) -> Table:
-    """The report's rows and, if the machine's rate in matrix products is known, the ceiling of each beam size."""
-    rate = max(report["matrix_flops_per_second"].values(), default=None)
-    prefix, unit = ("T", 1e12) if rate and rate >= 1e13 else ("G", 1e9)
-    rows = []
-    for beam, group in groupby(report["rows"], key=lambda row: str(row["beam_size"])):
-        of_beam = list(group)
-        rows += [[beam, *cells_of(row, rate, unit)] for row in of_beam]
+def check_tokens(name: str, cost: DecodingCost, tokens: list[list[int]]) -> None:
+    """Require exactly ``cost.length`` tokens for every sentence; RuntimeError, as times would compare other work."""
+    lengths = sorted({len(sentence) for sentence in tokens})
+    if (len(tokens), lengths) != (cost.batch, [cost.length]):
+        raise RuntimeError(
+            f"{name} returned {len(tokens)} sentences of {lengths} tokens instead of {cost.batch} of {cost.length}"
+        )
+
+
+def prepare(beams: Sequence[int], contestant: Contestant[DecodingCost]) -> Entrant:
+    """Return an entrant with a call for each beam size, whose results have been checked."""
+    name, cost = contestant.name, contestant.workload
+    decode = load(name, cost)
+    for beam_size in beams:
+        check_tokens(name, cost, decode(beam_size))
+    return enter({beam_size: partial(decode, beam_size) for beam_size in beams})
+
+
+def measure_decoding(
+    cost: DecodingCost, beams: Sequence[int], names: Sequence[str], rounds: int, *, with_rates: bool
+) -> Report:
+    """Measure contestants, each in its own process, at every beam size; UserError if none of them can take part."""
+    contestants = [Contestant(name, cost) for name in names]
+    with own_process(enter_products) if with_rates else nullcontext(Entrant({})) as products:
+        return report_decoding(measure([contestants], partial(prepare, beams), products, rounds, apart=True))
+
+
+def report_decoding(results: Results[DecodingCost]) -> Report:
+    """Return the figures by beam size, in the table with its ceiling where the rate of matrix products is known.
+
+    UserError if no contestant could take part.
+    """
+    cost = results.measurements[0].contestant.workload
+    rows: list[Row[DecodingCost]] = []
+    for each in results.measurements:
+        for beam, milliseconds in each.milliseconds.items():
+            rows.append(Row(each.contestant, beam, milliseconds, cost.batch * cost.flops(beam), cost.batch))
+    if not rows:
+        raise UserError("; ".join(results.notes()))
+    objects, cells, rate = [], [], best_rate(results.rates)
+    beams = {row.call: cost.flops(row.call) for row in rows}
+    for beam, flops in beams.items():
+        for row in [row for row in compare(rows, ("ctranslate2", "puente")) if row.call == beam]:
+            objects.append({"beam_size": beam, "flops_per_sentence": flops} | row.as_json("sentences"))
+            speed = three_digits(row.per_second)
+            cells.append([str(beam), row.contestant.name, speed, *row.speed_cells(results.rates)])
         if rate:
-            ceiling = rate / of_beam[0]["flops_per_sentence"]
-            rows.append([beam, "ceiling", three_digits(ceiling), "", three_digits(rate / unit), "100%"])
-    header = ["beam", "contestant", "sentences/s", "ratio", *([f"{prefix}FLOP/s", "of rate"] if rate else [])]
-    return Table("Decoding", note_of(report), header, rows)
+            ceiling, speed = three_digits(rate / flops), three_digits(rate / flops_unit(results.rates)[1])
+            cells.append([str(beam), "ceiling", ceiling, "", speed, "100%"])
+    header = ["beam", "contestant", "sentences/s", "ratio", flops_unit(results.rates)[0], "of rate"]
+    costs = ", ".join(f"{three_digits(flops / 1e6)} with beam {beam}" for beam, flops in beams.items())
+    what = f"{describe_model(cost.model, cost.vocab_size)}: {cost}"
+    report = create_report(results, "Decoding", what, header, cells, objects, f"MFLOP a sentence: {costs}.")
+    return replace(report, json=report.json | {"work": asdict(cost)})
 
 
-def cells_of(row: Row, rate: float | None, unit: float) -> list[str]:
-    """A contestant and its figures."""
-    cells = [row["contestant"], three_digits(row["sentences_per_second"]), f"{row['ratio']:.2f}"]
-    flops = row["flops_per_second"]
-    return [*cells, three_digits(flops / unit), f"{flops / rate:.0%}"] if rate else cells
-
-
-def note_of(report: dict[str, Any]) -> str:
-    """What was measured, and where."""
-    work, model, machine = report["work"], report["work"]["model"], report["environment"]
-    layers = f"{model['encoder_layers']} + {model['decoder_layers']} layers of width {model['d_model']}"
-    on_cpu = jax.default_backend() == "cpu"
-    where = f"{machine['processors']} cores of {report['processor']}" if on_cpu else machine["devices"][0]
-    sizes = f"{work['batch']} sentences of {work['sources']} tokens to {work['length']}"
-    costs = {row["beam_size"]: row["flops_per_sentence"] for row in report["rows"]}
-    cost = ", ".join(f"{three_digits(flops / 1e6)} with beam {beam}" for beam, flops in costs.items())
-    against = ", ".join(dict.fromkeys(row["ratio_to"] for row in report["rows"]))
-    return (
-        f"{layers}, vocabulary {work['vocab_size']:,}, {model['dtype']} on {where}: {sizes}; MFLOP a sentence: {cost}; "
-        f"best of {report['rounds']}; ratio to {against}."
-    )
-
-
-def text_row(run: str, step: int, decoding: DecodingConfig, evaluation: Evaluation) -> Row:
-    """The figures of an evaluation for which everything was compiled."""
-    return {
+def report_text(run: str, step: int, decoding: DecodingConfig, evaluation: Evaluation) -> Report:
+    """Return how fast a run translated real text, in a table of its own: no other contestant has this model."""
+    figures = {
         "run": run,
         "step": step,
         "decoding": asdict(decoding),
@@ -222,13 +146,9 @@ def text_row(run: str, step: int, decoding: DecodingConfig, evaluation: Evaluati
         "target_tokens_per_second": evaluation.target_tokens_per_second,
         "bleu": evaluation.scores.bleu,
     }
-
-
-def text_table(text: Row) -> Table:
-    """Real text, in a row of its own: nobody else has this model."""
-    note = "The run's test set, by its own settings; nothing is compiled in that time."
+    note = "The run's test set with its own settings; everything was compiled before."
     header = ["run", "step", "beam", "batch", "sentences", "sentences/s", "target tokens/s", "BLEU"]
-    search = [f"{text['decoding'][key]}" for key in ("beam_size", "batch_sentences")]
-    speeds = [three_digits(text["sentences_per_second"]), three_digits(text["target_tokens_per_second"])]
-    row = [text["run"], str(text["step"]), *search, f"{text['sentences']:,}", *speeds, f"{text['bleu']:.2f}"]
-    return Table("Decoding real text", note, header, [row])
+    settings = [f"{step}", f"{decoding.beam_size}", f"{decoding.batch_sentences}", f"{len(evaluation.sources):,}"]
+    speeds = [three_digits(evaluation.sentences_per_second), three_digits(evaluation.target_tokens_per_second)]
+    row = [run, *settings, *speeds, f"{evaluation.scores.bleu:.2f}"]
+    return Report([Table("Decoding real text", note, header, [row])], figures)

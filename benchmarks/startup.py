@@ -9,36 +9,36 @@ from pathlib import Path
 from common.errors import UserError
 from common.text_table import Table
 
-Seconds = dict[str, float]  # by what the user's cache folder held before
 
+def measure_start(command: list[str], folder: Path) -> dict[str, float]:
+    """Start train.py three times by ``command``; return seconds by what the user's cache folder held before.
 
-def seconds_to_first_step(command: list[str], folder: Path) -> Seconds:
-    """``command`` starts train.py on an experiment; three times, each in a new run directory within ``folder``.
-
-    The first time with an empty cache folder, then with the vocabulary (and the phrasebook, if it is used) that this
-    left there, at last with the compiled programs as well. UserError if it ends without a step.
+    The cache folder is empty at first; then it holds the vocabulary (and the phrasebook, if used) of the first start,
+    and at last the compiled programs as well. Every start has a new run directory in ``folder``. UserError if train.py
+    ends without a step.
     """
     environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    seconds = {"nothing": until_first_step(command, folder / "first", environment)}
+    seconds = {"nothing": time_first_step(command, folder / "first", environment)}
     for programs in (folder / "cache" / "puente").glob("compiled-*"):
         shutil.rmtree(programs)
-    seconds["data"] = until_first_step(command, folder / "second", environment)
-    seconds["data and programs"] = until_first_step(command, folder / "third", environment)
+    seconds["data"] = time_first_step(command, folder / "second", environment)
+    seconds["data and programs"] = time_first_step(command, folder / "third", environment)
     return seconds
 
 
-def until_first_step(command: list[str], run_dir: Path, environment: dict[str, str]) -> float:
-    """Seconds until the metrics have a line, of the first step; then the process is ended."""
-    told = run_dir.with_suffix(".stderr")
+def time_first_step(command: list[str], run_dir: Path, environment: dict[str, str]) -> float:
+    """Return the seconds until the first step has its line of metrics, and end the process."""
+    log, metrics = run_dir.with_suffix(".stderr"), run_dir / "metrics.jsonl"
     start = time.perf_counter()
-    with told.open("wb") as stderr:
+    with log.open("wb") as stderr:
         options = [f"run_dir={run_dir}", "training.log_every=1"]
         process = subprocess.Popen([*command, *options], env=environment, stdout=stderr, stderr=stderr)
         try:
-            while not has_line(run_dir / "metrics.jsonl"):
+            while not (metrics.exists() and b"\n" in metrics.read_bytes()):
                 if process.poll() is not None:
-                    raise UserError(f"--start: train.py ended before its first step: {last_line(told)}")
+                    last_line = log.read_text(encoding="utf-8", errors="replace").rstrip().rpartition("\n")[2]
+                    raise UserError(f"--start: train.py ended before its first step: {last_line}")
                 time.sleep(0.01)
             return time.perf_counter() - start
         finally:
@@ -46,16 +46,8 @@ def until_first_step(command: list[str], run_dir: Path, environment: dict[str, s
             process.wait()
 
 
-def has_line(path: Path) -> bool:
-    return path.exists() and b"\n" in path.read_bytes()
-
-
-def last_line(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace").rstrip().rpartition("\n")[2]
-
-
-def start_table(seconds: Seconds) -> Table:
-    """The starts, one a row."""
+def start_table(seconds: dict[str, float]) -> Table:
+    """Return a table with a row for each start."""
     note = "From the command to the end of the first step of train.py, in a new run directory."
     rows = [[before, f"{value:.1f}"] for before, value in seconds.items()]
     return Table("Start", note, ["kept from before", "seconds"], rows)

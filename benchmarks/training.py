@@ -1,358 +1,287 @@
-"""How fast a training step is: this project's and PyTorch's, on the same full batches, and on the corpus itself."""
+"""How fast a training step is: this project's and PyTorch's on full batches, and this project's on a corpus."""
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import chain, groupby, product, repeat
+from itertools import groupby, product, repeat
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from benchmarks.cost.step import StepWork, real_tokens
-from benchmarks.peers.training import Peer, refusal_of_peer
-from benchmarks.turns import Apart, Call, best_in_turns, matrix_products, matrix_size, peak_of_process
+from benchmarks.cost.step import StepCost, count_tokens
+from benchmarks.machine import peak_memory
+from benchmarks.peers import check_installed
+from benchmarks.report import Report, Row, best_rate, compare, create_report, describe_model, flops_unit, mebibytes
+from benchmarks.turns import (
+    Contestant,
+    Entrant,
+    Measurement,
+    Results,
+    enter_products,
+    mean_seconds,
+    measure,
+    own_process,
+)
 from common.errors import UserError
-from common.text_table import Table, three_digits
+from common.text_table import three_digits
 from data.batches.packing import Batch
 from data.batches.prefetch import prefetch
 from data.config import DataConfig, TokenizerConfig
-from data.prepare import prepare
+from data.prepare import prepare as prepare_data
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
 from training.devices.preflight import choose_kernels
-from training.state import TrainState, init_state
+from training.state import init_state
 from training.step import Reading, make_train_step
 
 OURS = "puente"
-STEPS_A_TURN = 4
-TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Reading]]
-Row = dict[str, Any]  # of the report: a contestant and its figures
+PEERS = ("marian", "torch", "torch-bfloat16")
+GPU_PEERS = ("marian-bfloat16", "torch-bfloat16")
+STEPS_A_TURN = 4  # a single step would pay for what the others' turns did to memory and caches
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus that has been read once: its tokenizer lies in ``folder``."""
+    """A corpus whose tokenizer lies in ``folder``."""
 
     data: DataConfig
     tokenizer: TokenizerConfig
     folder: Path
-    input_milliseconds: float  # of making a batch, alone
+    vocab_size: int
+    input_milliseconds: float  # to pack a batch, while nothing else runs
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """Who steps, and on what: the fixed batch of ``work``, or a corpus."""
+class Task:
+    """Training steps on the fixed batch of ``cost``, or on the packed rows of a corpus."""
 
-    name: str
-    work: StepWork
+    cost: StepCost
     training: TrainingConfig
     corpus: Corpus | None = None
 
-    def batch(self) -> str:
-        """In words."""
-        return "the corpus" if self.corpus else str(self.work)
-
-    def is_narrow(self) -> bool:
-        """Whether the operands of its matrix products are bfloat16."""
-        ours = self.name.startswith(OURS)
-        return self.work.model.matmul_dtype == "bfloat16" if ours else self.name.endswith("bfloat16")
+    def __str__(self) -> str:
+        return "the corpus" if self.corpus else str(self.cost)
 
 
-def contestants_of(
-    models: dict[str, ModelConfig],
-    works: list[StepWork],
-    kernels: list[str],
-    peers: tuple[str, ...],
+@dataclass(frozen=True)
+class Usage:
+    """What a contestant's process reports after its steps, by the keys of the report."""
+
+    sources: int  # of a row; a corpus has row lengths of its own
+    targets: int
+    flops: int
+    tokens: int | float  # in a step without padding, on average
+    padding: float
+    parameters: int
+    peak_bytes: int | None
+    compile_seconds: float | None = None
+    kernels: list[str] | None = None
+
+
+def is_ours(name: str) -> bool:
+    return name.startswith(OURS)
+
+
+def list_contestants(
+    models: Mapping[str, ModelConfig],
+    costs: Sequence[StepCost],
+    kernels: Sequence[str],
+    peers: Sequence[str],
     training: TrainingConfig,
-) -> list[Contestant]:
-    """On each of ``works``: every model, by the name that it has here, with every kernel, and the peers.
-
-    The model of the works themselves is what the peers have the dimensions of.
-    """
+) -> list[Contestant[Task]]:
+    """Return, for every cost, our models by name with each kernel, then peers in the dimensions of the cost's model."""
     contestants = []
-    for work in works:
+    for cost in costs:
         for (name, model), kernel in product(models.items(), kernels):
-            full_name = f"{name} {kernel}" if len(kernels) > 1 else name
-            contestants.append(Contestant(full_name, replace(work, model=replace(model, kernel=kernel)), training))
-        contestants += [Contestant(peer, work, training) for peer in peers]
+            task = Task(replace(cost, model=replace(model, kernel=kernel)), training)
+            contestants.append(Contestant(f"{name} {kernel}" if len(kernels) > 1 else name, task))
+        contestants += [Contestant(peer, Task(cost, training)) for peer in peers]
     return contestants
 
 
-class Refused(Exception):
-    """A contestant cannot step; the text ends a sentence that begins with its name."""
+def list_on_corpus(
+    models: Mapping[str, ModelConfig],
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    training: TrainingConfig,
+    folder: Path,
+) -> list[Contestant[Task]]:
+    """Prepare a corpus in ``folder`` for our models; the peers take no packed rows. UserError if it cannot be read.
 
-
-def read_corpus(data: DataConfig, tokenizer: TokenizerConfig, seed: int, folder: Path) -> tuple[Corpus, int]:
-    """The corpus, made ready in ``folder``, and its vocabulary's size. UserError if it cannot be read.
-
-    A batch takes no time where its window is packed already. So what it costs is measured by an epoch of which no
-    window has been packed.
+    Batches of a packed window cost nothing, so the time of packing is that of an epoch none of which has been packed.
     """
-    prepared = prepare(data, tokenizer, seed, folder)
+    prepared = prepare_data(data, tokenizer, training.seed, folder)
     start = time.perf_counter()
     steps = prepared.stream.steps_in(1)
     milliseconds = 1e3 * (time.perf_counter() - start) / steps
     prepared.save(folder)
-    return Corpus(data, tokenizer, folder, milliseconds), prepared.tokenizer.vocab_size
+    corpus = Corpus(data, tokenizer, folder, prepared.tokenizer.vocab_size, milliseconds)
+    sizes = corpus.vocab_size, data.batch_rows, data.row_length, data.row_length
+    return [Contestant(name, Task(StepCost(model, *sizes), training, corpus)) for name, model in models.items()]
 
 
-def contestant_ready(contestant: Contestant) -> dict[str, Call]:
-    """For a process of its own: its step, taken twice, and its figures so far. Refused if it cannot."""
-    jax.config.update("jax_enable_compilation_cache", False)  # what compiling takes is a figure
-    try:
-        taking = stepper(contestant)
-        jax.block_until_ready(taking())
-    except (RuntimeError, ValueError, UserError) as error:  # no room on the device, or a kernel that cannot serve
-        raise Refused(reason(error)) from None
-    return {"step": taking, "figures": taking.figures}
+class PuenteSteps:
+    """This project's training steps as train.py takes them."""
 
-
-def stepper(contestant: Contestant) -> "Puente | Peer":
-    if contestant.name.startswith(OURS):
-        return Puente(contestant)
-    return Peer(contestant.name, contestant.work, contestant.training)
-
-
-def reason(error: Exception) -> str:
-    """The end of a sentence, on one line."""
-    if isinstance(error, BrokenProcessPool):
-        return "out of memory: its process was ended"
-    told = str(error).partition("\n")[0]
-    if "RESOURCE_EXHAUSTED" in told or "out of memory" in told.lower():
-        return "out of memory"
-    return told if isinstance(error, UserError) else f"fails: {told}"
-
-
-class Puente:
-    """This project's training step as train.py takes it, and what it took."""
-
-    def __init__(self, contestant: Contestant):
-        self.batches, self.work = batches_of(contestant)
-        self.kernels = choose_kernels(self.work.model, (self.work.sources, self.work.targets))
-        self.state, self.train_step = start(self.work, contestant.training)
+    def __init__(self, task: Task):
+        self.batches, self.cost = open_batches(task)
+        model, vocab_size = self.cost.model, self.cost.vocab_size
+        self.kernels = choose_kernels(model, (self.cost.sources, self.cost.targets))
+        self.state = init_state(model, task.training, vocab_size)
+        self.train_step = make_train_step(build(model, vocab_size), task.training)
         self.steps = self.tokens = 0
-        self.compile_seconds = self.seconds() - self.seconds()
+        self.compile_seconds = mean_seconds(self, 1) - mean_seconds(self, 1)
 
-    def __call__(self) -> Any:
+    def __call__(self) -> Reading:
         batch = next(self.batches)
         self.state, reading = self.train_step(self.state, batch)
-        self.steps, self.tokens = self.steps + 1, self.tokens + real_tokens(batch)
+        self.steps, self.tokens = self.steps + 1, self.tokens + count_tokens(batch)
         return reading
 
-    def seconds(self) -> float:
-        """Of one step: of the first, with compiling it."""
-        start = time.perf_counter()
-        jax.block_until_ready(self())
-        return time.perf_counter() - start
-
-    def figures(self) -> dict[str, Any]:
-        """Of all steps so far; tokens are real ones, of a step on average."""
-        tokens = self.tokens / self.steps
-        figures: Row = {"compile_seconds": self.compile_seconds, "peak_bytes": peak_of_process(), "tokens": tokens}
-        figures |= {"sources": self.work.sources, "targets": self.work.targets, "flops": self.work.flops()}
-        figures |= {"kernels": sorted(set(self.kernels.values()))}
-        return figures | {"padding": 1 - tokens / self.work.places(), "parameters": self.work.parameters()}
+    def usage(self) -> Usage:
+        """Return the figures of all steps so far."""
+        used = usage_of(self.cost, self.tokens / self.steps, self.cost.parameters(), peak_memory())
+        return replace(used, compile_seconds=self.compile_seconds, kernels=sorted(set(self.kernels.values())))
 
 
-def start(work: StepWork, training: TrainingConfig) -> tuple[TrainState, TrainStep]:
-    """The state before the first step, and the compiled step."""
-    state = init_state(work.model, training, work.vocab_size)
-    return state, make_train_step(build(work.model, work.vocab_size), training)
+def usage_of(cost: StepCost, tokens: int | float, parameters: int, peak_bytes: int | None) -> Usage:
+    """Return what every contestant reports."""
+    padding = 1 - tokens / cost.places()
+    return Usage(cost.sources, cost.targets, cost.flops(), tokens, padding, parameters, peak_bytes)
 
 
-def batches_of(contestant: Contestant) -> tuple[Iterator[Batch], StepWork]:
-    """The batches to step on, and their work: a corpus has row lengths of its own."""
-    if contestant.corpus is None:
-        return repeat(contestant.work.batch()), contestant.work
-    corpus = contestant.corpus
-    stream = prepare(corpus.data, corpus.tokenizer, contestant.training.seed, corpus.folder).stream
-    source, target = stream.row_lengths
-    return prefetch(stream, 0, corpus.data.prefetch), replace(contestant.work, sources=source, targets=target)
+def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
+    """Return the batches of a task, and the cost of a step with their row lengths."""
+    if task.corpus is None:
+        return repeat(task.cost.batch()), task.cost
+    data, tokenizer, folder = task.corpus.data, task.corpus.tokenizer, task.corpus.folder
+    stream = prepare_data(data, tokenizer, task.training.seed, folder).stream
+    sources, targets = stream.row_lengths
+    return prefetch(stream, 0, data.prefetch), replace(task.cost, sources=sources, targets=targets)
 
 
-def measure_steps(contestants: list[Contestant], rounds: int) -> tuple[list[Row], dict[str, float], list[str]]:
-    """A row for each contestant, the machine's rates in FLOP/s by their names, and who could not take part and why.
+def prepare_peer(name: str, task: Task) -> Entrant:
+    """Prepare a PyTorch model, of which nothing is compiled; UserError if it cannot compute the same as ours."""
+    check_installed("torch", "transformers")
+    check_plain(task.cost)
+    from benchmarks.peers.pytorch import TrainingStep, TransformerLoss
 
-    On a CPU all that step on the same batch take turns with each other; a GPU holds one at a time, which takes turns
-    with plain matrix products only, so that none is short of memory for another's sake.
+    cost, training, loss = task.cost, task.training, TransformerLoss
+    if name.startswith("marian"):
+        from benchmarks.peers.marian import MarianLoss as loss  # transformers takes memory
+    step = TrainingStep(loss(cost, training), cost, training, autocast=name.endswith("bfloat16"))
+    timers = {"step": partial(time_steps, step)}
+    return Entrant(timers, lambda: usage_of(cost, cost.places(), step.count_parameters(), step.peak_memory()))
+
+
+def check_plain(cost: StepCost) -> None:
+    """Require one sentence a row and the model of Vaswani et al. (2017); UserError otherwise."""
+    model = cost.model
+    if cost.sentences > 1:
+        raise UserError("takes rows of one sentence only")
+    widths = (model.head_dim * model.num_heads, model.value_width, model.groups)
+    kinds = (model.score, model.positions, model.activation, model.attention_dropout)
+    plain = ("scaled_dot_product", "sinusoidal", "relu", 0.0)
+    if widths != (model.d_model, model.head_dim, model.num_heads) or kinds != plain:
+        raise UserError("is compared with plain multi-head attention and sinusoidal positions only")
+
+
+def time_steps(step: Callable[[], Any], repetitions: int) -> float:
+    """Return the mean seconds of a step over whole turns."""
+    return mean_seconds(step, STEPS_A_TURN * repetitions)
+
+
+def prepare(contestant: Contestant[Task]) -> Entrant:
+    """Prepare a contestant in its own process."""
+    jax.config.update("jax_enable_compilation_cache", False)  # the time of compiling is a figure
+    if not is_ours(contestant.name):
+        return prepare_peer(contestant.name, contestant.workload)
+    steps = PuenteSteps(contestant.workload)
+    jax.block_until_ready(steps())
+    return Entrant({"step": partial(time_steps, steps)}, steps.usage)
+
+
+def measure_training(contestants: Sequence[Contestant[Task]], rounds: int) -> Report:
+    """Measure contestants. On a CPU all that step on the same batch take turns.
+
+    A GPU holds one at a time, in turns with plain matrix products only, so that all of its memory is free.
     """
-    rows: list[Row] = []
-    notes: list[str] = []
-    fastest: dict[str, float] = {}
-    narrow = any(contestant.is_narrow() for contestant in contestants)
-    with closing(Apart(partial(matrix_products, narrow))) as machine:
-        for group in together(contestants):
-            of_group, missing, milliseconds = measure_group(group, machine, rounds)
-            rows, notes = rows + of_group, notes + missing
-            fastest = {name: min(ms, fastest.get(name, ms)) for name, ms in milliseconds.items()}
-    rates = {name: 2e3 * matrix_size()[0] ** 3 / ms for name, ms in fastest.items()}
-    return with_ratios([with_share(row, rates) for row in rows]), rates, notes
+    by_batch = [list(group) for _, group in groupby(contestants, key=lambda contestant: str(contestant.workload))]
+    groups = by_batch if jax.default_backend() == "cpu" else [[contestant] for contestant in contestants]
+    with own_process(partial(enter_products, with_bfloat16=any(map(uses_bfloat16, contestants)))) as products:
+        return report_training(measure(groups, prepare, products, rounds, apart=True))
 
 
-def together(contestants: list[Contestant]) -> list[list[Contestant]]:
-    """Those that take turns with each other."""
-    if jax.default_backend() == "gpu":
-        return [[contestant] for contestant in contestants]
-    return [list(group) for _, group in groupby(contestants, key=Contestant.batch)]
+def uses_bfloat16(contestant: Contestant[Task]) -> bool:
+    """Say whether the operands of the contestant's matrix products are bfloat16."""
+    ours = contestant.workload.cost.model.matmul_dtype == "bfloat16"
+    return ours if is_ours(contestant.name) else contestant.name.endswith("bfloat16")
 
 
-def measure_group(
-    group: list[Contestant], machine: Apart, rounds: int
-) -> tuple[list[Row], list[str], dict[str, float]]:
-    """Rows, notes, and the milliseconds of the matrix products."""
-    print(f"preparing {', '.join(who.name for who in group)} on {group[0].batch()}", file=sys.stderr)
-    with ExitStack() as stack:
-        entered = [(contestant, enter(stack, contestant)) for contestant in group]
-        able = {contestant.name: apart for contestant, apart in entered if isinstance(apart, Apart)}
-        timers = {name: partial(seconds_of_step, apart) for name, apart in able.items()}
-        products = {f"product {name}": partial(machine.seconds, name) for name in machine.names}
-        print("measuring", file=sys.stderr)
-        times = best_in_turns(timers | products, rounds)
-        rows = [
-            row_of(contestant, times[contestant.name], apart.result("figures"))
-            if isinstance(apart, Apart)
-            else {**kind_of(contestant), "refused": apart}
-            for contestant, apart in entered
-        ]
-    notes = [f"{who.name} on {who.batch()}: {apart}" for who, apart in entered if isinstance(apart, str)]
-    return rows, notes, {name: times[f"product {name}"] for name in machine.names}
+def row_of(measurement: Measurement[Task]) -> Row[Task] | None:
+    """Return the speed in real tokens, with the time to pack a corpus; None for a contestant that could not take part.
+
+    While a corpus is packed, the others have their turns. On a CPU, whose cores both share, the times add up to their
+    sum at most; next to an accelerator the longer one counts.
+    """
+    if measurement.obstacle:
+        return None
+    corpus, usage = measurement.contestant.workload.corpus, measurement.facts
+    step, packing = measurement.milliseconds["step"], corpus.input_milliseconds if corpus else 0.0
+    milliseconds = step + packing if jax.default_backend() == "cpu" else max(step, packing)
+    return Row(measurement.contestant, "step", milliseconds, usage.flops, usage.tokens, usage)
 
 
-def seconds_of_step(apart: Apart, turns: int) -> float:
-    """Mean time of a step: one alone would pay for what the others' turns did to memory and caches."""
-    return apart.seconds("step", STEPS_A_TURN * turns)
+def report_training(results: Results[Task]) -> Report:
+    """Return the figures of every contestant; one that could not take part has a row that says so."""
+    rows = compare([row for row in map(row_of, results.measurements) if row], ("marian", "marian-bfloat16"))
+    objects, cells, remaining = [], [], iter(rows)
+    for each in results.measurements:
+        row = None if each.obstacle else next(remaining)
+        objects.append(json_object(each, row, results.rates))
+        cells.append([str(each.contestant.workload), each.contestant.name, *figure_cells(each, row, results.rates)])
+    header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", flops_unit(results.rates)[0], "of rate"]
+    header += ["compile s", "peak MiB", "padding"]
+    costs = [f"{three_digits(row.flops / row.amount / 1e6)} on {row.contestant.workload}" for row in rows]
+    cost, counted = results.measurements[0].contestant.workload.cost, ", ".join(dict.fromkeys(costs))
+    what = describe_model(cost.model, cost.vocab_size)
+    return create_report(results, "Training", what, header, cells, objects, f"MFLOP a token: {counted}.")
 
 
-def enter(stack: ExitStack, contestant: Contestant) -> Apart | str:
-    """Its process, or why it cannot take part."""
-    if told := refusal(contestant):
-        return told
-    try:
-        return stack.enter_context(closing(Apart(partial(contestant_ready, contestant))))
-    except (Refused, BrokenProcessPool) as error:
-        return str(error) if isinstance(error, Refused) else reason(error)
-
-
-def refusal(contestant: Contestant) -> str:
-    """Why a contestant cannot step, as far as one sees without trying; nothing if it can."""
-    work = contestant.work
-    if not contestant.name.startswith(OURS):
-        return refusal_of_peer(contestant.name, work)
-    try:
-        choose_kernels(work.model, (work.sources, work.targets))
-    except UserError as error:
-        return str(error)
-    return ""
-
-
-def kind_of(contestant: Contestant) -> Row:
-    """What tells a row from the others."""
-    work = contestant.work
-    return {
-        "contestant": contestant.name,
-        "batch": contestant.batch(),
-        "rows": work.rows,
-        "sources": work.sources,
-        "targets": work.targets,
-        "sentences": None if contestant.corpus else work.sentences,
-        "operands": "bfloat16" if contestant.is_narrow() else "float32",
+def json_object(measurement: Measurement[Task], row: Row[Task] | None, rates: Mapping[str, float]) -> dict[str, Any]:
+    """Return the figures of a contestant by their keys in the report."""
+    task, bfloat16 = measurement.contestant.workload, uses_bfloat16(measurement.contestant)
+    figures = {
+        "contestant": measurement.contestant.name,
+        "batch": str(task),
+        "rows": task.cost.rows,
+        "sources": task.cost.sources,
+        "targets": task.cost.targets,
+        "sentences": None if task.corpus else task.cost.sentences,
+        "operands": "bfloat16" if bfloat16 else "float32",
+        "refused": measurement.obstacle,
     }
+    if row is None:
+        return figures
+    figures |= asdict(row.facts) | row.as_json("tokens") | {"bytes": asdict(task.cost.bytes(task.training))}
+    figures["input_milliseconds"] = task.corpus.input_milliseconds if task.corpus else None
+    figures["share_of_rate"] = row.flops_per_second / (best_rate(rates, bfloat16=bfloat16) or 1)
+    return figures
 
 
-def row_of(contestant: Contestant, milliseconds: float, figures: dict[str, Any]) -> Row:
-    """A contestant's figures, where its own come before those of its work."""
-    work, corpus = contestant.work, contestant.corpus
-    if corpus:
-        milliseconds = with_input(milliseconds, corpus.input_milliseconds)
-    row = kind_of(contestant) | {"tokens": work.places(), "flops": work.flops(), "padding": 0.0, "refused": None}
-    row |= figures | {"milliseconds": milliseconds, "bytes": work.bytes(contestant.training)}
-    row["input_milliseconds"] = corpus.input_milliseconds if corpus else None
-    row["tokens_per_second"] = 1e3 * row["tokens"] / milliseconds
-    row["flops_per_second"] = 1e3 * row["flops"] / milliseconds
-    return row
-
-
-def with_input(milliseconds: float, input_milliseconds: float) -> float:
-    """A step and its share of the packing, which in turns happens while another has the machine.
-
-    A CPU does both on the same cores, which is at most their sum; beside an accelerator the longer one counts.
-    """
-    on_cpu = jax.default_backend() == "cpu"
-    return milliseconds + input_milliseconds if on_cpu else max(milliseconds, input_milliseconds)
-
-
-def with_share(row: Row, rates: dict[str, float]) -> Row:
-    """The row with its share of the best rate that plain products of its operands reach."""
-    if row["refused"]:
-        return row
-    narrow = {name: rate for name, rate in rates.items() if name.endswith("bfloat16")}
-    wide = {name: rate for name, rate in rates.items() if name not in narrow}
-    rate = max((narrow if narrow and row["operands"] == "bfloat16" else wide).values())
-    return row | {"share_of_rate": row["flops_per_second"] / rate}
-
-
-def with_ratios(rows: list[Row]) -> list[Row]:
-    """Ratios of tokens a second to MarianMT on the same batch or, where it is missing, to who comes first there."""
-    able = [row for row in rows if not row["refused"]]
-    against = {row["batch"]: row for row in chain(reversed(able), filter(is_marian, able))}
-    return [row if row["refused"] else row | ratio_to(against[row["batch"]], row) for row in rows]
-
-
-def is_marian(row: Row) -> bool:
-    return str(row["contestant"]).startswith("marian")
-
-
-def ratio_to(other: Row, row: Row) -> Row:
-    return {"ratio": row["tokens_per_second"] / other["tokens_per_second"], "ratio_to": other["contestant"]}
-
-
-def training_table(report: dict[str, Any]) -> Table:
-    """The report's rows."""
-    prefix, unit = unit_of(report)
-    header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", f"{prefix}FLOP/s", "of rate", "compile s"]
-    rows = [[row["batch"], row["contestant"], *cells_of(row, unit)] for row in report["rows"]]
-    return Table("Training", note_of(report), [*header, "peak MiB", "padding"], rows)
-
-
-def unit_of(report: dict[str, Any]) -> tuple[str, float]:
-    """Its prefix and size, fit for a CPU or for a GPU."""
-    return ("T", 1e12) if max(report["matrix_flops_per_second"].values()) >= 1e13 else ("G", 1e9)
-
-
-def cells_of(row: Row, unit: float) -> list[str]:
-    """Eight figures; an empty cell is one that there is not."""
-    if row["refused"]:
-        return ["out of memory" if "out of memory" in row["refused"] else "refused", *[""] * 7]
-    compiled, peak = row["compile_seconds"], row["peak_bytes"]
+def figure_cells(measurement: Measurement[Task], row: Row[Task] | None, rates: Mapping[str, float]) -> list[str]:
+    """Return the cells after the contestant's name, empty where there is no figure."""
+    if row is None:
+        return ["out of memory" if "out of memory" in str(measurement.obstacle) else "refused", *[""] * 7]
+    usage = row.facts
     return [
-        three_digits(row["milliseconds"]),
-        f"{row['tokens_per_second']:,.0f}",
-        f"{row['ratio']:.2f}",
-        three_digits(row["flops_per_second"] / unit),
-        f"{row['share_of_rate']:.0%}",
-        "" if compiled is None else f"{compiled:.1f}",
-        "" if peak is None else f"{peak / 2**20:,.0f}",
-        f"{row['padding']:.1%}",
+        three_digits(row.milliseconds),
+        f"{row.per_second:,.0f}",
+        *row.speed_cells(rates, bfloat16=uses_bfloat16(row.contestant)),
+        "" if usage.compile_seconds is None else f"{usage.compile_seconds:.1f}",
+        mebibytes(usage.peak_bytes, 0),
+        f"{usage.padding:.1%}",
     ]
-
-
-def note_of(report: dict[str, Any]) -> str:
-    """What was measured, and where."""
-    model, machine, (prefix, unit) = report["model"], report["environment"], unit_of(report)
-    on_cpu = jax.default_backend() == "cpu"
-    where = f"{machine['processors']} cores of {report['processor']}" if on_cpu else machine["devices"][0]
-    layers = f"{model['encoder_layers']} + {model['decoder_layers']} layers of width {model['d_model']}"
-    rates = [f"{name} {rate / unit:.0f}" for name, rate in report["matrix_flops_per_second"].items()]
-    able = [row for row in report["rows"] if not row["refused"]]
-    costs = {f"{three_digits(row['flops'] / row['tokens'] / 1e6)} on {row['batch']}": None for row in able}
-    against = ", ".join(dict.fromkeys(row["ratio_to"] for row in able))
-    return (
-        f"{layers}, vocabulary {report['vocab_size']:,} on {where}; best of {report['rounds']}; ratio to {against}. "
-        f"MFLOP a token: {', '.join(costs)}. Products of {matrix_size()[0]} rows, {prefix}FLOP/s: {', '.join(rates)}."
-    )

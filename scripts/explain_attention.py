@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jax
 
-from benchmarks.turns import processor
+from benchmarks.machine import processor
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from evaluation.attention_lessons import one_head, other_scores, scale, several_heads, three_uses

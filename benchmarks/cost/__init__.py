@@ -1,1 +1,1 @@
-"""Operations, bytes and transfers counted on paper, to hold measurements against."""
+"""Costs by arithmetic, to compare measurements with: operations, bytes, transfers and expected scaling."""

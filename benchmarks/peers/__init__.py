@@ -1,1 +1,30 @@
-"""The same work in PyTorch, transformers and CTranslate2, to compare with."""
+"""Other libraries on the same work: PyTorch, MarianMT of transformers, and CTranslate2.
+
+``pip install -e '.[bench]'`` installs them. They are never dependencies: a module here imports its library, and is
+imported only after ``check_installed``.
+"""
+
+from importlib.metadata import version
+from importlib.util import find_spec
+
+import jax
+
+from common.errors import UserError
+
+PACKAGES = ("torch", "transformers", "ctranslate2")
+
+
+def check_installed(*packages: str) -> None:
+    """Require these packages; UserError with a reason that continues a sentence beginning with the contestant."""
+    if missing := [package for package in packages if find_spec(package) is None]:
+        raise UserError(f"needs {', '.join(missing)}: pip install -e '.[bench]'")
+
+
+def installed_versions() -> dict[str, str | None]:
+    """Return the version of every peer, None where it is not installed."""
+    return {package: version(package) if find_spec(package) else None for package in PACKAGES}
+
+
+def device_name() -> str:
+    """Return where JAX computes, in the words of the peers."""
+    return "cuda" if jax.default_backend() == "gpu" else "cpu"

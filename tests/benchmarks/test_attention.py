@@ -1,4 +1,4 @@
-"""What the contestants are given, and what is counted of them."""
+"""What the contestants compute, and what is counted of them."""
 
 import importlib.util
 import sys
@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from attention import visible_keys
-from benchmarks.attention import Case, prepare, prepared_or_reason, products_of
+from benchmarks.attention import Case, compile_calls, count_products, prepare, report_attention
+from benchmarks.turns import Contestant
+from common.errors import UserError
+from tests.benchmarks.small import measured, refused, results
 
-TORCH = pytest.param("torch", marks=pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="no torch here"))
+TORCH = pytest.param("torch", marks=pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="no torch"))
 
 
 def test_operations_by_hand():
@@ -21,11 +24,12 @@ def test_operations_by_hand():
     assert Case(2, 3, 4, 5, causal=True).flops(1) == 960 * 10 // 16  # 1 + 2 + 3 + 4 keys are visible, of 16
     assert Case(2, 3, 4, 5, sentences=2).flops(1) == 960 * 8 // 16  # 2 · 2 in each sentence
     assert Case(2, 3, 4, 5, causal=True, sentences=2).flops(1) == 960 * 6 // 16
-    assert products_of("definition") == (2, 6) and products_of("chunked") == (2, 7)
+    counts = [count_products(name, call) for name in ("definition", "chunked") for call in ("forward", "gradients")]
+    assert counts == [2, 6, 2, 7]
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("length", [3, 8, 21])
+@pytest.mark.parametrize("length", [3, 21])
 def test_operations_are_those_of_the_visible_keys(causal, length):
     case = Case(1, 1, length, 1, causal=causal, sentences=8)
     segments = jnp.asarray(case.segments())
@@ -35,19 +39,50 @@ def test_operations_are_those_of_the_visible_keys(causal, length):
 
 @pytest.mark.parametrize("name", [TORCH, "jax.nn", "xla", "chunked"])
 @pytest.mark.parametrize(("causal", "sentences"), [(False, 1), (True, 1), (True, 8)])
-def test_all_contestants_do_the_same_work(name, causal, sentences):
+def test_all_contestants_compute_the_same(name, causal, sentences):
     if name == "torch" and sentences > 1:
         pytest.skip("torch takes part where nothing is packed")
     case = Case(2, 3, 16, 4, causal=causal, sentences=sentences)
-    contestant, definition = prepare(name, case), prepare("definition", case)
-    for kind, call in contestant.calls().items():
-        results, expected = (jax.tree.leaves(work()) for work in (call, definition.calls()[kind]))
-        for result, right in zip(results, expected, strict=True):
+    definition = compile_calls("definition", case)[0]
+    for kind, call in compile_calls(name, case)[0].items():
+        found, expected = (jax.tree.leaves(each()) for each in (call, definition[kind]))
+        for result, right in zip(found, expected, strict=True):
             array = np.asarray(result).swapaxes(1, 2) if name == "jax.nn" else np.asarray(result)
             np.testing.assert_allclose(array, right, atol=2e-6)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how much memory there is")
-def test_what_needs_more_memory_than_there_is_says_so():
-    case = Case(1, 64, 2**17, 1)  # 2⁴⁰ scores
-    assert "GiB at 1,64,131072,1, more than there is" in str(prepared_or_reason("definition", case))
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not report their memory")
+def test_a_contestant_that_needs_more_memory_than_there_is_is_refused():
+    with pytest.raises(UserError, match=r"^needs .* GiB, more than there is"):
+        prepare(Contestant("definition", Case(1, 64, 2**17, 1)))  # 2⁴⁰ scores
+
+
+def test_a_kernel_that_cannot_serve_is_refused():
+    with pytest.raises(UserError, match=rf"^needs a TPU, and this is a {jax.default_backend()}$"):
+        prepare(Contestant("tpu", Case(1, 1, 2, 1)))
+
+
+def test_ratios_are_of_times_and_a_case_ends_with_the_choice_of_auto():
+    cases = Case(2, 2, 8, 4), Case(1, 2, 16, 4)
+    times = {"torch": {"forward": 2.0, "gradients": 4.0}, "chunked": {"forward": 3.0, "gradients": 2.0}}
+    measurements = [measured(name, case, times[name], facts=2**20) for case in cases for name in times]
+    peaks = {Contestant("chunked", cases[1]): 3 * 2**20}
+    refusals = [refused("tpu", case, "needs a TPU") for case in cases]
+    report = report_attention(results(*measurements, *refusals, jax=1e6), peaks)
+
+    [table] = report.tables
+    figures = ["ratio", "GFLOP/s", "of rate"]
+    assert table.header[:6] == ["B,N,T,H", "contestant", "forward ms", *figures]
+    assert table.header[6:] == ["with gradients ms", *figures, "temp MiB", "peak MiB"]
+    names = ["torch", "chunked", "auto: definition"]
+    assert [row[:2] for row in table.rows] == [[str(case), name] for case in cases for name in names]
+    assert [row[3] for row in table.rows[:2]] == ["1.00", "1.50"] and table.rows[4][-2:] == ["1.0", "3.0"]
+    assert report.json["notes"] == ["tpu: needs a TPU"]
+
+    first, second = report.json["rows"][:2]
+    assert (second["case"], second["T"], second["ratio_to"], second["auto"]) == ("2,2,8,4", 8, "torch", "definition")
+    assert (first["forward_ratio"], second["forward_ratio"], second["gradients_ratio"]) == (1, 1.5, 0.5)
+    # Two products of B·N·T·T·H = 1024 multiplications and as many additions; with gradients 7 with recomputed scores.
+    assert first["forward_flops_per_second"] == pytest.approx(1e3 * 2 * 2048 / 2)
+    assert second["gradients_flops_per_second"] == pytest.approx(1e3 * 7 * 2048 / 2)
+    assert (first["temp_bytes"], first["peak_bytes"], report.json["rows"][3]["peak_bytes"]) == (2**20, None, 3 * 2**20)

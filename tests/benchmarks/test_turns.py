@@ -1,34 +1,54 @@
-"""Turns and memory."""
+"""Turns, processes, and what is said of those who cannot take part."""
 
-import sys
 from functools import partial
-from typing import Any
+from itertools import groupby
 
-import numpy as np
 import pytest
 
-from benchmarks.turns import matrix_products, milliseconds_in_turns, rise_of_peak_memory
+from benchmarks.turns import Contestant, Entrant, describe_failure, enter, measure, take_turns
+from common.errors import UserError
+from tests.benchmarks.small import measured, refused, results
 
 
 def test_contestants_take_turns():
-    taken: list[str] = []
-    times = milliseconds_in_turns({name: partial(taken.append, name) for name in "ab"}, rounds=3)
+    turns: list[str] = []
+    entrant = enter({name: partial(turns.append, name) for name in "ab"})
+    times = take_turns(entrant.timers, rounds=3)
     assert set(times) == {"a", "b"} and all(0 < time < 20 for time in times.values())
-    turns = [name for name, before in zip(taken, ["", *taken], strict=False) if name != before]
-    assert turns == list("ab" * 5)  # the first run of each, one to count repetitions, and three rounds
+    # The first call of each, one to count repetitions, and three rounds.
+    assert "".join(name for name, _ in groupby(turns)) == "ab" * 5
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="measured on Linux only")
-def test_the_rise_is_that_of_the_call_alone():
-    def mebibytes(prepare: Any) -> float:
-        return (rise_of_peak_memory(prepare) or 0) / 2**20
-
-    big = np.ones(2**25)  # 256 MiB here, which the other process must not count
-    assert 64 <= mebibytes(partial(partial, np.ones, 2**23)) < 66
-    assert mebibytes(partial(partial, np.ones, 1)) < 1
-    assert big.sum() == 2**25
+def prepare(contestant: Contestant[str]) -> Entrant:
+    """At the top of a module: another process imports it."""
+    if contestant.name == "broken":
+        raise ValueError("no\nmore")
+    return enter({contestant.workload: tuple}, lambda: contestant.name.upper())
 
 
-def test_matrix_products_are_products():
-    for product in matrix_products().values():
-        assert np.asarray(product()).shape == (1024, 1024)
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_contestant_that_fails_leaves_the_others_their_turns(apart, capsys):
+    groups = [[Contestant("a", "x"), Contestant("broken", "x")]] if apart else [[Contestant("broken", "y")]]
+    found = measure(groups, prepare, enter({"jax": tuple}), 1, apart=apart)
+    by_name = {each.contestant.name: each for each in found.measurements}
+    assert by_name["broken"].obstacle == "fails: no" and by_name["broken"].milliseconds == {}
+    assert found.rates["jax"] > 0 and found.notes() == ["broken: fails: no"]
+    if apart:
+        assert by_name["a"].facts == "A" and by_name["a"].milliseconds["x"] > 0 and by_name["a"].obstacle is None
+    assert capsys.readouterr().err.startswith("measuring ")
+
+
+def test_a_failure_is_one_line():
+    failures = {
+        "out of memory": RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes.\nmore"),
+        "model.kernel=tpu: needs a TPU": UserError("model.kernel=tpu: needs a TPU"),
+        "fails: no": ValueError("no\nmore"),
+    }
+    assert {text: describe_failure(error) for text, error in failures.items()} == {text: text for text in failures}
+    assert describe_failure(RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")) == "out of memory"
+
+
+def test_notes_name_the_workloads_only_where_others_could_be_measured():
+    always = [refused("tpu", workload, "needs a TPU") for workload in "xyz"]
+    sometimes = [measured("big", "x", {"call": 1.0}), *(refused("big", workload, "out of memory") for workload in "yz")]
+    assert results(*always, *sometimes).notes() == ["tpu: needs a TPU", "big on y, z: out of memory"]

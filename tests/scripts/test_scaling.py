@@ -24,7 +24,9 @@ def test_devices_that_divide_the_rows_and_others(call):
 def test_a_mistake_is_one_line(call):
     done = call(PROGRAM, ROOT / "configs/transformer-base.yaml", "--devices", "8,0")
     assert done.returncode == 2
-    assert done.stderr.decode() == "error: argument --devices: 0 is not a number from 1; --help shows an example\n"
+    assert (
+        done.stderr.decode() == "error: argument --devices: 0 must be a whole number from 1; --help shows an example\n"
+    )
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from attention import tracing_for
 from evaluation.translate import search_batch
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import build, init_params
-from tests.training.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
+from tests.training.devices.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
 from training.config import MeshConfig
 from training.devices.mesh import Devices, abstract_state, make_mesh
 from training.step import make_train_step

@@ -1,23 +1,15 @@
-"""Scaling on paper: by hand, and as the compiler has it."""
+"""Transfers, memory and times by hand, and as the compiler makes them."""
 
 import json
 from dataclasses import replace
 
 import pytest
 
-from benchmarks.cost.scaling import (
-    Accelerator,
-    Layout,
-    Transfer,
-    activation_bytes,
-    logit_bytes,
-    state_bytes,
-    temporary_bytes,
-    times,
-    transfers,
-)
+from benchmarks.cost.memory import activation_bytes, logit_bytes, state_bytes, temporary_bytes
+from benchmarks.cost.scaling import Scenario
+from benchmarks.cost.transfers import Accelerator, Layout, Transfer, list_transfers
 from model.config import ModelConfig
-from tests.training.collectives import TRAINING, WORK, sent
+from tests.benchmarks.cost.collectives import COST, TRAINING, bytes_sent
 from training.config import TrainingConfig
 
 LAYOUTS = ["8·1·1", "1·8·1", "1·1·8", "2·2·2"]
@@ -28,8 +20,7 @@ DEVICE = Accelerator("", flops=1e9, memory=1e9, memory_bandwidth=1e6, inside=800
 
 @pytest.fixture(scope="module")
 def report(call):
-    """What tests/training/collectives.py prints."""
-    done = call("tests/training/collectives.py", "1·1·1", *LAYOUTS)
+    done = call("tests/benchmarks/cost/collectives.py", "1·1·1", *LAYOUTS)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     return json.loads(done.stdout)
 
@@ -42,22 +33,22 @@ def layout_named(name: str) -> Layout:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_compiled_steps_send_these_bytes(report, name):
     """On a CPU, whose compiler has no reduce-scatter: it reduces whole arrays, and takes its part."""
-    on_paper = {"all-reduce": 0, "all-gather": 0}
-    for transfer in transfers(WORK, TRAINING, layout_named(name)):
-        on_paper[transfer.kind.replace("reduce-scatter", "all-reduce")] += transfer.bytes
-    compiled = on_paper | report[name]["sent"]
-    assert set(compiled) == set(on_paper)
-    assert compiled["all-gather"] == on_paper["all-gather"]
-    assert 0 <= compiled["all-reduce"] - on_paper["all-reduce"] < SCALARS
+    expected = {"all-reduce": 0, "all-gather": 0}
+    for transfer in list_transfers(COST, TRAINING, layout_named(name)):
+        expected[transfer.kind.replace("reduce-scatter", "all-reduce")] += transfer.bytes
+    compiled = expected | report[name]["sent"]
+    assert set(compiled) == set(expected)
+    assert compiled["all-gather"] == expected["all-gather"]
+    assert 0 <= compiled["all-reduce"] - expected["all-reduce"] < SCALARS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["1·1·1", *LAYOUTS])
 def test_compiled_steps_hold_these_bytes(report, name):
     layout = layout_named(name)
-    batch = 4 * WORK.rows // layout.by_rows * (3 * WORK.sources + 4 * WORK.targets)
-    assert report[name]["state"] == state_bytes(WORK, TRAINING, layout) + batch + COUNTS
-    assert 1 < report[name]["temporary"] / temporary_bytes(WORK, TRAINING, layout) < 1.8
+    batch = 4 * COST.rows // layout.row_groups * (3 * COST.sources + 4 * COST.targets)
+    assert report[name]["state"] == state_bytes(COST, TRAINING, layout) + batch + COUNTS
+    assert 1 < report[name]["temporary"] / temporary_bytes(COST, TRAINING, layout) < 1.8
 
 
 def test_a_ring_by_hand():
@@ -75,18 +66,18 @@ def test_links_by_hand():
 
 
 def test_gradients_of_all_devices_and_two_more_of_the_table():
-    [gradients] = transfers(WORK, TRAINING, Layout(8, 1, 1))
+    [gradients] = list_transfers(COST, TRAINING, Layout(8, 1, 1))
     table = 512 * 64
-    assert gradients.bytes == 4 * (WORK.parameters() + 2 * table) and gradients.devices == 8
+    assert gradients.bytes == 4 * (COST.parameters() + 2 * table) and gradients.devices == 8
     slices = replace(TRAINING, accumulation=2)
-    assert transfers(WORK, slices, Layout(8, 1, 1)) == [gradients._replace(bytes=2 * gradients.bytes)]
-    assert transfers(WORK, TRAINING, Layout(1, 1, 1)) == []
+    assert list_transfers(COST, slices, Layout(8, 1, 1)) == [gradients._replace(bytes=2 * gradients.bytes)]
+    assert list_transfers(COST, TRAINING, Layout(1, 1, 1)) == []
 
 
 def test_gathered_operands_are_as_wide_as_products_read_them():
     """Two bytes of every matrix instead of four; what look-ups read stays four."""
-    narrow = replace(WORK, model=replace(WORK.model, matmul_dtype="bfloat16"))
-    wide, halved = (transfers(work, TRAINING, Layout(1, 8, 1))[0] for work in (WORK, narrow))
+    narrow = replace(COST, model=replace(COST.model, matmul_dtype="bfloat16"))
+    wide, halved = (list_transfers(cost, TRAINING, Layout(1, 8, 1))[0] for cost in (COST, narrow))
     table = 4 * 512 * 64
     assert wide.kind == "all-gather" and halved.bytes - table == (wide.bytes - table) / 2
 
@@ -94,30 +85,30 @@ def test_gathered_operands_are_as_wide_as_products_read_them():
 def test_activations_by_hand():
     """One encoder block, float32, two tokens: heads and hidden units by tensor, the rest whole; weights by heads."""
     model = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
-    work = replace(WORK, model=model, vocab_size=10, rows=4, sources=2, targets=3)
+    cost = replace(COST, model=model, vocab_size=10, rows=4, sources=2, targets=3)
     encoder = 2 * (4 * 4 * 16 + 4 * 2 * 32 + 2 * 16 * (4 + 1 + 8) + 2 * 2 * 4)
     decoder = 3 * (2 * 4 * 4 * 16 + 4 * 2 * 32 + 3 * 16 * (4 + 1 + 8) + (3 + 2) * 2 * 4)
-    assert activation_bytes(work, Layout(1, 1, 1)) == 4 * (encoder + decoder)
-    assert activation_bytes(work, Layout(2, 2, 1)) == encoder + decoder
-    again = replace(work, model=replace(model, rematerialize=True))
+    assert activation_bytes(cost, Layout(1, 1, 1)) == 4 * (encoder + decoder)
+    assert activation_bytes(cost, Layout(2, 2, 1)) == encoder + decoder
+    again = replace(cost, model=replace(model, rematerialize=True))
     assert activation_bytes(again, Layout(2, 2, 1)) == 4 * 16 * (2 + 3) + decoder
-    fused = replace(work, model=replace(model, kernel="cudnn"))
-    assert activation_bytes(work, Layout(4, 1, 1)) - activation_bytes(fused, Layout(4, 1, 1)) == 4 * 2 * (4 + 15)
-    assert logit_bytes(work, Layout(2, 1, 1)) == 3 * 4 * 6 * 10
-    long = replace(work, rows=1000)
+    fused = replace(cost, model=replace(model, kernel="cudnn"))
+    assert activation_bytes(cost, Layout(4, 1, 1)) - activation_bytes(fused, Layout(4, 1, 1)) == 4 * 2 * (4 + 15)
+    assert logit_bytes(cost, Layout(2, 1, 1)) == 3 * 4 * 6 * 10
+    long = replace(cost, rows=1000)
     assert logit_bytes(long, Layout(1, 1, 1)) == 3 * 4 * 1024 * 10 < logit_bytes(long, Layout(2, 1, 1))
 
 
-def test_times_by_hand():
-    training = TrainingConfig(steps=1)
-    taken = times(WORK, training, Layout(8, 1, 1), DEVICE, 0.5)
-    assert taken.compute == WORK.flops() / 8 / 5e8 and taken.between == 0
-    assert taken.update == 7 * 4 * WORK.parameters() / 1e6
-    assert taken.behind == pytest.approx(7 / 4 * 4 * (WORK.parameters() + 2 * 512 * 64) / 800)
-    assert taken.in_turn() == taken.compute + taken.update + taken.behind
-    assert taken.overlapped() == max(taken.compute, taken.behind) + taken.update
-    divided = times(WORK, training, Layout(1, 1, 8), DEVICE, 0.5)
-    assert divided.update == taken.update / 8 and divided.behind == 0 < divided.between
+def test_step_times_by_hand():
+    scenario = Scenario(TrainingConfig(steps=1), DEVICE, 0.5)
+    time = scenario.step_time(COST, Layout(8, 1, 1))
+    assert time.compute == COST.flops() / 8 / 5e8 and time.blocking == 0
+    assert time.update == 7 * 4 * COST.parameters() / 1e6
+    assert time.hideable == pytest.approx(7 / 4 * 4 * (COST.parameters() + 2 * 512 * 64) / 800)
+    assert time.sequential() == time.compute + time.update + time.hideable
+    assert time.overlapped() == max(time.compute, time.hideable) + time.update
+    divided = scenario.step_time(COST, Layout(1, 1, 8))
+    assert divided.update == time.update / 8 and divided.hideable == 0 < divided.blocking
 
 
 def test_collectives_are_read():
@@ -126,4 +117,4 @@ def test_collectives_are_read():
   %b = f32[16,4]{0,1} all-gather(%x), dimensions={0}
   %c = f32[] add(%all-reduce.1, %d)
 """
-    assert sent(text) == {"all-reduce": 32 + 16, "all-gather": 256}
+    assert bytes_sent(text) == {"all-reduce": 32 + 16, "all-gather": 256}

@@ -1,82 +1,82 @@
 """PyTorch models of our dimensions: as large as ours, and they learn."""
 
-import re
 from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
-from benchmarks.cost.step import StepWork
-from benchmarks.peers import training as train_peers
-from benchmarks.peers.training import PEERS, Peer, refusal_of_peer
-from model.config import ModelConfig
-from training.config import TrainingConfig
-
-MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=2, d_ff=32)
-WORK = StepWork(MODEL, vocab_size=50, rows=3, sources=4, targets=5)
-TRAINING = TrainingConfig(steps=1, learning_rate=1e-2)
-RUNS_ON_CPU = pytest.mark.skipif(jax.default_backend() != "cpu", reason="has the contestants of a CPU")
+from benchmarks import peers
+from benchmarks.training import GPU_PEERS, PEERS, Task, check_plain, prepare_peer
+from common.errors import UserError
+from tests.benchmarks.small import MODEL, RUNS_ON_CPU, STEP, TRAINING
 
 
-@pytest.fixture
-def torch():
-    pytest.importorskip("transformers")
-    return pytest.importorskip("torch")
+def test_a_peer_that_is_not_installed_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(peers, "find_spec", lambda package: None)
+    with pytest.raises(UserError, match=r"^needs torch, transformers: pip install -e '\.\[bench\]'$"):
+        prepare_peer("marian", Task(STEP, TRAINING))
 
 
-def test_who_is_not_installed_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(train_peers, "find_spec", lambda package: None)
-    assert refusal_of_peer("marian", WORK) == "needs torch, transformers: pip install -e '.[bench]'"
-
-
-def test_peers_are_asked_for_the_same_work_only(monkeypatch):
-    monkeypatch.setattr(train_peers, "find_spec", lambda package: True)
-    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
-    assert refusal_of_peer("torch", WORK) == ""
-    assert "one sentence" in refusal_of_peer("torch", replace(WORK, sentences=2))
+def test_peers_take_the_same_work_only():
+    check_plain(STEP)
+    with pytest.raises(UserError, match="one sentence"):
+        check_plain(replace(STEP, sentences=2))
     for changes in ({"key_value_heads": 1}, {"positions": "rotary"}, {"head_dim": 4}, {"attention_dropout": 0.1}):
-        assert "plain" in refusal_of_peer("torch", replace(WORK, model=replace(MODEL, **changes))), changes
+        with pytest.raises(UserError, match="plain"):
+            check_plain(replace(STEP, model=replace(MODEL, **changes)))
+
+
+def build(name):
+    """The training step of a peer."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    from benchmarks.peers.marian import MarianLoss
+    from benchmarks.peers.pytorch import TrainingStep, TransformerLoss
+
+    loss = (MarianLoss if name.startswith("marian") else TransformerLoss)(STEP, TRAINING)
+    return TrainingStep(loss, STEP, TRAINING, autocast=name.endswith("bfloat16"))
 
 
 @RUNS_ON_CPU
-@pytest.mark.parametrize("name", PEERS)
-def test_peers_have_our_parameters_and_take_steps(torch, name):
-    peer = Peer(name, WORK, TRAINING)
-    learned = [parameter for parameter in peer.model.parameters() if parameter.requires_grad]
-    before, first = [parameter.detach().clone() for parameter in learned], peer.model(**peer.batch).item()
+@pytest.mark.parametrize("name", [*PEERS, "marian-bfloat16"])
+def test_peers_have_our_parameters_and_take_steps(name):
+    step = build(name)
+    learned = [parameter for parameter in step.loss.parameters() if parameter.requires_grad]
+    before, first = [parameter.detach().clone() for parameter in learned], step.loss(**step.batch).item()
     for _ in range(20):
-        jax.block_until_ready(peer())
-    assert peer.model(**peer.batch).item() < first
+        jax.block_until_ready(step())
+    assert step.loss(**step.batch).item() < first
     assert all((old != new).any() for old, new in zip(before, learned, strict=True))
     # MarianMT is post-norm: without the norm at the end of encoder and decoder, a scale and a bias of 16 each.
-    fewer = 2 * 2 * 16 if name == "marian" else 0
-    assert peer.figures()["parameters"] == WORK.parameters() - fewer
+    fewer = 2 * 2 * 16 if name.startswith("marian") else 0
+    usage = prepare_peer(name, Task(STEP, TRAINING)).facts()
+    assert usage.parameters == step.count_parameters() == STEP.parameters() - fewer
+    assert (usage.tokens, usage.padding, usage.compile_seconds) == (27, 0, None)
 
 
 @RUNS_ON_CPU
 @pytest.mark.parametrize("name", ["marian", "torch"])
-def test_peers_hide_the_future_and_see_the_source(torch, name):
-    model = Peer(name, WORK, TRAINING).model.eval()
-    logits = {}
+def test_peers_hide_the_future_and_see_the_source(name):
+    step = build(name)
+    model, logits = step.loss.eval(), {}
 
     def keep(module, inputs, output):
         logits["now"] = output.logits if name == "marian" else output
 
     (model.marian if name == "marian" else model.transformer).register_forward_hook(keep)
-    batch = train_peers.on_device(WORK.batch(), torch.device("cpu"))
     seen = []
     for changed in (None, "target_inputs", "source_tokens"):
-        other = {key: value.clone() for key, value in batch.items()}
+        other = {key: value.clone() for key, value in step.batch.items()}
         if changed:
             other[changed][:, -1] += 1 - 2 * (other[changed][:, -1] > 40).long()
-        with torch.inference_mode():
-            model(**other)
-        seen.append(logits["now"].numpy().copy())
+        model(**other)
+        seen.append(logits["now"].detach().numpy().copy())
     np.testing.assert_allclose(seen[1][:, :-1], seen[0][:, :-1], atol=1e-6)
     assert np.abs(seen[1][:, -1] - seen[0][:, -1]).max() > 1e-4
     assert np.abs(seen[2] - seen[0]).max(axis=(0, 2)).min() > 1e-6
 
 
-def test_names_tell_the_dtype():
-    assert all(re.fullmatch(r"(marian|torch)(-bfloat16)?", name) for name in (*PEERS, *train_peers.GPU_PEERS))
+def test_names_have_the_dtype():
+    assert {name.partition("-")[0] for name in (*PEERS, *GPU_PEERS)} == {"marian", "torch"}
+    assert {name.partition("-")[2] for name in (*PEERS, *GPU_PEERS)} == {"", "bfloat16"}

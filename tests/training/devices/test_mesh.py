@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from common.errors import UserError
 from model.config import ModelConfig
 from model.sharding import parameter_spec
-from tests.training.layouts import ROWS, make_batch
+from tests.training.devices.layouts import ROWS, make_batch
 from training.config import MeshConfig, TrainingConfig
 from training.devices.mesh import Devices, abstract_state, check_divisible, make_mesh
 from training.state import init_state
@@ -22,8 +22,8 @@ MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decod
 
 @pytest.fixture(scope="module")
 def report(call, tmp_path_factory):
-    """What tests/training/layouts.py prints."""
-    done = call("tests/training/layouts.py", tmp_path_factory.mktemp("layouts"))
+    """What tests/training/devices/layouts.py prints."""
+    done = call("tests/training/devices/layouts.py", tmp_path_factory.mktemp("layouts"))
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     assert b"Involuntary full rematerialization" not in done.stderr
     return json.loads(done.stdout)

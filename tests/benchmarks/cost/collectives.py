@@ -1,6 +1,6 @@
-"""Compiles a training step for meshes of simulated devices; prints what it sends as JSON, for test_scaling.py.
+"""Compile a training step for meshes of simulated devices, and print the bytes that it sends as JSON.
 
-A program of its own, because JAX counts its devices once in a process: python collectives.py 8·1·1 2·2·2 …
+test_scaling.py runs this in a process of its own, because JAX fixes its devices once: python collectives.py 8·1·1 …
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from benchmarks.cost.step import StepWork
+from benchmarks.cost.step import StepCost
 from model.config import ModelConfig
 from model.sharding import ROWS
 from model.transformer import build
@@ -22,14 +22,14 @@ from training.devices.mesh import abstract_state, make_mesh
 from training.step import make_train_step
 
 MODEL = ModelConfig(d_model=64, num_heads=8, head_dim=8, encoder_layers=2, decoder_layers=1, d_ff=128, dropout=0.0)
-WORK = StepWork(MODEL, vocab_size=512, rows=16, sources=24, targets=32)
+COST = StepCost(MODEL, vocab_size=512, rows=16, sources=24, targets=32)
 TRAINING = TrainingConfig(steps=10, ema_decay=0.9, clip_norm=0.0)
 WIDTHS = {"f32": 4, "bf16": 2, "s32": 4, "u32": 4, "pred": 1}
 COLLECTIVE = re.compile(r" = (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(")
 
 
-def sent(text: str) -> Counter[str]:
-    """Bytes of the results of each kind of collective in compiled HLO; a loop's count once."""
+def bytes_sent(text: str) -> Counter[str]:
+    """Return the bytes of the results of each kind of collective in compiled HLO; collectives in a loop count once."""
     total: Counter[str] = Counter()
     for shapes, kind in COLLECTIVE.findall(text):
         for dtype, sizes in re.findall(r"(\w+)\[([\d,]*)\]", shapes):
@@ -37,12 +37,12 @@ def sent(text: str) -> Counter[str]:
     return total
 
 
-def compiled(work: StepWork, training: TrainingConfig, shape: tuple[int, int, int]) -> Any:
+def compile_step(cost: StepCost, training: TrainingConfig, shape: tuple[int, int, int]) -> Any:
     mesh = make_mesh(MeshConfig(*shape))
-    state = abstract_state(mesh, work.model, training, work.vocab_size)
+    state = abstract_state(mesh, cost.model, training, cost.vocab_size)
     rows = NamedSharding(mesh, PartitionSpec(ROWS))
-    batch = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=rows), work.batch())
-    step: Any = make_train_step(build(work.model, work.vocab_size), training, state)
+    batch = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=rows), cost.batch())
+    step: Any = make_train_step(build(cost.model, cost.vocab_size), training, state)
     return step.lower(state, batch).compile()
 
 
@@ -51,9 +51,9 @@ def main(names: list[str]) -> None:
     report = {}
     for name in names:
         data, fsdp, tensor = map(int, name.split("·"))
-        step = compiled(WORK, TRAINING, (data, fsdp, tensor))
+        step = compile_step(COST, TRAINING, (data, fsdp, tensor))
         memory = step.memory_analysis()
-        report[name] = {"sent": sent(step.as_text()), "state": memory.argument_size_in_bytes}
+        report[name] = {"sent": bytes_sent(step.as_text()), "state": memory.argument_size_in_bytes}
         report[name]["temporary"] = memory.temp_size_in_bytes
     print(json.dumps(report))
 

@@ -1,6 +1,6 @@
-"""Trains the same small model on meshes of simulated devices; prints what became of it as JSON, for test_mesh.py.
+"""Train the same small model on meshes of simulated devices, and print losses, bytes and digests as JSON.
 
-A program of its own, because JAX counts its devices once in a process: python layouts.py FOLDER.
+test_mesh.py runs this in a process of its own, because JAX fixes its devices once: python layouts.py FOLDER
 """
 
 import json
@@ -27,7 +27,7 @@ LAYOUTS = {"1 1 1": (1, 1, 1), "8 1 1": (8, 1, 1), "1 8 1": (1, 8, 1), "2 2 2": 
 
 
 def make_batch(step: int) -> Batch:
-    generator = np.random.default_rng(step % 2)  # seen again and again, so that something is learned
+    generator = np.random.default_rng(step % 2)  # two batches alternate, so that the loss falls
     shape = ROWS, 12
     lengths = generator.integers(6, 13, (ROWS, 1))
     segments = np.where(np.arange(12) < lengths, 1 + (np.arange(12) >= lengths // 2), 0)  # two sentences a row
@@ -37,8 +37,8 @@ def make_batch(step: int) -> Batch:
     return Batch(*(array.astype(np.int32) for array in arrays))
 
 
-class Trained:
-    """A state on a mesh, and the losses of its updates."""
+class Training:
+    """A state on a mesh, and its updates."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.devices = Devices(make_mesh(MeshConfig(*shape)), ROWS)
@@ -53,7 +53,7 @@ class Trained:
             losses.append(float(reading.loss))
         return losses
 
-    def restored(self, folder: Path, step: int) -> "Trained":
+    def restored(self, folder: Path, step: int) -> "Training":
         self.state = restore(folder, step, self.like)
         return self
 
@@ -63,23 +63,23 @@ class Trained:
 
 def main(folder: Path) -> None:
     jax.config.update("jax_num_cpu_devices", 8)
-    trained = {name: Trained(shape) for name, shape in LAYOUTS.items()}
-    losses = {name: each.take(0, STEPS) for name, each in trained.items()}
-    compiled = {name: each.step._cache_size() for name, each in trained.items()}
+    trainings = {name: Training(shape) for name, shape in LAYOUTS.items()}
+    losses = {name: training.take(0, STEPS) for name, training in trainings.items()}
+    compiled = {name: training.step._cache_size() for name, training in trainings.items()}
 
-    written = digest_tree(trained["2 2 2"].state)
-    save(folder, trained["2 2 2"].state, {})
-    after = trained["2 2 2"].take(STEPS, STEPS + 2)
-    restored = {name: each.restored(folder, STEPS) for name, each in trained.items()}
+    written = digest_tree(trainings["2 2 2"].state)
+    save(folder, trainings["2 2 2"].state, {})
+    after = trainings["2 2 2"].take(STEPS, STEPS + 2)
+    restored = {name: training.restored(folder, STEPS) for name, training in trainings.items()}
     report = {
         "losses": losses,
         "compiled": compiled,
-        "bytes": {name: each.bytes_of_a_device() for name, each in trained.items()},
+        "bytes": {name: training.bytes_of_a_device() for name, training in trainings.items()},
         "written": written,
-        "restored": {name: digest_tree(each.state) for name, each in restored.items()},
+        "restored": {name: digest_tree(training.state) for name, training in restored.items()},
         "after": after,
-        "continued": {name: each.take(STEPS, STEPS + 2) for name, each in restored.items()},
-        "compiled_at_the_end": {name: each.step._cache_size() for name, each in trained.items()},
+        "continued": {name: training.take(STEPS, STEPS + 2) for name, training in restored.items()},
+        "compiled_at_the_end": {name: training.step._cache_size() for name, training in trainings.items()},
     }
     print(json.dumps(report))
 

@@ -1,0 +1,139 @@
+"""What every measurement reports: speeds next to a reference and to the machine, in a table and as JSON."""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any, Generic
+
+import jax
+
+from benchmarks.machine import count_cores, matrix_size, processor
+from benchmarks.peers import installed_versions
+from benchmarks.turns import Contestant, Results, Workload
+from common.text_table import Table, three_digits
+from model.config import ModelConfig
+from training.run.environment import describe_environment
+
+
+@dataclass(frozen=True)
+class Row(Generic[Workload]):
+    """One call of a contestant in its best round, next to the contestant ``ratio_to`` on the same workload."""
+
+    contestant: Contestant[Workload]
+    call: Any  # its name
+    milliseconds: float
+    flops: int  # operations of the matrix products in a call, counted by formula
+    amount: int | float = 1  # sentences or tokens in a call
+    facts: Any = None
+    ratio: float = 1.0  # of amounts a second
+    ratio_to: str = ""
+
+    @property
+    def per_second(self) -> float:
+        """Sentences or tokens a second."""
+        return 1e3 * self.amount / self.milliseconds
+
+    @property
+    def flops_per_second(self) -> float:
+        """Operations a second."""
+        return 1e3 * self.flops / self.milliseconds
+
+    def speed_cells(self, rates: Mapping[str, float], *, bfloat16: bool = False) -> list[str]:
+        """Return the cells ratio, FLOP/s and share of the machine's rate; the last two are empty without rates."""
+        speed, rate = self.flops_per_second, best_rate(rates, bfloat16=bfloat16)
+        shares = [three_digits(speed / flops_unit(rates)[1]), f"{speed / rate:.0%}"] if rate else ["", ""]
+        return [f"{self.ratio:.2f}", *shares]
+
+    def as_json(self, unit: str) -> dict[str, Any]:
+        """Return the figures by their keys in the report; ``unit`` names what the amount counts."""
+        return {
+            "contestant": self.contestant.name,
+            "milliseconds": self.milliseconds,
+            f"{unit}_per_second": self.per_second,
+            "flops_per_second": self.flops_per_second,
+            "ratio": self.ratio,
+            "ratio_to": self.ratio_to,
+        }
+
+
+def compare(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list[Row[Workload]]:
+    """Compare rows of the same workload and call with the first ``preferred`` contestant there, or else the first."""
+
+    def rank(row: Row[Workload]) -> int:
+        return preferred.index(row.contestant.name) if row.contestant.name in preferred else len(preferred)
+
+    references: dict[tuple[str, Any], Row[Workload]] = {}
+    for row in sorted(rows, key=rank):
+        references.setdefault((str(row.contestant.workload), row.call), row)
+    pairs = [(row, references[str(row.contestant.workload), row.call]) for row in rows]
+    return [replace(a, ratio=a.per_second / b.per_second, ratio_to=b.contestant.name) for a, b in pairs]
+
+
+def best_rate(rates: Mapping[str, float], *, bfloat16: bool = False) -> float | None:
+    """Return the FLOP/s of the fastest matrix product; of bfloat16 operands only where these were measured apart."""
+    narrow = [rate for name, rate in rates.items() if name.endswith("bfloat16")]
+    wide = [rate for name, rate in rates.items() if not name.endswith("bfloat16")]
+    return max(narrow if bfloat16 and narrow else wide, default=None)
+
+
+def flops_unit(rates: Mapping[str, float]) -> tuple[str, float]:
+    """Return a unit of FLOP/s that fits a CPU or a GPU, and its size."""
+    return ("TFLOP/s", 1e12) if max(rates.values(), default=0) >= 1e13 else ("GFLOP/s", 1e9)
+
+
+def mebibytes(size: int | None, digits: int) -> str:
+    """Return the cell of a size, empty for None."""
+    return "" if size is None else f"{size / 2**20:,.{digits}f}"
+
+
+def describe_model(model: ModelConfig, vocab_size: int) -> str:
+    """Return the dimensions that decide a model's cost."""
+    layers = f"{model.encoder_layers} + {model.decoder_layers} layers of width {model.d_model}"
+    return f"{layers}, vocabulary {vocab_size:,}, {model.dtype}"
+
+
+def describe_machine() -> str:
+    """Return the GPU, or the CPU with the number of its cores that are used."""
+    if jax.default_backend() != "cpu":
+        return jax.devices()[0].device_kind
+    return f"{count_cores()} core{'s' * (count_cores() > 1)} of {processor()}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tables to print, and a JSON object with every figure and what it was measured with."""
+
+    tables: list[Table]
+    json: dict[str, Any]
+
+
+def create_report(
+    results: Results[Any],
+    title: str,
+    what: str,
+    header: list[str],
+    cells: list[list[str]],
+    objects: list[dict[str, Any]],
+    costs: str = "",
+) -> Report:
+    """Return a table without empty columns, with a note on the measurement, and the rows of the JSON (``objects``)."""
+    unit, size = flops_unit(results.rates)
+    reached = ", ".join(f"{name} {rate / size:.0f}" for name, rate in results.rates.items())
+    products = f"Products of {matrix_size()[0]} × {matrix_size()[0]} matrices, {unit}: {reached}." if reached else ""
+    against = ", ".join(dict.fromkeys(figures["ratio_to"] for figures in objects if "ratio_to" in figures))
+    summary = f"{what} on {describe_machine()}; best of {results.rounds}; ratio to {against}."
+    used = [any(column) for column in zip(*cells, strict=True)]
+    rows = [list(compress(row, used)) for row in [header, *cells]]
+    table = Table(title, " ".join(filter(None, [summary, costs, products])), rows[0], rows[1:])
+    circumstances = {
+        "command": shlex.join(["python", "scripts/benchmark.py", *sys.argv[1:]]),
+        "processor": processor(),
+        "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", ""),
+        "environment": describe_environment(),
+        "rounds": results.rounds,
+        "matrix_flops_per_second": results.rates,
+    }
+    return Report([table], circumstances | installed_versions() | {"rows": objects, "notes": results.notes()})
