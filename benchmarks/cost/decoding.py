@@ -1,6 +1,6 @@
 """What it costs to decode random sentences, by arithmetic: the same work for every engine.
 
-B sentence · S source position · K beam · V vocabulary
+B batch row · S source position · K beam · V vocabulary
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Multiplications of the model's matrix products, which training and decoding costs are composed of.
 
-D model width · F feed-forward width · N query head · G key/value head · H width of a query / key head ·
+D model width · F feed-forward width · N query head · G key/value head · H width of a query/key head ·
 U width of a value head
 """
 

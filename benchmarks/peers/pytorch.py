@@ -1,6 +1,7 @@
 """PyTorch: plain products, attention, nn.Transformer, and the training step that it shares with MarianMT.
 
-B batch row · S source position · T target position · N head · H width of a head · D model width · V vocabulary
+B batch row · S source position · T target position · N query head · H width of a query/key head
+D model width · V vocabulary
 """
 
 import os

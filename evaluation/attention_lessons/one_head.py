@@ -1,6 +1,6 @@
 """Sections 1 to 3 and 5: one query, several queries, the shapes, and which keys a query sees.
 
-T query position · S key position · H width of a query and key · U width of a value
+T query position · S key position · H width of a query/key head · U width of a value head
 """
 
 import math

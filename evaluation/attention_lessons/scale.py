@@ -1,6 +1,6 @@
 """Section 4: why scores are divided by √d_k, and what dividing by another number does.
 
-T query · S key of that query · H width of a query and key
+T query position · S key position, each query with keys of its own · H width of a query/key head
 """
 
 import math

@@ -1,7 +1,7 @@
 """Section 6: several heads, one by one and fused.
 
-B batch row · T query position · S key position · N head · H width of a query and key · U width of a value
-D width of a word's vector
+B batch row · T query position · S key position · N query head · H width of a query/key head · U width of a value head
+D model width
 """
 
 from collections import namedtuple

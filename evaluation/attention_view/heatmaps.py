@@ -2,7 +2,7 @@
 
 Rows are queries and columns are keys, both labelled with tokens; all maps share one colour scale from 0 to 1.
 
-L layer · N head · T query position · S key position
+L layer · N query head · T query position · S key position
 """
 
 import io

@@ -3,7 +3,7 @@
 A word is the text between spaces without the punctuation at its ends; it has one or more tokens. The weight from word
 to word is the mean, over the query word's tokens, of the sum over the key word's tokens.
 
-L layer · N head · T query position · S key position
+L layer · N query head · T query position · S key position
 """
 
 from collections import Counter
