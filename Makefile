@@ -40,5 +40,5 @@ format: install  ## format every file
 	$(BIN)/ruff format .
 
 clean:  ## remove .venv and caches, but not runs/
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -not -path './runs/*' -prune -exec rm -rf {} +

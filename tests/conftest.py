@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from cli.process import processor_id
+
 _cache = tempfile.TemporaryDirectory(prefix="puente-tests-")  # removed when the test process ends
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test runs them on a GPU
@@ -20,13 +22,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HOME"] = _cache.name
 os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
 os.environ["XDG_CACHE_HOME"] = _cache.name
-# The same small programs are compiled again and again, by the processes that tests start too: once is enough.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(_cache.name, "jax"))
+# Compiling takes most of the time. Programs stay in .jax_cache (make clean removes it), so a second run takes a fraction.
+ROOT = Path(__file__).parents[1]
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".jax_cache" / processor_id()))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ["MPLCONFIGDIR"] = os.path.join(_cache.name, "matplotlib")
 
 # The folder of the real corpus is for the tests that ask for it; experiments here have corpora of their own.
-ROOT = Path(__file__).parents[1]
 CORPUS = Path(os.environ.pop("PUENTE_CORPUS", ROOT.parent / "shared/corpus/tatoeba-en-es"))
 
 # The same examples on every run, and no limit of time for one of them: machines are shared.

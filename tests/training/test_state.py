@@ -1,6 +1,6 @@
 """The training step: accumulation, averaging, sums and dropout against the same thing done another way."""
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import jax
@@ -35,9 +35,15 @@ def make_batch(seed, rows=4, length=6):
     return Batch(*(array.astype(np.int32) for array in arrays))
 
 
+@cache
+def compiled_step(model, config):
+    """A training step that all tests with this model and config share: compiling it is what takes their time."""
+    return make_train_step(build(model, VOCAB), config)
+
+
 def run(batches, model=MODEL, **changes):
     config = TrainingConfig(**({"steps": 10, "warmup_steps": 1} | changes))
-    step, state, losses = make_train_step(build(model, VOCAB), config), init_state(model, config, VOCAB), []
+    step, state, losses = compiled_step(model, config), init_state(model, config, VOCAB), []
     for batch in batches:
         state, reading = step(state, batch)
         losses.append(float(reading.loss))
@@ -128,7 +134,7 @@ def poisoned(state):
 
 def test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else():
     config = TrainingConfig(steps=10, warmup_steps=1, ema_decay=0.9)
-    step = make_train_step(build(MODEL, VOCAB), config)
+    step = compiled_step(MODEL, config)
     fresh = partial(init_state, MODEL, config, VOCAB)
     good, _ = step(fresh(), make_batch(0))
     before = jax.tree.map(np.asarray, poisoned(good))  # copies: the step takes its state away
@@ -155,7 +161,7 @@ def test_a_gradient_too_large_for_its_norm_is_not_taken_either():
     state = init_state(MODEL, config, VOCAB)
     params = jax.tree.map(lambda leaf: leaf, state.params)
     params["final_norms"][1]["scale"] = params["final_norms"][1]["scale"] * 1e25
-    state, reading = make_train_step(build(MODEL, VOCAB), config)(state._replace(params=params), make_batch(0))
+    state, reading = compiled_step(MODEL, config)(state._replace(params=params), make_batch(0))
     assert np.isfinite(float(reading.loss)) and not np.isfinite(float(reading.gradient_norm))
     assert int(state.skipped.in_all) == 1
 
@@ -164,7 +170,7 @@ def test_a_step_too_large_for_its_parameters_is_not_taken_either():
     config = TrainingConfig(steps=10, warmup_steps=1, learning_rate=1e300)  # infinite in float32
     state = init_state(MODEL, config, VOCAB)
     before = jax.tree.map(np.asarray, state.params)
-    state, reading = make_train_step(build(MODEL, VOCAB), config)(state, make_batch(0))
+    state, reading = compiled_step(MODEL, config)(state, make_batch(0))
     assert np.isfinite(float(reading.loss)) and np.isfinite(float(reading.gradient_norm))
     assert int(state.skipped.in_all) == 1
     jax.tree.map(np.testing.assert_array_equal, state.params, before)
