@@ -22,7 +22,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HOME"] = _cache.name
 os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
 os.environ["XDG_CACHE_HOME"] = _cache.name
-# Compiling takes most of the time. Programs stay in .jax_cache, so a second run takes a fraction; make clean removes it.
+# Compiling takes most of the time. Programs stay in .jax_cache until make clean, so a second run takes a fraction.
 ROOT = Path(__file__).parents[1]
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".jax_cache" / processor_id()))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
