@@ -14,8 +14,8 @@ def attend_head(
     visible: Bool[Array, "T S"],
     bias: Float[Array, "T S"] | None = None,
     score: Score = SCALED_DOT_PRODUCT,
-    dropout_rate: float = 0.0,
     dropout_key: Key[Array, ""] | None = None,
+    dropout_rate: float = 0.0,
 ) -> Float[Array, "T U"]:
     """softmax(Q Kᵀ / √H) V: for each query, a weighted mean of the values whose keys it sees.
 

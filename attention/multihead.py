@@ -1,10 +1,11 @@
 """Attention of all heads of a batch: the definition lifted with ``vmap``, and the choice of a kernel."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
 from attention.head import attend_head, head_weights
 from attention.kernels import kernel_for
@@ -35,13 +36,16 @@ def attend(
     causal. Encoder-decoder attention: queries from the target, keys from the encoder, not causal.
 
     N query heads share G key/value heads, N / G consecutive ones each (Shazeer 2019; Ainslie et al. 2023). The learned
-    arrays of a score have a leading axis N; a bias is finite. All kernels compute the definition's values and gradients
-    up to rounding. KernelError if ``kernel`` does not support the device, dtype, score, shapes or options.
+    arrays of a score have a leading axis N; a bias is finite. The definition is ``attend_head`` under ``vmap``; kernels
+    compute its values and gradients up to rounding. KernelError if ``kernel`` does not support the device, dtype,
+    score, shapes or options.
     """
     dropout_key = dropout_key if dropout_rate > 0 else None
     chosen = kernel_for(kernel, request_of(query, key, value, bias, score, dropout_key is not None))
     if chosen == "definition":
-        return definition(query, key, value, mask, bias, score, dropout_rate, dropout_key)
+        head = partial(attend_head, dropout_rate=dropout_rate)
+        dropout_keys = None if dropout_key is None else jax.random.split(dropout_key, query.shape[:2])
+        return over_heads_and_batch(head, query, (key, value), mask, bias, score, dropout_keys)
     query, scale = as_dot_product(score, query)
     match chosen:
         case "xla":
@@ -54,28 +58,6 @@ def attend(
             return tpu(query, key, value, mask, scale)
 
 
-def definition(
-    query: Array,
-    key: Array,
-    value: Array,
-    mask: Mask,
-    bias: Array | None,
-    score: Score,
-    dropout_rate: float,
-    dropout_key: Array | None,
-) -> Array:
-    """``attend_head`` under ``vmap``: what every kernel is compared with."""
-    visible = mask.visible()
-    dropout_keys = None if dropout_key is None else jax.random.split(dropout_key, query.shape[:2])
-
-    def head(
-        query: Array, keys: tuple[Array, Array], visible: Array, bias: Any, score: Score, dropout_key: Any
-    ) -> Array:
-        return attend_head(query, *keys, visible, bias, score, dropout_rate, dropout_key)
-
-    return over_heads_and_batch(head, query, (key, value), visible, bias, score, dropout_keys)
-
-
 def attention_weights(
     query: Float[Array, "B N T H"],
     key: Float[Array, "B G S H"],
@@ -84,31 +66,34 @@ def attention_weights(
     score: Score = SCALED_DOT_PRODUCT,
 ) -> Float[Array, "B N T S"]:
     """The float32 weights with which ``attend`` sums the values, before dropout. No kernel returns them."""
-
-    def head(query: Array, keys: tuple[Array], visible: Array, bias: Any, score: Score, _: None) -> Array:
-        return head_weights(query, *keys, visible, bias, score)
-
-    return over_heads_and_batch(head, query, (key,), mask.visible(), bias, score)
+    return over_heads_and_batch(head_weights, query, (key,), mask, bias, score)
 
 
 def over_heads_and_batch(
     head: Callable[..., Array],
     query: Float[Array, "B N T H"],
     keys: tuple[Float[Array, "B G S _"], ...],
-    visible: Bool[Array, "B T S"],
+    mask: Mask,
     bias: Float[Array, "B N T S"] | None,
     score: Score,
-    dropout_keys: Key[Array, "B N"] | None = None,
+    *dropout_keys: Key[Array, "B N"] | None,
 ) -> Float[Array, "B N T _"]:
-    """Apply ``head(query, keys, visible, bias, score, dropout_key)`` to every head of every sentence.
+    """``head(query, *keys, visible, bias, score, *dropout_keys)`` for every head of every sentence, with ``vmap``.
 
-    Visible keys depend on the sentence alone, the learned arrays of a score on the head alone. Where query heads share
-    a key/value head, one more ``vmap`` runs over those R heads.
+    ``keys`` are the key or the key and the value. Visible keys depend on the sentence alone, the learned arrays of a
+    score on the head alone. Where R query heads share a key/value head, one more ``vmap`` runs over them.
     """
+
+    def of_head(
+        query: Array, keys: tuple[Array, ...], visible: Array, bias: Any, score: Score, dropout_keys: tuple[Any, ...]
+    ) -> Array:
+        return head(query, *keys, visible, bias, score, *dropout_keys)
+
     (_, heads, *_), groups = query.shape, keys[0].shape[1]
+    visible = mask.visible()
     by_head = [(query, 1), (bias, 1), (score, 0), (dropout_keys, 1)]
     query, bias, score, dropout_keys = (_group(tree, axis, groups, heads) for tree, axis in by_head)
-    of_group = head if groups == heads else jax.vmap(head, in_axes=(0, None, None, 0, 0, 0))
+    of_group = of_head if groups == heads else jax.vmap(of_head, in_axes=(0, None, None, 0, 0, 0))
     of_sentence = jax.vmap(of_group, in_axes=(0, 0, None, 0, 0, 0))
     of_batch = jax.vmap(of_sentence, in_axes=(0, 0, 0, 0, None, 0))
     output = of_batch(query, keys, visible, bias, score, dropout_keys)

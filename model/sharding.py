@@ -52,8 +52,7 @@ def replicate(tree: Any) -> Any:
 
 def mesh_of(layout: Any) -> Mesh:
     """The mesh of a tree of shardings."""
-    mesh: Mesh = jax.tree.leaves(layout)[0].mesh
-    return mesh
+    return jax.tree.leaves(layout)[0].mesh
 
 
 def on_mesh(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -59,8 +59,7 @@ def last_tokens(tokens: Int[Array, "B K T"], position: Int[Array, ""]) -> Int[Ar
 
 def gather(values: Tree, places: Int[Array, "B C"]) -> Tree:
     """From every array, the rows of each sentence at its ``places``."""
-    gathered: Tree = jax.tree.map(lambda rows: jax.vmap(jnp.take, in_axes=(0, 0, None))(rows, places, 0), values)
-    return gathered
+    return jax.tree.map(lambda rows: jax.vmap(jnp.take, in_axes=(0, 0, None))(rows, places, 0), values)
 
 
 def select(condition: Bool[Array, "B *C"], new: Tree, old: Tree) -> Tree:
@@ -69,5 +68,4 @@ def select(condition: Bool[Array, "B *C"], new: Tree, old: Tree) -> Tree:
     def where(new: Array, old: Array) -> Array:
         return jnp.where(condition.reshape(*condition.shape, *[1] * (new.ndim - condition.ndim)), new, old)
 
-    selected: Tree = jax.tree.map(where, new, old)
-    return selected
+    return jax.tree.map(where, new, old)
