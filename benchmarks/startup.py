@@ -19,11 +19,12 @@ def measure_start(command: list[str], folder: Path) -> dict[str, float]:
     """
     environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    seconds = {"nothing": time_first_step(command, folder / "first", environment)}
-    for programs in (folder / "cache" / "puente").glob("compiled-*"):
-        shutil.rmtree(programs)
-    seconds["data"] = time_first_step(command, folder / "second", environment)
-    seconds["data and programs"] = time_first_step(command, folder / "third", environment)
+    seconds = {}
+    for number, before in enumerate(("nothing", "data", "data and programs")):
+        if before == "data":
+            for programs in (folder / "cache" / "puente").glob("compiled-*"):
+                shutil.rmtree(programs)
+        seconds[before] = time_first_step(command, folder / f"start-{number}", environment)
     return seconds
 
 

@@ -1,7 +1,7 @@
 """How fast a training step is: this project's and PyTorch's on full batches, and this project's on a corpus."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby, product, repeat
@@ -14,16 +14,7 @@ from benchmarks.cost.step import StepCost, count_tokens
 from benchmarks.machine import peak_memory
 from benchmarks.peers import check_installed
 from benchmarks.report import Report, Row, best_rate, compare, create_report, describe_model, flops_unit, mebibytes
-from benchmarks.turns import (
-    Contestant,
-    Entrant,
-    Measurement,
-    Results,
-    enter_products,
-    mean_seconds,
-    measure,
-    own_process,
-)
+from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, enter_products, measure, own_process
 from common.errors import UserError
 from common.text_table import three_digits
 from data.batches.packing import Batch
@@ -133,13 +124,18 @@ class PuenteSteps:
         self.state = init_state(model, task.training, vocab_size)
         self.train_step = make_train_step(build(model, vocab_size), task.training)
         self.steps = self.tokens = 0
-        self.compile_seconds = mean_seconds(self, 1) - mean_seconds(self, 1)
+        self.compile_seconds = self._seconds() - self._seconds()  # of the first step and the second
 
     def __call__(self) -> Reading:
         batch = next(self.batches)
         self.state, reading = self.train_step(self.state, batch)
         self.steps, self.tokens = self.steps + 1, self.tokens + count_tokens(batch)
         return reading
+
+    def _seconds(self) -> float:
+        start = time.perf_counter()
+        jax.block_until_ready(self())
+        return time.perf_counter() - start
 
     def usage(self) -> Usage:
         """Return the figures of all steps so far."""
@@ -173,8 +169,11 @@ def prepare_peer(name: str, task: Task) -> Entrant:
     if name.startswith("marian"):
         from benchmarks.peers.marian import MarianLoss as loss  # transformers takes memory
     step = TrainingStep(loss(cost, training), cost, training, autocast=name.endswith("bfloat16"))
-    timers = {"step": partial(time_steps, step)}
-    return Entrant(timers, lambda: usage_of(cost, cost.places(), step.count_parameters(), step.peak_memory()))
+
+    def usage() -> Usage:
+        return usage_of(cost, cost.places(), step.count_parameters(), step.peak_memory())
+
+    return enter({"step": step}, usage, STEPS_A_TURN)
 
 
 def check_plain(cost: StepCost) -> None:
@@ -189,19 +188,13 @@ def check_plain(cost: StepCost) -> None:
         raise UserError("is compared with plain multi-head attention and sinusoidal positions only")
 
 
-def time_steps(step: Callable[[], Any], repetitions: int) -> float:
-    """Return the mean seconds of a step over whole turns."""
-    return mean_seconds(step, STEPS_A_TURN * repetitions)
-
-
 def prepare(contestant: Contestant[Task]) -> Entrant:
     """Prepare a contestant in its own process."""
     jax.config.update("jax_enable_compilation_cache", False)  # the time of compiling is a figure
     if not is_ours(contestant.name):
         return prepare_peer(contestant.name, contestant.workload)
     steps = PuenteSteps(contestant.workload)
-    jax.block_until_ready(steps())
-    return Entrant({"step": partial(time_steps, steps)}, steps.usage)
+    return enter({"step": steps}, steps.usage, STEPS_A_TURN)
 
 
 def measure_training(contestants: Sequence[Contestant[Task]], rounds: int) -> Report:

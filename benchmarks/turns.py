@@ -117,23 +117,23 @@ def take_turns(timers: Mapping[Name, Timer], rounds: int) -> dict[Name, float]:
     return best
 
 
-def mean_seconds(call: Call, repetitions: int) -> float:
+def mean_seconds(call: Call, calls_a_turn: int, turns: int) -> float:
     """Return the mean time of a call. On a CPU each waits for the one before; a GPU's queue never runs empty."""
     waits = jax.default_backend() == "cpu"
     start = time.perf_counter()
-    for _ in range(repetitions):
+    for _ in range(calls_a_turn * turns):
         result = call()
         if waits:
             jax.block_until_ready(result)
     jax.block_until_ready(result)
-    return (time.perf_counter() - start) / repetitions
+    return (time.perf_counter() - start) / (calls_a_turn * turns)
 
 
-def enter(calls: Mapping[Any, Call], facts: Callable[[], Any] = lambda: None) -> Entrant:
-    """Make every call once, which compiles it."""
+def enter(calls: Mapping[Any, Call], facts: Callable[[], Any] = lambda: None, calls_a_turn: int = 1) -> Entrant:
+    """Make every call once, which compiles it. A turn is ``calls_a_turn`` calls at least."""
     for call in calls.values():
         jax.block_until_ready(call())
-    return Entrant({name: partial(mean_seconds, call) for name, call in calls.items()}, facts)
+    return Entrant({name: partial(mean_seconds, call, calls_a_turn) for name, call in calls.items()}, facts)
 
 
 def enter_products(*, with_bfloat16: bool = False) -> Entrant:

@@ -150,12 +150,16 @@ def benchmark_decoding(arguments: argparse.Namespace, model: ModelConfig | None 
         raise UserError(f"--contestants: there is no {unknown[0]} on a GPU; choose from {','.join(known)}")
     if arguments.run:
         load_run_config(arguments.run)  # a mistake in it ends the program now
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first process takes all of a GPU's memory
-    use_gpu() if arguments.gpu else use_cores(cost.threads)
+    use_processes(arguments, cost.threads)
     with_rates = arguments.gpu or arguments.machine_rate
     report = measure_decoding(cost, arguments.beams, contestants, arguments.rounds, with_rates=with_rates)
     text = translate_test_set(arguments.run) if arguments.run else Report([], {})
     return Report([*report.tables, *text.tables], report.json | {"text": text.json or None})
+
+
+def use_processes(arguments: argparse.Namespace, cores: int) -> None:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first process takes all of a GPU's memory
+    use_gpu() if arguments.gpu else use_cores(cores)
 
 
 def decoding_cost(arguments: argparse.Namespace, model: ModelConfig | None = None) -> DecodingCost:
@@ -181,8 +185,7 @@ def benchmark_training(arguments: argparse.Namespace) -> Report:
     path, overrides = choose_experiment(arguments)
     config = load_config(path, overrides)
     contestants, notes, start = contestants_on_full_batches(arguments, config), [], None
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first process takes all of a GPU's memory
-    use_gpu() if arguments.gpu else use_cores(count_cores())
+    use_processes(arguments, count_cores())
     with TemporaryDirectory(prefix="puente-benchmark-") as folder:
         try:
             contestants += [] if arguments.no_corpus else contestants_on_corpus(arguments, config, Path(folder))
@@ -222,10 +225,8 @@ def names_config(arguments: argparse.Namespace) -> bool:
 
 def contestants_on_full_batches(arguments: argparse.Namespace, config: RunConfig) -> list[Contestant[Task]]:
     """Return all contestants, on a batch for each number of rows and each length of them."""
-    gpu = arguments.gpu
-    rows, length = (
-        (config.data.batch_rows, config.data.row_length) if names_config(arguments) or gpu else (ROWS, LENGTH)
-    )
+    gpu, data = arguments.gpu, config.data
+    rows, length = (data.batch_rows, data.row_length) if gpu or names_config(arguments) else (ROWS, LENGTH)
     numbers_of_rows = arguments.rows or (positive_integers(GPU_ROWS) if gpu else [rows])
     costs = []
     for batch_rows, row_length in product(numbers_of_rows, arguments.lengths or [length]):
@@ -249,50 +250,41 @@ def command_line() -> argparse.Namespace:
     style: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
     parser = Parser(description=__doc__, **style)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    summary = "attention alone, next to jax.nn and PyTorch"
-    attention = commands.add_parser(
-        "attention", help=summary, description=ATTENTION, epilog=ATTENTION_EXAMPLES, **style
-    )
+    style["help"] = "attention alone, next to jax.nn and PyTorch"
+    attention = commands.add_parser("attention", description=ATTENTION, epilog=ATTENTION_EXAMPLES, **style)
     add = attention.add_argument
     add("--sizes", type=sizes, metavar="B,N,T,H;…", help=f"batch rows, heads, positions, width ({SIZES})")
     add("--kernels", type=names_among(KERNELS), default=KERNELS, metavar="NAME,…", help=f"of {','.join(KERNELS)} (all)")
     add("--causal", action="store_true", help="each size also with causality")
     add("--gpu", action="store_true", help="on a GPU: causality, packing and machine rate included")
-    add("--machine-rate", action="store_true", help="time plain matrix products, too")
 
-    summary = "greedy and beam search, next to MarianMT and CTranslate2"
-    decode = commands.add_parser("decode", help=summary, description=DECODE, epilog=DECODE_EXAMPLES, **style)
+    style["help"] = "greedy and beam search, next to MarianMT and CTranslate2"
+    decode = commands.add_parser("decode", description=DECODE, epilog=DECODE_EXAMPLES, **style)
     add, usual = decode.add_argument, DecodingCost()
     add("--beams", type=positive_integers, metavar="K,…", default="1,5", help="beam sizes, 1 is greedy (1,5)")
-    batch = f"sentences decoded together ({usual.batch}; on a GPU {GPU_BATCH})"
-    add("--batch", type=positive_integer, metavar="B", help=batch)
-    add("--sources", type=positive_integer, metavar="S", default=usual.sources, help="tokens a sentence (%(default)s)")
-    generated = "tokens generated for each (%(default)s)"
-    add("--length", type=positive_integer, metavar="T", default=usual.length, help=generated)
-    names = f"only these of {','.join(CONTESTANTS)}"
-    add("--contestants", type=names_among(CONTESTANTS), metavar="NAME,…", help=names)
+    add("--batch", type=positive_integer, help=f"sentences decoded together ({usual.batch}; on a GPU {GPU_BATCH})")
+    add("--sources", type=positive_integer, default=usual.sources, help="tokens a sentence (%(default)s)")
+    add("--length", type=positive_integer, default=usual.length, help="tokens generated for each (%(default)s)")
+    add("--contestants", type=names_among(CONTESTANTS), metavar="NAME,…", help=f"of {','.join(CONTESTANTS)} (all)")
     add("--run", type=Path, metavar="RUN", help="also translate the test set of this run directory")
     add("--gpu", action="store_true", help="on a GPU, machine rate included")
-    add("--machine-rate", action="store_true", help="time plain matrix products, too")
 
-    summary = "the training step, next to MarianMT and nn.Transformer"
-    train = commands.add_parser("train", help=summary, description=TRAIN, epilog=TRAIN_EXAMPLES, **style)
+    style["help"] = "the training step, next to MarianMT and nn.Transformer"
+    train = commands.add_parser("train", description=TRAIN, epilog=TRAIN_EXAMPLES, **style)
     add = train.add_argument
-    experiment = "an experiment, and values that replace its own"
-    add("experiment", nargs="*", metavar="[CONFIG] [key=value …]", help=experiment)
-    rows = f"rows of a full batch ({ROWS}; with CONFIG data.batch_rows; on a GPU {GPU_ROWS})"
-    add("--rows", type=positive_integers, metavar="B,…", help=rows)
-    lengths = f"tokens of a row on each side ({LENGTH}; with CONFIG data.row_length)"
-    add("--lengths", type=positive_integers, metavar="T,…", help=lengths)
-    sentences = f"sentences that share a row (1; on a GPU as many of {SENTENCE} tokens as fit)"
-    add("--sentences", type=positive_integer, metavar="M", help=sentences)
-    kernels = f"attention kernels (model.kernel; on a GPU {GPU_KERNELS})"
-    add("--kernels", type=names_among(("auto", *KERNELS)), metavar="NAME,…", help=kernels)
+    add("experiment", nargs="*", metavar="[CONFIG] [key=value …]", help="an experiment, and values over its own")
+    add("--rows", type=positive_integers, metavar="B,…", help=f"of a batch ({ROWS}; data.batch_rows; {GPU_ROWS})")
+    add("--lengths", type=positive_integers, metavar="T,…", help=f"tokens of a row ({LENGTH}; data.row_length)")
+    add("--sentences", type=positive_integer, help=f"that share a row (1; on a GPU {SENTENCE} tokens each)")
+    kernels = names_among(("auto", *KERNELS))
+    add("--kernels", type=kernels, metavar="NAME,…", help=f"(model.kernel; on a GPU {GPU_KERNELS})")
     add("--peer", choices=["torch"], help="PyTorch models of the same dimensions take turns")
     add("--no-corpus", action="store_true", help="full batches only")
     add("--start", action="store_true", help="also time train.py from the command to its first step")
     add("--gpu", action="store_true", help="on a GPU, one contestant at a time")
 
+    for command in (attention, decode):
+        command.add_argument("--machine-rate", action="store_true", help="time plain matrix products, too")
     for command in (attention, decode, train):
         add = command.add_argument
         add("--rounds", type=positive_integer, default=5, help="turns of everyone, of which the best counts (5)")

@@ -20,7 +20,6 @@ from benchmarks.cost.step import StepCost
 from benchmarks.machine import peak_memory
 from benchmarks.peers import device_name
 from common.errors import UserError
-from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.positions import sinusoidal_positions
 from training.config import TrainingConfig
@@ -69,7 +68,8 @@ class TrainingStep:
         self.optimizer = torch.optim.Adam(
             self.loss.parameters(), lr=training.learning_rate, betas=betas, eps=training.epsilon, fused=True
         )
-        self.batch = tensors_of(cost.batch(), self.device)
+        batch, names = cost.batch()._asdict(), ("source_tokens", "target_inputs", "target_labels")
+        self.batch = {name: torch.from_numpy(batch[name]).long().to(self.device) for name in names}
         self()
 
     def __call__(self) -> "TrainingStep":
@@ -93,12 +93,6 @@ class TrainingStep:
     def peak_memory(self) -> int | None:
         """Return the most bytes used so far: of a GPU what PyTorch reserved, of a CPU the whole process."""
         return int(torch.cuda.max_memory_reserved()) if self.device.type == "cuda" else peak_memory()
-
-
-def tensors_of(batch: Batch, device: torch.device) -> dict[str, Any]:
-    """Return the token ids of a batch, which is not packed, as tensors by their names."""
-    names = ("source_tokens", "target_inputs", "target_labels")
-    return {name: torch.from_numpy(batch._asdict()[name]).long().to(device) for name in names}
 
 
 def smoothed_loss(logits: Any, labels: Any, smoothing: float) -> Any:

@@ -8,11 +8,8 @@ PROGRAM, ROOT = "scripts/scaling.py", Path(__file__).parents[2]
 
 
 def test_devices_that_divide_the_rows_and_others(call):
-    config, shape = (
-        ROOT / "configs/transformer-base.yaml",
-        ("--devices", "6", "--rows-per-device", "2", "--inside", "1"),
-    )
-    done = call(PROGRAM, config, "model.d_model=64", *shape)
+    shape = "--devices", "6", "--rows-per-device", "2", "--inside", "1"
+    done = call(PROGRAM, ROOT / "configs/transformer-base.yaml", "model.d_model=64", *shape)
     assert done.returncode == 0, done.stderr.decode()
     printed = done.stdout.decode()
     assert "NVIDIA H200, changed" in printed and "links 1 GB/s in a node of 8" in printed
@@ -29,7 +26,6 @@ def test_a_mistake_is_one_line(call):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["base", "big"])
 def test_the_document_has_what_is_printed(call, name):
     done = call(PROGRAM, ROOT / f"configs/transformer-{name}.yaml", "data.batch_rows=256", "--markdown")
