@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from common.errors import UserError
 from configs.keys import describe_keys
@@ -13,13 +13,9 @@ AddOptions = Callable[[argparse.ArgumentParser], object]
 class Parser(argparse.ArgumentParser):
     """A parser for options alone: it keeps the layout of its texts and raises UserError for mistakes."""
 
-    def __init__(self, description: str | None, examples: str | None = None) -> None:
-        super().__init__(
-            description=description,
-            epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+    def __init__(self, description: str | None, epilog: str | None = None, **options: Any) -> None:
+        layout = argparse.RawDescriptionHelpFormatter
+        super().__init__(description=description, epilog=epilog, formatter_class=layout, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; --help shows an example")

@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from attention import KERNELS
 from benchmarks.attention import Case, measure_attention
@@ -247,19 +246,26 @@ def choose_models(arguments: argparse.Namespace, config: RunConfig) -> dict[str,
 
 
 def command_line() -> argparse.Namespace:
-    style: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-    parser = Parser(description=__doc__, **style)
+    parser = Parser(__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    style["help"] = "attention alone, next to jax.nn and PyTorch"
-    attention = commands.add_parser("attention", description=ATTENTION, epilog=ATTENTION_EXAMPLES, **style)
+    attention = commands.add_parser(
+        "attention",
+        description=ATTENTION,
+        epilog=ATTENTION_EXAMPLES,
+        help="attention alone, next to jax.nn and PyTorch",
+    )
     add = attention.add_argument
     add("--sizes", type=sizes, metavar="B,N,T,H;…", help=f"batch rows, heads, positions, width ({SIZES})")
     add("--kernels", type=names_among(KERNELS), default=KERNELS, metavar="NAME,…", help=f"of {','.join(KERNELS)} (all)")
     add("--causal", action="store_true", help="each size also with causality")
     add("--gpu", action="store_true", help="on a GPU: causality, packing and machine rate included")
 
-    style["help"] = "greedy and beam search, next to MarianMT and CTranslate2"
-    decode = commands.add_parser("decode", description=DECODE, epilog=DECODE_EXAMPLES, **style)
+    decode = commands.add_parser(
+        "decode",
+        description=DECODE,
+        epilog=DECODE_EXAMPLES,
+        help="greedy and beam search, next to MarianMT and CTranslate2",
+    )
     add, usual = decode.add_argument, DecodingCost()
     add("--beams", type=positive_integers, metavar="K,…", default="1,5", help="beam sizes, 1 is greedy (1,5)")
     add("--batch", type=positive_integer, help=f"sentences decoded together ({usual.batch}; on a GPU {GPU_BATCH})")
@@ -269,8 +275,9 @@ def command_line() -> argparse.Namespace:
     add("--run", type=Path, metavar="RUN", help="also translate the test set of this run directory")
     add("--gpu", action="store_true", help="on a GPU, machine rate included")
 
-    style["help"] = "the training step, next to MarianMT and nn.Transformer"
-    train = commands.add_parser("train", description=TRAIN, epilog=TRAIN_EXAMPLES, **style)
+    train = commands.add_parser(
+        "train", description=TRAIN, epilog=TRAIN_EXAMPLES, help="the training step, next to MarianMT and nn.Transformer"
+    )
     add = train.add_argument
     add("experiment", nargs="*", metavar="[CONFIG] [key=value …]", help="an experiment, and values over its own")
     add("--rows", type=positive_integers, metavar="B,…", help=f"of a batch ({ROWS}; data.batch_rows; {GPU_ROWS})")
