@@ -19,7 +19,7 @@ from benchmarks.turns import Apart, Call, best_in_turns, matrix_products, matrix
 from common.errors import UserError
 from common.text_table import Table, three_digits
 from data.batches.packing import Batch
-from data.batches.prefetch import prefetch
+from data.batches.stream import prefetch
 from data.config import DataConfig, TokenizerConfig
 from data.prepare import prepare
 from model.config import ModelConfig

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from data.batches.token_table import GrowingTable, TokenTable, token_table
-from data.store.mmap_array import GrowingArray
+from data.store import GrowingArray
 from data.tokenizer import Tokenizer
 
 BLOCK = 10_000  # sentences whose segmentations are in memory as lists, which are far larger than arrays

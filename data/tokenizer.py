@@ -25,7 +25,7 @@ from common.files import write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
 from data.pairs import Pairs
-from data.store.sentences import in_blocks
+from data.store import in_blocks
 
 MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 

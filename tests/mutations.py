@@ -488,7 +488,7 @@ MUTATIONS = [
     ),
     Mutation(
         "one monster does not shape the rows",
-        "data/batches/encoded_pairs.py",
+        "data/batches/windows.py",
         "<= MAX_ROWS * config.row_length)",
         "<= 10**9 * config.row_length)",
         _MILLION,

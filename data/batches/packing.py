@@ -83,7 +83,7 @@ def place(
             count[c] -= copies
             offset += lengths[c]
         rows += copies
-    return Placement(placed[0], placed[1], placed[2], placed[3], rows)
+    return Placement(*placed, rows)
 
 
 def compose_row(
@@ -115,16 +115,15 @@ def in_row_order(
     """The placed pairs row by row, with the rows permuted: row i is the one placed as ``order[i]``."""
     row = np.argsort(order)[placement.row]
     pairs = np.argsort(row, kind="stable")
-    _, segment, source_offset, target_offset = (array[pairs] for array in placement[:4])
-    ordered = Placement(row[pairs], segment, source_offset, target_offset, placement.rows)
+    ordered = Placement(row[pairs], *(array[pairs] for array in placement[1:4]), placement.rows)
     return Packed(sources.take(pairs), targets.take(pairs), ordered)
 
 
 def fill_rows(packed: Packed, first: int, last: int, capacity: tuple[int, int]) -> Batch:
     """The rows from ``first`` up to but not including ``last``; no token of any other row is read."""
     pairs = slice(*np.searchsorted(packed.placement.row, [first, last]))
-    row, segment, source_offset, target_offset = (array[pairs] for array in packed.placement[:4])
-    placement = Placement(row - first, segment, source_offset, target_offset, last - first)
+    row, *places = (array[pairs] for array in packed.placement[:4])
+    placement = Placement(row - first, *places, last - first)
     return fill(packed.sources.take(pairs), packed.targets.take(pairs), placement, capacity)
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Int32
 
 from common.special_tokens import EOS
-from data.store.mmap_array import GrowingArray
-from data.store.sentences import in_blocks
+from data.store import GrowingArray, in_blocks
 from data.tokenizer import Tokenizer
 
 
@@ -61,17 +60,13 @@ class GrowingTable:
         """The table so far, mapped."""
         return TokenTable(self._flat.view(), self._start.view(), self._length.view())
 
-    def finish(self) -> TokenTable:
-        """The complete table, mapped. Nothing can be appended afterwards."""
-        return TokenTable(self._flat.finish(), self._start.finish(), self._length.finish())
-
 
 def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> TokenTable:
     """The tokens of all sentences, mapped."""
     table = GrowingTable()
     for block in in_blocks(sentences):
         table.append(token_table(tokenizer.encode(block)))
-    return table.finish()
+    return table.view()
 
 
 def choose(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:

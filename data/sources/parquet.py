@@ -15,8 +15,7 @@ from common.digests import sha256_of_file
 from common.errors import UserError
 from data.report import SourceReport
 from data.sources.text import Malformed, Row, RowReader, Rows, is_text, parse_rows
-from data.store.mmap_array import scratch_folder
-from data.store.sentences import BLOCK
+from data.store import BLOCK, scratch_folder
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 WRAPPING = "An error occurred while generating the dataset"  # datasets puts this before the actual fault, or alone

@@ -14,7 +14,7 @@ from common.files import write_atomically
 from common.text import in_brief
 from data.pairs import Pairs, fold_all
 from data.report import SPLITS, Overlap, SharedSentences, Sides
-from data.store.sentences import in_blocks
+from data.store import in_blocks
 
 HASHES_FILE = "training_sentences.npz"
 

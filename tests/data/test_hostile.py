@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from cli.stdin import decode_lines
 from common.errors import UserError
 from data.assemble import assemble
-from data.batches.stream import BatchStream
-from data.batches.validation import validation_batches
+from data.batches.stream import BatchStream, validation_batches
 from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks

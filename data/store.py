@@ -1,23 +1,75 @@
-"""Sentences as lines of a memory-mapped text: ten million of them use no memory that the kernel cannot reclaim.
+"""Sentences and arrays in unnamed temporary files, mapped into memory, so that a corpus may be larger than memory.
 
-Arrow's string arrays, mapped from an IPC file, are as fast, but would spare a dozen lines here and cost every start
-0.06 to 0.1 s and 27 MB for importing pyarrow.
+The kernel reads the pages that are used and drops them when memory runs short. A file disappears with the last array
+that maps it, or with the process: nothing is left behind.
+
+Arrow's string arrays, mapped from an IPC file, are as fast, but would spare a dozen lines and cost every start 0.06 to
+0.1 s and 27 MB for importing pyarrow.
 """
 
+import mmap
+import os
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import eq
+from pathlib import Path
 from typing import TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Int, UInt8
 
-from data.store.mmap_array import GrowingArray
+from common.files import explain_write_errors
 
 Item = TypeVar("Item")
 
 BLOCK = 8192  # sentences in memory at once; larger blocks are no faster
 LINE_FEED = 10
+
+
+def scratch_folder() -> Path:
+    """Where the files go: TMPDIR if set, else /var/tmp, else Python's folder for temporary files."""
+    # Not the run directory: it must not exist before all checks have passed, and network file systems show an open
+    # deleted file under another name. Not /tmp by default: many systems keep it in memory; /var/tmp is on a disk.
+    if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
+        return Path("/var/tmp")
+    return Path(tempfile.gettempdir())
+
+
+class GrowingArray:
+    """A flat array on disk, appended to block by block. UserError if the disk is full."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._dtype, self._length = np.dtype(dtype), 0
+        with explain_write_errors(scratch_folder()):
+            self._file = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115 (views outlive any block)
+        weakref.finalize(self, self._file.close)
+
+    def append(self, block: np.ndarray) -> None:
+        # Written, not stored through a mapping: on a full disk that would kill the process.
+        with explain_write_errors(scratch_folder()):
+            self._file.write(np.ascontiguousarray(block, self._dtype).data)
+        self._length += len(block)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def view(self) -> np.ndarray:
+        """The array so far, mapped and read-only."""
+        if not self._length:  # an empty file cannot be mapped
+            return np.zeros(0, self._dtype)
+        with explain_write_errors(scratch_folder()):
+            self._file.flush()
+            return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
+
+
+def move_to_disk(array: np.ndarray) -> np.ndarray:
+    """Copy a flat array to disk and map it."""
+    copy = GrowingArray(array.dtype)
+    copy.append(array)
+    return copy.view()
 
 
 class Sentences(Sequence[str]):
@@ -67,8 +119,9 @@ class SentenceWriter:
         self._start.append(len(self._text) + ends)
         self._text.append(text)
 
-    def finish(self) -> Sentences:
-        return Sentences(self._text.finish(), self._start.finish())
+    def view(self) -> Sentences:
+        """The sentences so far, mapped."""
+        return Sentences(self._text.view(), self._start.view())
 
 
 def store_sentences(sentences: Iterable[str]) -> Sentences:
@@ -76,7 +129,7 @@ def store_sentences(sentences: Iterable[str]) -> Sentences:
     writer = SentenceWriter()
     for block in in_blocks(sentences):
         writer.append(block)
-    return writer.finish()
+    return writer.view()
 
 
 def in_blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
