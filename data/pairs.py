@@ -56,9 +56,9 @@ def normalise_rows(rows: Iterable[tuple[str, str]]) -> Pairs:
     return Pairs(sources.view(), targets.view())
 
 
-def as_tsv(first: Sequence[str], second: Sequence[str]) -> str:
-    """Two columns as tab-separated lines."""
-    return "".join(f"{a}\t{b}\n" for a, b in zip(first, second, strict=True))
+def as_tsv(pairs: Pairs) -> str:
+    """The pairs as tab-separated lines."""
+    return "".join(f"{source}\t{target}\n" for source, target in zip(pairs.sources, pairs.targets, strict=True))
 
 
 def normalise(sentence: str) -> str:

@@ -11,16 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from common.errors import UserError
 from common.text import in_brief
 from data.batches.packing import Batch, empty_rows, fill, fill_rows, join_rows, place, slice_rows
-from data.batches.token_table import encode
-from data.batches.windows import MAX_ROWS, RowCounts, Windows, encode_pairs, fingerprint
+from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, encode_pairs, fingerprint
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer
+from data.tokenizer import Tokenizer, encode
 
 
 class BatchStream:
@@ -37,7 +35,7 @@ class BatchStream:
         config: DataConfig,
         seed: int,
         cache_path: Path | None = None,
-        weights: Float[np.ndarray, " P"] | None = None,
+        weights: Weights = None,
     ) -> None:
         self.tokenizer, self.config = tokenizer, config
         self.encoded = encode_pairs(training, tokenizer, config, weights)
@@ -124,7 +122,8 @@ def validation_batches(
             f'sentences, or take it out of the set; it begins "{in_brief(pairs.sources[pair], 40)}"'
         )
     sides = zip(row_lengths, (sources.length.max(), targets.length.max()), strict=True)
-    capacity = tuple(row * -(-int(longest) // row) for row, longest in sides)
+    source, target = (row * -(-int(longest) // row) for row, longest in sides)
+    capacity = source, target
     placement = place(sources.length, targets.length, capacity)
     rows = fill(sources, targets, placement, capacity)
     starts = range(0, placement.rows, config.batch_rows)

@@ -21,17 +21,18 @@ from jaxtyping import Float, Int, UInt64
 from common.errors import UserError
 from common.files import write_atomically
 from data.batches.packing import Packed, in_row_order, place, row_lengths
-from data.batches.token_table import TokenTable, choose, encode, fits
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.store import in_blocks, move_to_disk
+from data.store import TokenTable, choose, fits, in_blocks, move_to_disk
 from data.subword_sampling import Segmentations
-from data.tokenizer import Tokenizer
+from data.tokenizer import Tokenizer, encode
 
 ALGORITHM = 1  # raise it when the same inputs give other batches
 MAX_ROWS = 16  # a line that would fill more rows is not a sentence
 ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS = range(5)  # the uses of random bits
 MAX_CACHED_PAIRS = 2_000_000  # in larger corpora segmentations are not cached: they take some 3 kB of disk a pair
+
+Weights = Float[np.ndarray, " P"] | None  # average visits to each pair in an epoch; None: all 1
 
 
 @dataclass(frozen=True)
@@ -41,23 +42,27 @@ class EncodedPairs:
     texts: Pairs
     sources: TokenTable
     targets: TokenTable
-    weights: Float[np.ndarray, " P"] | None
+    weights: Weights
     row_lengths: tuple[int, int]
 
     def __len__(self) -> int:
         return len(self.texts)
 
 
-def encode_pairs(
-    pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Float[np.ndarray, " P"] | None
-) -> EncodedPairs:
+def encode_pairs(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights) -> EncodedPairs:
     """Encode the pairs, choose (S, T), and drop pairs that are too long; UserError if none is left."""
     sources, targets = encode(tokenizer, pairs.sources), encode(tokenizer, pairs.targets)
     # A line of a million letters, which will be dropped, must not shape the rows of the others.
     usual = np.flatnonzero(np.maximum(sources.length, targets.length) <= MAX_ROWS * config.row_length)
     capacity = row_lengths(sources.length[usual], targets.length[usual], config.row_length)
     if config.subword_sampling > 0:
-        capacity = sampled_row_lengths(pairs, usual, tokenizer, config)
+        # Random subwords lengthen one language more: (S, T) has the ratio of one draw for some 20,000 pairs.
+        some = pairs.take(usual[:: 1 + len(usual) // 20_000].tolist())
+        source, target = (
+            Segmentations(tokenizer, side).draw(np.arange(len(some)), config.subword_sampling, seed=0).length
+            for side in (some.sources, some.targets)
+        )
+        capacity = row_lengths(source, target, config.row_length)
     is_short = fits(sources, targets, capacity)
     if not is_short.any():
         raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
@@ -67,18 +72,6 @@ def encode_pairs(
     )
     weights = None if weights is None else weights[is_short]
     return EncodedPairs(pairs.select(is_short), sources, targets, weights, capacity)
-
-
-def sampled_row_lengths(
-    pairs: Pairs, usual: Int[np.ndarray, " usual"], tokenizer: Tokenizer, config: DataConfig
-) -> tuple[int, int]:
-    """(S, T) in the ratio of one draw for some 20,000 pairs: random subwords lengthen one language more."""
-    some = pairs.take(usual[:: 1 + len(usual) // 20_000].tolist())
-    sources, targets = (
-        Segmentations(tokenizer, side).draw(np.arange(len(some)), config.subword_sampling, seed=0)
-        for side in (some.sources, some.targets)
-    )
-    return row_lengths(sources.length, targets.length, config.row_length)
 
 
 def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
