@@ -118,22 +118,20 @@ def refuse_overlap(overlap: Overlap, allowed: list[str]) -> None:
     leaks = {splits: sides for splits, sides in overlap.items() if splits not in allowed and has_shared(sides)}
     if not leaks:
         return
-    described = "; ".join(describe(splits, sides) for splits, sides in leaks.items())
+    described = []
+    for splits, sides in leaks.items():
+        counts = f"{sides.source.shared} source and {sides.target.shared} target sentences"
+        example = (sides.source.examples + sides.target.examples)[0]
+        described.append(f'{splits} {counts}, such as "{in_brief(example)}"')
     names = ",".join([*allowed, *leaks])
     raise UserError(
-        f"splits share sentences (case and punctuation ignored): {described}. "
+        f"splits share sentences (case and punctuation ignored): {'; '.join(described)}. "
         f"Remove them from one of the files, or accept them with data.allow_overlap=[{names}]"
     )
 
 
 def has_shared(sides: Sides[SharedSentences]) -> bool:
     return sides.source.shared + sides.target.shared > 0
-
-
-def describe(splits: str, sides: Sides[SharedSentences]) -> str:
-    source, target = sides.source, sides.target
-    example = (source.examples + target.examples)[0]
-    return f'{splits} {source.shared} source and {target.shared} target sentences, such as "{in_brief(example)}"'
 
 
 def save_hashes(run_dir: Path, training: Pairs) -> None:

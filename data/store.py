@@ -3,9 +3,8 @@
 The kernel reads the pages that are used and drops them when memory runs short. A file disappears with the last array
 that maps it, or with the process: nothing is left behind.
 
-Arrow's string arrays, mapped from an IPC file, are as fast, but would spare a dozen lines and cost every start 0.06 to
-0.1 s and 27 MB for importing pyarrow. Its list arrays would not replace token tables: a window's sentences are views
-into the flat array in any order, and packing copies tokens with NumPy's index arithmetic.
+Arrow's arrays would replace neither: importing pyarrow costs every start 0.06 to 0.1 s and 27 MB, and a window's tokens
+are views into the flat array in any order, which packing copies with NumPy's index arithmetic.
 """
 
 import mmap
@@ -122,7 +121,6 @@ class SentenceWriter:
         self._text.append(text)
 
     def view(self) -> Sentences:
-        """The sentences so far, mapped."""
         return Sentences(self._text.view(), self._start.view())
 
 
@@ -182,7 +180,6 @@ class GrowingTable:
         self._flat.append(table.flat)
 
     def view(self) -> TokenTable:
-        """The table so far, mapped."""
         return TokenTable(self._flat.view(), self._start.view(), self._length.view())
 
 

@@ -25,7 +25,6 @@ PICTURES = """## Pictures
 
 
 def main() -> None:
-    """Entry point."""
     arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     with exit_on_user_error():
         config = load_config(arguments.CONFIG, arguments.overrides)

@@ -19,7 +19,6 @@ HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
 
 
 def main() -> None:
-    """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "file", type=Path, help="spa.txt as downloaded: English, Spanish and attribution, separated by tabs"

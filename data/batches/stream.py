@@ -83,9 +83,9 @@ class BatchStream:
         rows = sum(self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
         return -(-rows // self.config.batch_rows)
 
-    def fill(self, epoch: int = 0, window: int = 0) -> tuple[float, float]:
-        """The share of real tokens on each side of a window."""
-        sources, targets, placement = self.windows.packed(epoch, window)
+    def fill(self) -> tuple[float, float]:
+        """The share of real tokens on each side of the first window."""
+        sources, targets, placement = self.windows.packed(0, 0)
         source, target = (placement.rows * length for length in self.row_lengths)
         return int(sources.length.sum()) / source, int(targets.length.sum()) / target
 
@@ -123,8 +123,7 @@ def validation_batches(
         )
     sides = zip(row_lengths, (sources.length.max(), targets.length.max()), strict=True)
     source, target = (row * -(-int(longest) // row) for row, longest in sides)
-    capacity = source, target
-    placement = place(sources.length, targets.length, capacity)
-    rows = fill(sources, targets, placement, capacity)
+    placement = place(sources.length, targets.length, (source, target))
+    rows = fill(sources, targets, placement, (source, target))
     starts = range(0, placement.rows, config.batch_rows)
     return [join_rows([slice_rows(rows, slice(i, i + config.batch_rows))], config.batch_rows) for i in starts]

@@ -157,11 +157,9 @@ class Windows:
         return self._visits[epoch]
 
     def count(self, epoch: int) -> int:
-        """Windows in an epoch."""
         return -(-self.visits(epoch) // self.config.window)
 
     def rows(self, epoch: int, window: int) -> int:
-        """Rows in a window."""
         return self.row_counts.get((epoch, window)) or self.packed(epoch, window).placement.rows
 
     def packed(self, epoch: int, window: int) -> Packed:

@@ -86,7 +86,6 @@ def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int,
 
 
 def count_text(sentences: Sequence[str], tokens: TokenTable) -> Text:
-    """Find the words and count."""
     word_counts: Counter[str] = Counter()
     lengths = np.zeros((2, len(sentences)), dtype=np.int64)
     for index, sentence in enumerate(sentences):
@@ -146,12 +145,6 @@ def select_fitting(sources: Sequence[Pairs], stream: BatchStream) -> list[Pairs]
     ]
 
 
-def epoch_shares(pairs: Sequence[int], weights: Sequence[float]) -> Float[np.ndarray, " sources"]:
-    """The average share of each source in an epoch's visits."""
-    visits = np.array(pairs) * np.array(weights)
-    return visits / visits.sum()
-
-
 class PackingSummary(NamedTuple):
     """An epoch of batches; ``real`` counts the tokens without padding on each side."""
 
@@ -199,9 +192,9 @@ def build_tables(card: Card) -> list[Table]:
 def sources_table(card: Card, fitting: list[int]) -> Table:
     """Every source and what became of its rows; ``fitting`` counts the pairs of each that fit a row."""
     config, files = card.config, card.corpus.files
-    shares = epoch_shares(fitting, [account.weight for account in files.train])
+    visits = [pairs * account.weight for pairs, account in zip(fitting, files.train, strict=True)]
     rows = []
-    for name, account, pairs, share in zip(config.train, files.train, fitting, shares, strict=True):
+    for name, account, pairs, share in zip(config.train, files.train, fitting, visits / np.sum(visits), strict=True):
         dropped = format_dropped(account.dropped(over_long=account.pairs - pairs))
         counts = [f"{account.rows:,}", dropped, f"{pairs:,}", f"{account.weight:g}", f"{share:.1%}"]
         rows.append(["train", name, *counts, account.sha256[:12]])
@@ -228,7 +221,6 @@ def overlap_table(card: Card) -> Table:
 
 
 def sentences_table(card: Card) -> Table:
-    """Pairs and distinct sentences of each split, and the ratio of the sides' lengths."""
     source, target = card.languages
     rows = []
     for split, (sources, targets) in card.texts.items():
@@ -241,7 +233,6 @@ def sentences_table(card: Card) -> Table:
 
 
 def lengths_table(card: Card) -> Table:
-    """Characters, words and tokens per sentence, for each side of each split."""
     rows = []
     for unit in ("characters", "words", "tokens"):
         for split, language, text in card.sides():
@@ -253,7 +244,6 @@ def lengths_table(card: Card) -> Table:
 
 
 def histogram_table(card: Card) -> Table:
-    """How many training sentences of each side have which length in tokens."""
     lengths = [text.tokens.length for text in card.texts["train"]]
     width = max(1, -(-int(np.quantile(np.concatenate(lengths), 0.999)) // BINS))
     shares = np.stack([length_histogram(values, width, BINS) for values in lengths], axis=1)
@@ -268,7 +258,6 @@ def histogram_table(card: Card) -> Table:
 
 
 def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
-    """The vocabulary and the share of it that training uses."""
     spelled = ~byte_pieces(card.tokenizer)
     spelled[: EOS + 1] = False  # the special pieces come first
     used, often = int((counts[spelled] > 0).sum()), int((counts[spelled] >= OFTEN).sum())
@@ -284,7 +273,6 @@ def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
 
 
 def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
-    """How the tokenizer spells each side of each split, and which of its words training lacks."""
     is_byte = byte_pieces(card.tokenizer)
     rows = []
     for index, ((split, language, text), pieces) in enumerate(zip(card.sides(), counts, strict=True)):
@@ -299,7 +287,6 @@ def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
 
 
 def packing_table(card: Card) -> Table:
-    """An epoch as the model sees it."""
     packing, stream = measure_packing(card.stream), card.stream
     per_step, per_row = packing.real[1] / packing.steps, packing.pairs / packing.rows
     fill = [real / (packing.rows * length) for real, length in zip(packing.real, stream.row_lengths, strict=True)]

@@ -73,8 +73,8 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
             return read_parquet(find_file(config, split, name), config.columns, config.malformed)
         case ".csv" | ".json" | ".tmx" | ".xml" | ".zip" | ".tar" | ".tgz":
             raise UserError(f"data.{split}: cannot read {name}; known are .tsv, .txt, .jsonl, .parquet and NAME.LANG")
-    folder = Path(config.root) / first_name
-    place = str(folder if os.path.isdir(folder) else first_name)
+    folders = (Path(config.root) / first_name, Path(first_name))
+    place = next((str(folder.absolute()) for folder in folders if os.path.isdir(folder)), first_name)
     return read_dataset(place, name, HUB_SPLITS[split], config.columns, config.malformed)
 
 

@@ -1,8 +1,6 @@
 """A data card's numbers and cells, each derived by hand."""
 
 from collections import Counter
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +8,12 @@ import pytest
 from common.special_tokens import EOS, UNK
 from data.batches.stream import BatchStream
 from data.card.tables import (
+    Card,
     PackingSummary,
     build_card,
     byte_pieces,
     count_pieces,
     count_text,
-    epoch_shares,
     find_unseen_words,
     format_dropped,
     length_histogram,
@@ -25,12 +23,27 @@ from data.card.tables import (
     packing_table,
     sample_pairs,
     select_fitting,
+    sources_table,
     summarise_lengths,
 )
 from data.config import DataConfig, TokenizerConfig
-from data.pairs import Pairs
+from data.pairs import Pairs, as_tsv
 from data.report import Dropped
 from data.store import token_table
+
+
+@pytest.fixture(scope="module")
+def card(phrases, tmp_path_factory) -> Card:
+    """A card of a corpus that stands twice in the training pairs; building it writes nothing."""
+    root = tmp_path_factory.mktemp("corpus")
+    (root / "train.tsv").write_text(as_tsv(phrases), encoding="utf-8")
+    config = DataConfig(
+        root=str(root), train=["train.tsv", "train.tsv"], weights=[0.5, 3.0], valid="", test="train.tsv",
+        allow_overlap=["train/test", "valid/test"],
+    )  # fmt: skip
+    card = build_card(config, TokenizerConfig(vocab_size=330), 1, root / "run")
+    assert [path.name for path in root.iterdir()] == ["train.tsv"]
+    return card
 
 
 def test_percentiles_are_lengths_that_occur():
@@ -76,8 +89,8 @@ def test_coverage_counts_running_words():
     assert find_unseen_words(Counter(), Counter()) == (0, [])
 
 
-def test_an_epoch_has_weight_times_pairs_of_each_source():
-    assert epoch_shares([100, 50, 10], [0.5, 1.0, 10.0]).tolist() == [0.25, 0.25, 0.5]
+def test_an_epoch_has_weight_times_pairs_of_each_source(card):
+    assert [row[6] for row in sources_table(card, [100, 50]).rows] == ["25.0%", "75.0%", "", ""]
 
 
 def test_samples_go_from_short_to_long_and_are_never_more_than_there_are():
@@ -104,26 +117,18 @@ def test_packing_counts_every_visit_of_an_epoch(phrases, phrase_tokenizer, weigh
     assert 4 * packing.steps - 4 < packing.rows <= 4 * packing.steps
 
 
-def test_fill_with_and_without_packing(monkeypatch):
-    packing = PackingSummary(steps=1, rows=2, pairs=8, real=(96, 64))
+def test_fill_with_and_without_packing(card, monkeypatch):
+    source, target = card.stream.row_lengths
+    packing = PackingSummary(steps=1, rows=4, pairs=16, real=(3 * source, 2 * target))
     monkeypatch.setattr("data.card.tables.measure_packing", lambda _: packing)
-    stream = SimpleNamespace(row_lengths=(64, 64), fingerprint="")
-    card: Any = SimpleNamespace(stream=stream, config=DataConfig(), languages=("en", "es"))
-    cells = {name: cell for name, cell in packing_table(card).rows}
+    cells = {row[0]: row[1] for row in packing_table(card).rows}
     assert cells["fill"] == "75.0% en, 50.0% es"
     assert cells["fill, one pair per row"] == "18.8% en, 12.5% es"
 
 
-def test_a_card_writes_nothing(tmp_path, phrases):
-    root, run = tmp_path / "corpus", tmp_path / "run"
-    root.mkdir()
-    lines = [f"{source}\t{target}\n" for source, target in zip(phrases.sources, phrases.targets, strict=True)]
-    (root / "train.tsv").write_text("".join(lines), encoding="utf-8")
-    config = DataConfig(root=str(root), valid="", test="train.tsv", allow_overlap=["train/test", "valid/test"])
-    card = build_card(config, TokenizerConfig(vocab_size=330), 1, run)
-    assert not run.exists()
+def test_a_card_has_the_text_of_every_split(card):
     assert {split: len(text.sentences) for split, (text, _) in card.texts.items()} == {
-        "train": 240 - len(card.corpus.valid), "valid": len(card.corpus.valid), "test": 240
+        "train": 480 - len(card.corpus.valid), "valid": len(card.corpus.valid), "test": 240
     }  # fmt: skip
     assert len(set(card.texts["test"][1].sentences)) == 240
 
