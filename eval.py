@@ -19,7 +19,7 @@ from common.errors import UserError, exit_on_user_error
 from configs.load import load_run_config
 from data.config import DataConfig
 from data.sources.corpus import load_held_out
-from data.splits.overlap import overlap_with_training
+from data.splits import overlap_with_training
 from evaluation.evaluate import Evaluation, evaluate, write_report
 
 TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")

@@ -20,7 +20,7 @@ from cli.open_run import Run, check_run, find_devices, open_run
 from common.errors import exit_on_user_error
 from configs.load import load_config, to_yaml
 from configs.schema import RunConfig
-from data.batches.prefetch import prefetch
+from data.batches.stream import prefetch
 from training.devices.compilation import report_compilations
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
 from training.devices.dry_run import dry_run_summary

@@ -18,7 +18,7 @@ from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, e
 from common.errors import UserError
 from common.text_table import three_digits
 from data.batches.packing import Batch
-from data.batches.prefetch import prefetch
+from data.batches.stream import prefetch
 from data.config import DataConfig, TokenizerConfig
 from data.prepare import prepare as prepare_data
 from model.config import ModelConfig

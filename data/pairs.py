@@ -11,7 +11,7 @@ from itertools import chain, compress
 import numpy as np
 from jaxtyping import Bool
 
-from data.store.sentences import SentenceWriter, in_blocks, store_sentences
+from data.store import SentenceWriter, in_blocks, store_sentences
 
 SHORT = 1000  # characters; in shorter sentences no run of combining marks takes long to sort
 
@@ -53,12 +53,12 @@ def normalise_rows(rows: Iterable[tuple[str, str]]) -> Pairs:
     for block in in_blocks(rows):
         sources.append([normalise(source) for source, _ in block])
         targets.append([normalise(target) for _, target in block])
-    return Pairs(sources.finish(), targets.finish())
+    return Pairs(sources.view(), targets.view())
 
 
-def as_tsv(first: Sequence[str], second: Sequence[str]) -> str:
-    """Two columns as tab-separated lines."""
-    return "".join(f"{a}\t{b}\n" for a, b in zip(first, second, strict=True))
+def as_tsv(pairs: Pairs) -> str:
+    """The pairs as tab-separated lines."""
+    return "".join(f"{source}\t{target}\n" for source, target in zip(pairs.sources, pairs.targets, strict=True))
 
 
 def normalise(sentence: str) -> str:

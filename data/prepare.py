@@ -1,18 +1,34 @@
 """From a config to everything that training needs of the corpus, and its record in the run directory."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from common.digests import sha256
 from common.errors import UserError
 from common.files import write_atomically
-from data.assemble import Corpus, assemble, pair_weights
 from data.batches.stream import BatchStream
+from data.batches.windows import Weights
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, as_tsv, concatenate
-from data.report import DATA_FILE, DataIdentity, DataReport, Dropped, Sides, Vocabulary, load_identity
-from data.sources.corpus import held_out_path
-from data.splits.overlap import save_hashes
+from data.report import (
+    DATA_FILE,
+    DataIdentity,
+    DataReport,
+    Files,
+    Overlap,
+    Sides,
+    SourceAccount,
+    TakenOutReport,
+    Vocabulary,
+    load_identity,
+)
+from data.sources.corpus import filter_pairs, held_out_path, load_source, swap_if_reversed
+from data.splits import find_overlap, hold_out, refuse_overlap, save_hashes, without_shared
 from data.tokenizer import Tokenizer, has_checkpoints, train_or_load_tokenizer
 
 
@@ -28,7 +44,7 @@ class Prepared:
     tokenizer: Tokenizer
     report: DataReport
     changes: list[str]
-    taken_out: dict[str, str]  # held-out sets taken out of the training pairs, as the text of their files
+    taken_out: dict[str, str]  # as in Corpus
     training: Pairs  # with the pairs that are too long for a row
 
     def save(self, run_dir: Path) -> None:
@@ -49,43 +65,112 @@ def prepare(
     training and ``allow_changes`` is true.
     """
     corpus = assemble(config, run_dir)
-    training = concatenate(corpus.sources)
-    tokenizer = train_or_load_tokenizer(run_dir, training, tokenizer_config, keep_existing=True)
-    weights = pair_weights(config, corpus.sources)
-    stream = BatchStream(training, tokenizer, config, seed, run_dir / "row_counts.json", weights)
-    taken_out = taken_out_files(config, corpus)
-    valid, test = (
-        replace(report, sha256=sha256(taken_out[split])) if split in taken_out else report
-        for split, report in (("valid", corpus.files.valid), ("test", corpus.files.test))
-    )
-    files = replace(corpus.files, valid=valid, test=test)
-    digests = {"train": [source.sha256 for source in files.train], "valid": [valid.sha256], "test": [test.sha256]}
-    vocabulary = Vocabulary(sha256(tokenizer.model), tokenizer.vocab_size)
-    identity = DataIdentity(vocabulary.sha256, stream.fingerprint, digests, stream.pairs)
-    changes = find_changes(run_dir, identity, allow_changes) if has_checkpoints(run_dir) else []
+    tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config, keep_existing=True)
+    stream = BatchStream(corpus.training, tokenizer, config, seed, run_dir / "row_counts.json", corpus.weights)
     report = DataReport(
         direction=f"{config.source}-{config.target}",
-        files=files,
-        dropped=files.dropped() + Dropped(over_long=stream.over_long),
+        files=corpus.files,
+        dropped=corpus.files.dropped(stream.over_long),
         training_pairs=stream.pairs,
         overlap=corpus.overlap,
-        tokenizer=vocabulary,
+        tokenizer=Vocabulary(sha256(tokenizer.model), tokenizer.vocab_size),
         row_lengths=Sides(*stream.row_lengths),
         fingerprint=stream.fingerprint,
         fill=Sides(*stream.fill()),
     )
-    return Prepared(stream, corpus.valid, tokenizer, report, changes, taken_out, training)
+    changes = find_changes(run_dir, report.identity(), allow_changes) if has_checkpoints(run_dir) else []
+    return Prepared(stream, corpus.valid, tokenizer, report, changes, corpus.taken_out, corpus.training)
 
 
-def taken_out_files(config: DataConfig, corpus: Corpus) -> dict[str, str]:
-    """The text of the sets taken out of the training pairs, by split, with the columns of the corpus."""
-    is_reversed = config.source != config.columns[0]
-    sets = {"valid": (config.valid, corpus.valid), "test": (config.test, corpus.test)}
-    return {
-        split: as_tsv(pairs.targets, pairs.sources) if is_reversed else as_tsv(pairs.sources, pairs.targets)
-        for split, (name, pairs) in sets.items()
-        if not name
-    }
+@dataclass(frozen=True)
+class Corpus:
+    """Training pairs, by source and all in one, the held-out sets, and what is known of them.
+
+    ``weights`` says how often an epoch visits each training pair (None: once); ``taken_out`` has the content of the
+    files of held-out sets taken out of the training pairs.
+    """
+
+    sources: list[Pairs]
+    training: Pairs
+    weights: Weights
+    valid: Pairs
+    test: Pairs
+    files: Files
+    overlap: Overlap
+    taken_out: dict[str, str]
+
+
+def assemble(config: DataConfig, run_dir: Path) -> Corpus:
+    """Read and filter every source and check the splits for overlap; write nothing.
+
+    A held-out set that the config does not name is taken out of the training pairs; the run will write it to
+    ``run_dir``. UserError if splits share sentences or a source has no pairs left.
+    """
+    sources, accounts = load_training(config)
+    named = {s: load_source(config, name, s) for s, name in (("valid", config.valid), ("test", config.test)) if name}
+    if config.drop_overlap:
+        sources = [without_shared(pairs, [held_out for held_out, _ in named.values()]) for pairs in sources]
+        accounts = [count_removed(a, left, "overlapping") for a, left in zip(accounts, sources, strict=True)]
+    unnamed = [split for split in ("valid", "test") if split not in named]
+    taken_out = {}
+    if unnamed:
+        sources, taken = take_out(config, sources, len(unnamed))
+        accounts = [count_removed(a, left, "held_out") for a, left in zip(accounts, sources, strict=True)]
+        for split, pairs in zip(unnamed, taken, strict=True):
+            taken_out[split] = as_tsv(swap_if_reversed(config, pairs))
+            report = TakenOutReport(str(held_out_path(run_dir, split)), sha256(taken_out[split]), len(pairs))
+            named[split] = pairs, report
+    for account in accounts:
+        if account.pairs == 0:
+            reasons = list(asdict(account.dropped()).items())[:-1]  # over_long is counted later
+            counts = ", ".join(f"{count} {reason}" for reason, count in reasons)
+            raise UserError(f"no training pair of {account.file} is left of {account.rows} rows: {counts}")
+    (valid, valid_report), (test, test_report) = named["valid"], named["test"]
+    training, files = concatenate(sources), Files(accounts, valid_report, test_report)
+    overlap = find_overlap({"train": training, "valid": valid, "test": test})
+    refuse_overlap(overlap, config.allow_overlap)
+    return Corpus(sources, training, pair_weights(config, sources), valid, test, files, overlap, taken_out)
+
+
+def load_training(config: DataConfig) -> tuple[list[Pairs], list[SourceAccount]]:
+    """Every source of ``data.train``, filtered, and its account."""
+    sources, accounts = [], []
+    for name, weight in zip(config.train, config.weights or [1.0] * len(config.train), strict=True):
+        loaded, report = load_source(config, name, "train")
+        pairs, dropped = filter_pairs(loaded, config.max_length_ratio)
+        sources.append(pairs)
+        counts = {"weight": weight, "empty": dropped.empty, "mismatched": dropped.mismatched, "pairs": len(pairs)}
+        accounts.append(SourceAccount(**asdict(report) | counts))
+    return sources, accounts
+
+
+def count_removed(account: SourceAccount, left: Pairs, reason: str) -> SourceAccount:
+    counts: dict[str, Any] = {reason: account.pairs - len(left), "pairs": len(left)}
+    return replace(account, **counts)
+
+
+def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[list[Pairs], list[Pairs]]:
+    """Split the sources into the pairs that stay and ``sets`` held-out sets."""
+    everything = concatenate(sources)
+    size = min(config.held_out, max(1, len(everything) // 20))
+    chosen = hold_out(everything, [size] * sets)
+    if not all(chosen):
+        raise UserError(
+            f"no held-out set can be taken out of {len(everything)} training pairs that share so many sentences; "
+            "name a file in data.valid and data.test"
+        )
+    stays = np.ones(len(everything), dtype=bool)
+    stays[list(chain.from_iterable(chosen))] = False
+    ends = np.cumsum([len(pairs) for pairs in sources])
+    left = [pairs.select(part) for pairs, part in zip(sources, np.split(stays, ends[:-1]), strict=True)]
+    return left, [everything.take(indices) for indices in chosen]
+
+
+def pair_weights(config: DataConfig, sources: list[Pairs]) -> Weights:
+    """How often an epoch visits each pair of the concatenated sources; None if every pair comes once."""
+    if all(weight == 1 for weight in config.weights):
+        return None
+    return np.repeat(np.array(config.weights, dtype=np.float64), [len(pairs) for pairs in sources])
 
 
 def find_changes(run_dir: Path, new: DataIdentity, allow_changes: bool) -> list[str]:

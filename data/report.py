@@ -1,7 +1,7 @@
 """``data.json``: where a run's sentence pairs come from, which rows were dropped, what splits share, and digests."""
 
 import json
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -31,7 +31,7 @@ class SourceReport:
 
 @dataclass(frozen=True)
 class TakenOutReport(SourceReport):
-    """A held-out set taken out of the training pairs; its SHA-256 is empty until the run writes it."""
+    """A held-out set taken out of the training pairs, which the run will write."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,6 @@ class Dropped:
     held_out: int = 0
     over_long: int = 0
 
-    def __add__(self, other: "Dropped") -> "Dropped":
-        return Dropped(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
 
 @dataclass(frozen=True, kw_only=True)
 class SourceAccount(SourceReport):
@@ -60,8 +57,8 @@ class SourceAccount(SourceReport):
     held_out: int = 0
     pairs: int
 
-    def dropped(self) -> Dropped:
-        return Dropped(self.malformed, self.empty, self.mismatched, self.overlapping, self.held_out)
+    def dropped(self, over_long: int = 0) -> Dropped:
+        return Dropped(self.malformed, self.empty, self.mismatched, self.overlapping, self.held_out, over_long)
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,10 @@ class Files:
     valid: SourceReport
     test: SourceReport
 
-    def dropped(self) -> Dropped:
-        return sum((account.dropped() for account in self.train), start=Dropped())
+    def dropped(self, over_long: int = 0) -> Dropped:
+        """The sums over the training sources, and the count of pairs too long for a row."""
+        totals = map(sum, zip(*(astuple(account.dropped()) for account in self.train), strict=True))
+        return replace(Dropped(*totals), over_long=over_long)
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,16 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
+class DataIdentity:
+    """What shows whether a run's data changed: SHA-256s of tokenizer, batches (fingerprint) and files by split."""
+
+    tokenizer: str
+    fingerprint: str
+    files: dict[str, list[str]]
+    training_pairs: int
+
+
+@dataclass(frozen=True)
 class DataReport:
     """The content of ``data.json``; ``fill`` is the share of real tokens in the rows of the first window."""
 
@@ -109,24 +118,20 @@ class DataReport:
     fingerprint: str
     fill: Sides[float]
 
+    def identity(self) -> DataIdentity:
+        train = [account.sha256 for account in self.files.train]
+        files = {"train": train, "valid": [self.files.valid.sha256], "test": [self.files.test.sha256]}
+        return DataIdentity(self.tokenizer.sha256, self.fingerprint, files, self.training_pairs)
+
     def as_json(self) -> str:
         facts = asdict(self)
+        files = facts["files"]
         for split, source in (("valid", self.files.valid), ("test", self.files.test)):
-            facts["files"][split] = [asdict(source)]
+            files[split] = [files[split]]
             if isinstance(source, TakenOutReport):  # last, and with fewer keys: the format predates this class
-                del facts["files"][split]
-                facts["files"][split] = [{"file": source.file, "rows": source.rows, "sha256": source.sha256}]
+                del files[split]
+                files[split] = [{"file": source.file, "rows": source.rows, "sha256": source.sha256}]
         return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-
-
-@dataclass(frozen=True)
-class DataIdentity:
-    """What shows whether a run's data changed: SHA-256s of tokenizer, batches (fingerprint) and files by split."""
-
-    tokenizer: str
-    fingerprint: str
-    files: dict[str, list[str]]
-    training_pairs: int
 
 
 def load_identity(run_dir: Path) -> DataIdentity | None:

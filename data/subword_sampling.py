@@ -6,8 +6,7 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float, Int
 
-from data.batches.token_table import GrowingTable, TokenTable, token_table
-from data.store.mmap_array import GrowingArray
+from data.store import GrowingArray, GrowingTable, TokenTable, token_table
 from data.tokenizer import Tokenizer
 
 BLOCK = 10_000  # sentences whose segmentations are in memory as lists, which are far larger than arrays

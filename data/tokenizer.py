@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
@@ -25,7 +25,7 @@ from common.files import write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
 from data.pairs import Pairs
-from data.store.sentences import in_blocks
+from data.store import GrowingTable, TokenTable, in_blocks, token_table
 
 MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 
@@ -60,17 +60,15 @@ class Tokenizer:
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """The ids of each normalised sentence, without BOS and EOS."""
-        ids: list[list[int]] = self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences])
-        return ids
+        return list(self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences]))
 
     def segmentations(self, sentences: Sequence[str]) -> list[list[list[int]]]:
         """Up to 16 segmentations of each normalised sentence, likeliest first; an empty sentence has an empty one.
 
         The search runs in as many threads as there are processors.
         """
-        texts = [s.replace(META, META_STAND_IN) for s in sentences]
+        blocks = in_blocks((s.replace(META, META_STAND_IN) for s in sentences), BLOCK)
         search = partial(self._processor.nbest_encode, nbest_size=CANDIDATES)
-        blocks = [texts[first : first + BLOCK] for first in range(0, len(texts), BLOCK)]
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             return [found or [[]] for found in chain.from_iterable(threads.map(search, blocks))]
 
@@ -81,13 +79,20 @@ class Tokenizer:
 
     def pieces(self, ids: list[int]) -> list[str]:
         """The readable spelling of each id: ``␣`` is a space, ``<0xC3>`` a byte, ``</s>`` EOS."""
-        pieces: list[str] = self._processor.id_to_piece(ids)
-        return [piece.replace(META, "␣") for piece in pieces]
+        return [piece.replace(META, "␣") for piece in self._processor.id_to_piece(ids)]
 
     def save(self, run_dir: Path) -> None:
         """Write ``tokenizer.model``, then ``tokenizer.json``, whose hash shows that the two belong together."""
         write_atomically(run_dir / MODEL_FILE, self.model)
         write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
+
+
+def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> TokenTable:
+    """The tokens of all sentences, mapped."""
+    table = GrowingTable()
+    for block in in_blocks(sentences):
+        table.append(token_table(tokenizer.encode(block)))
+    return table.view()
 
 
 def load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
@@ -146,12 +151,9 @@ def train_or_load_tokenizer(
             f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
             "undo that, or set run_dir=NEW_FOLDER"
         )
-    return Tokenizer(load_or_compute(cache_name(key), lambda: train(training, config)), key)
-
-
-def cache_name(key: str) -> str:
-    """Identifies a vocabulary by all that it depends on: its key, this code and SentencePiece's."""
-    return "tokenizer-" + sha256(key.encode() + Path(__file__).read_bytes() + sentencepiece.__version__.encode())
+    versions = Path(__file__).read_bytes() + sentencepiece.__version__.encode()
+    name = f"tokenizer-{sha256(key.encode() + versions)}"
+    return Tokenizer(load_or_compute(name, lambda: train(training, config)), key)
 
 
 def has_checkpoints(run_dir: Path) -> bool:
@@ -162,27 +164,21 @@ def has_checkpoints(run_dir: Path) -> bool:
 def tokenizer_key(training: Pairs, config: TokenizerConfig) -> str:
     """SHA-256 of everything the tokenizer depends on: the config and every training sentence in order."""
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode())
-    for block in in_blocks(every_nth_sentence(training, 1)):
+    for block in in_blocks(chain(training.sources, training.targets)):
         digest.update("".join(f"\n{sentence}" for sentence in block).encode())
     return digest.hexdigest()
 
 
-def every_nth_sentence(training: Pairs, n: int) -> Iterator[str]:
-    """The sources, then the targets, of every n-th pair."""
-    for side in (training.sources, training.targets):
-        yield from islice(side, None, None, n)
-
-
 def train(training: Pairs, config: TokenizerConfig) -> bytes:
-    """Train a vocabulary and return its SentencePiece file, the same bytes every time.
+    """Train a vocabulary on at most ``MAX_TRAINING_PAIRS`` pairs, evenly spaced in the corpus.
 
-    It sees at most ``MAX_TRAINING_PAIRS`` pairs, evenly spaced in the corpus. UserError if the size does not suit the
-    text.
+    Returns its SentencePiece file, the same bytes every time. UserError if the size does not suit the text.
     """
     model, step = io.BytesIO(), max(1, -(-len(training) // MAX_TRAINING_PAIRS))
+    sentences = chain.from_iterable(islice(side, None, None, step) for side in (training.sources, training.targets))
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(s.replace(META, META_STAND_IN) for s in every_nth_sentence(training, step)),
+            sentence_iterator=(s.replace(META, META_STAND_IN) for s in sentences),
             model_writer=model,
             model_type=config.type,
             vocab_size=config.vocab_size,

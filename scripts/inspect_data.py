@@ -13,9 +13,8 @@ from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.card.numbers import Card, build_card
 from data.card.pictures import draw_batch, draw_lengths, png
-from data.card.tables import build_tables
+from data.card.tables import build_card, build_tables
 
 PICTURES = """## Pictures
 
@@ -26,7 +25,6 @@ PICTURES = """## Pictures
 
 
 def main() -> None:
-    """Entry point."""
     arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     with exit_on_user_error():
         config = load_config(arguments.CONFIG, arguments.overrides)
@@ -40,21 +38,19 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
     tables = build_tables(card)
     print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
     markdown = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables), PICTURES])
-    for name, content in {"data_card.md": markdown.encode(), **draw_pictures(card, run_dir.name)}.items():
+    lengths = {split: (source.tokens.length, target.tokens.length) for split, (source, target) in card.texts.items()}
+    batch = card.stream.batch(0)
+    files = {
+        "data_card.md": markdown.encode(),
+        "lengths.png": png(draw_lengths(f"{run_dir.name}: lengths in tokens", card.languages, lengths)),
+        "batch.png": png(
+            draw_batch(f"{run_dir.name}: the first training batch", card.languages, batch, card.tokenizer.pieces)
+        ),
+    }
+    for name, content in files.items():
         file = run_dir / "data_card" / name
         write_atomically(file, content)
         print(f"written  {file}")
-
-
-def draw_pictures(card: Card, name: str) -> dict[str, bytes]:
-    """The content of the PNG files, by file name."""
-    languages = card.config.source, card.config.target
-    lengths = {split: (source.tokens.length, target.tokens.length) for split, (source, target) in card.texts.items()}
-    batch = card.stream.batch(0)
-    return {
-        "lengths.png": png(draw_lengths(f"{name}: lengths in tokens", languages, lengths)),
-        "batch.png": png(draw_batch(f"{name}: the first training batch", languages, batch, card.tokenizer.pieces)),
-    }
 
 
 if __name__ == "__main__":

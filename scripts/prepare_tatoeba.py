@@ -13,15 +13,12 @@ from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from data.pairs import Pairs, as_tsv, fold, normalise
 from data.sources.text import RowReader, read_tsv
-from data.splits.holdout import stable_hash, without_shared
-from data.splits.overlap import find_overlap, has_shared
+from data.splits import find_overlap, refuse_overlap, stable_hash, without_shared
 
-ROOT = Path(__file__).parents[1]
-HELD_OUT = ROOT / "data" / "tatoeba_held_out.txt"
+HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
 
 
 def main() -> None:
-    """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "file", type=Path, help="spa.txt as downloaded: English, Spanish and attribution, separated by tabs"
@@ -40,54 +37,38 @@ def prepare_tatoeba(file: Path, folder: Path) -> None:
     distinct = dict.fromkeys((normalise(english), normalise(spanish)) for english, spanish in reader)
     pairs = Pairs([en for en, es in distinct if en and es], [es for en, es in distinct if en and es])
     splits = split_pairs(pairs)
-    check_no_overlap(splits)
+    refuse_overlap(find_overlap(splits), allowed=[])  # the check of every training run
     print(f"{file}  {reader.report.rows} rows, {reader.report.malformed} malformed, {len(pairs)} distinct pairs")
     for name, part in splits.items():
-        print(write_split(folder / f"{name}.tsv", part))
+        path, content = folder / f"{name}.tsv", as_tsv(part)
+        write_atomically(path, content)
+        counts = f"{len(set(part.sources))} English and {len(set(part.targets))} Spanish sentences"
+        print(f"{path}  {len(part)} pairs, {counts}, sha256 {sha256(content)}")
     left_out = len(pairs) - sum(map(len, splits.values()))
     print(f"left out  {left_out} pairs that share a sentence with a held-out one")
     print("overlap   none between the files, case and punctuation ignored")
     print(f"\nnext      python train.py configs/tatoeba-small.yaml data.root={folder}")
 
 
-def write_split(path: Path, pairs: Pairs) -> str:
-    """Write the pairs, English first, and return a line about the file."""
-    content = as_tsv(pairs.sources, pairs.targets)
-    write_atomically(path, content)
-    distinct = len(set(pairs.sources)), len(set(pairs.targets))
-    counts = f"{len(pairs)} pairs, {distinct[0]} English and {distinct[1]} Spanish sentences"
-    return f"{path}  {counts}, sha256 {sha256(content)}"
-
-
 def split_pairs(pairs: Pairs) -> dict[str, Pairs]:
     """The pairs by split, in the order of their hashes, which is the same for every download."""
-    held_out = read_held_out()
+    rows = (line.split() for line in HELD_OUT.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    held_out = {key: split for split, key in rows}
     keys = [key_of(en, es) for en, es in zip(pairs.sources, pairs.targets, strict=True)]
     order = sorted(range(len(pairs)), key=lambda index: (keys[index], pairs.sources[index], pairs.targets[index]))
-    test = pairs.take([index for index in order if held_out.get(keys[index]) == "test"])
+    train, valid, test = (
+        pairs.take([index for index in order if held_out.get(keys[index]) == split])
+        for split in (None, "valid", "test")
+    )
     if len(test) == 0:
         raise UserError("none of the held-out pairs is in this file; is it manythings.org's spa.txt, English first?")
-    valid = without_shared(pairs.take([index for index in order if held_out.get(keys[index]) == "valid"]), [test])
-    training = pairs.take([index for index in order if keys[index] not in held_out])
-    return {"train": without_shared(training, [valid, test]), "valid": valid, "test": test}
+    valid = without_shared(valid, [test])
+    return {"train": without_shared(train, [valid, test]), "valid": valid, "test": test}
 
 
 def key_of(english: str, spanish: str) -> str:
     """Identifies a held-out pair: a hash of its sentences, ignoring case and punctuation."""
     return stable_hash(f"{fold(english)}\t{fold(spanish)}")
-
-
-def read_held_out() -> dict[str, str]:
-    """The split, valid or test, of each held-out pair, by hash."""
-    rows = (line.split() for line in HELD_OUT.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    return {key: name for name, key in rows}
-
-
-def check_no_overlap(splits: dict[str, Pairs]) -> None:
-    """Run the check of every training run on what is about to be written."""
-    leaks = [names for names, sides in find_overlap(splits).items() if has_shared(sides)]
-    if leaks:
-        raise UserError(f"splits share sentences: {', '.join(leaks)}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import training.validation
 from common.errors import UserError
 from configs.load import load_config
 from data.batches.packing import Batch
-from data.batches.prefetch import prefetch
+from data.batches.stream import prefetch
 from train import train
 from training.replay.run_digest import digest_run, read_repeatable_metrics
 from training.run.catalog import good_steps

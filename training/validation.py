@@ -7,7 +7,7 @@ import jax
 from flax import nnx
 
 from data.batches.packing import Batch, slice_rows
-from data.batches.validation import validation_batches
+from data.batches.stream import validation_batches
 from data.config import DataConfig
 from data.prepare import Prepared
 from evaluation.evaluate import Evaluation, evaluate, write_report

@@ -14,7 +14,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Int32
 
 from common.special_tokens import BOS
-from data.batches.token_table import TokenTable
+from data.store import TokenTable
+
+Indices = Int[np.ndarray, " P"]  # a number for each pair
+Capacity = tuple[int, int]  # (S, T)
 
 
 class Batch(NamedTuple):
@@ -34,13 +37,13 @@ class Batch(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """The row of each pair, its segment number there, and its offset on each side."""
+    """The number of rows, and each pair's row, its segment number there, and its offset on each side."""
 
-    row: Int[np.ndarray, " P"]
-    segment: Int[np.ndarray, " P"]
-    source_offset: Int[np.ndarray, " P"]
-    target_offset: Int[np.ndarray, " P"]
     rows: int
+    row: Indices
+    segment: Indices
+    source_offset: Indices
+    target_offset: Indices
 
 
 class Packed(NamedTuple):
@@ -51,18 +54,14 @@ class Packed(NamedTuple):
     placement: Placement
 
 
-def row_lengths(
-    source_length: Int[np.ndarray, " P"], target_length: Int[np.ndarray, " P"], row_length: int
-) -> tuple[int, int]:
+def row_lengths(source_length: Indices, target_length: Indices, row_length: int) -> Capacity:
     """(S, T): ``row_length`` for the side with more tokens, the other in the corpus's ratio, so that both fill up."""
     source, target = int(source_length.sum()), int(target_length.sum())
     longer = max(source, target, 1)
     return max(1, round(row_length * source / longer)), max(1, round(row_length * target / longer))
 
 
-def place(
-    source_length: Int[np.ndarray, " P"], target_length: Int[np.ndarray, " P"], capacity: tuple[int, int]
-) -> Placement:
+def place(source_length: Indices, target_length: Indices, capacity: Capacity) -> Placement:
     """Find a place for every pair. Lengths count EOS and must not exceed the capacity (S, T) of a row."""
     lengths, cell, count = np.unique(
         np.stack([source_length, target_length], axis=1), axis=0, return_inverse=True, return_counts=True
@@ -83,11 +82,11 @@ def place(
             count[c] -= copies
             offset += lengths[c]
         rows += copies
-    return Placement(placed[0], placed[1], placed[2], placed[3], rows)
+    return Placement(rows, *placed)
 
 
 def compose_row(
-    lengths: Int[np.ndarray, "cells 2"], count: Int[np.ndarray, " cells"], capacity: tuple[int, int]
+    lengths: Int[np.ndarray, "cells 2"], count: Int[np.ndarray, " cells"], capacity: Capacity
 ) -> Int[np.ndarray, " segments"]:
     """The cells of one row: at each turn the largest that fits, less half of the imbalance it leaves between the sides.
 
@@ -115,26 +114,25 @@ def in_row_order(
     """The placed pairs row by row, with the rows permuted: row i is the one placed as ``order[i]``."""
     row = np.argsort(order)[placement.row]
     pairs = np.argsort(row, kind="stable")
-    _, segment, source_offset, target_offset = (array[pairs] for array in placement[:4])
-    ordered = Placement(row[pairs], segment, source_offset, target_offset, placement.rows)
+    ordered = Placement(placement.rows, row[pairs], *(array[pairs] for array in placement[2:]))
     return Packed(sources.take(pairs), targets.take(pairs), ordered)
 
 
-def fill_rows(packed: Packed, first: int, last: int, capacity: tuple[int, int]) -> Batch:
+def fill_rows(packed: Packed, first: int, last: int, capacity: Capacity) -> Batch:
     """The rows from ``first`` up to but not including ``last``; no token of any other row is read."""
     pairs = slice(*np.searchsorted(packed.placement.row, [first, last]))
-    row, segment, source_offset, target_offset = (array[pairs] for array in packed.placement[:4])
-    placement = Placement(row - first, segment, source_offset, target_offset, last - first)
+    row, *places = (array[pairs] for array in packed.placement[1:])
+    placement = Placement(last - first, row - first, *places)
     return fill(packed.sources.take(pairs), packed.targets.take(pairs), placement, capacity)
 
 
-def empty_rows(rows: int, capacity: tuple[int, int]) -> Batch:
+def empty_rows(rows: int, capacity: Capacity) -> Batch:
     """Rows of padding."""
     source, target = (np.zeros((rows, length), dtype=np.int32) for length in capacity)
     return Batch(source, source, source, target, target, target, target)
 
 
-def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacity: tuple[int, int]) -> Batch:
+def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacity: Capacity) -> Batch:
     """The placed pairs as rows; all tokens are copied at once."""
     source = scatter(sources, placement, placement.source_offset, capacity[0])
     target = scatter(targets, placement, placement.target_offset, capacity[1])
@@ -149,9 +147,7 @@ def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacit
     )
 
 
-def scatter(
-    table: TokenTable, placement: Placement, offset: Int[np.ndarray, " P"], width: int
-) -> Int32[np.ndarray, "3 B width"]:
+def scatter(table: TokenTable, placement: Placement, offset: Indices, width: int) -> Int32[np.ndarray, "3 B width"]:
     """Tokens, segments and positions of one side; 0, which is PAD, everywhere else."""
     position = np.arange(table.length.sum()) - np.repeat(np.cumsum(table.length) - table.length, table.length)
     place = np.repeat(placement.row * width + offset, table.length) + position

@@ -4,18 +4,21 @@ An epoch is a permutation of its visits to the pairs, cut into windows. Each win
 into rows and permutes the rows. The rows of an epoch's windows, one after another, are cut into batches.
 """
 
+import itertools
+from collections import deque
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from common.errors import UserError
-from data.batches.encoded_pairs import encode_pairs, fingerprint
-from data.batches.packing import Batch, empty_rows, fill_rows, join_rows
-from data.batches.windows import RowCounts, Windows
+from common.text import in_brief
+from data.batches.packing import Batch, empty_rows, fill, fill_rows, join_rows, place, slice_rows
+from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, encode_pairs, fingerprint
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer
+from data.tokenizer import Tokenizer, encode
 
 
 class BatchStream:
@@ -32,7 +35,7 @@ class BatchStream:
         config: DataConfig,
         seed: int,
         cache_path: Path | None = None,
-        weights: Float[np.ndarray, " P"] | None = None,
+        weights: Weights = None,
     ) -> None:
         self.tokenizer, self.config = tokenizer, config
         self.encoded = encode_pairs(training, tokenizer, config, weights)
@@ -41,7 +44,7 @@ class BatchStream:
         self.fingerprint = fingerprint(self.encoded, tokenizer, config, seed)
         self.windows = Windows(self.encoded, tokenizer, config, seed, RowCounts(cache_path, self.fingerprint))
         self._first_step = {0: 0}  # of the epochs known so far
-        if self.visits(0) == 0:
+        if self.windows.visits(0) == 0:
             raise UserError("data.weights leave no pair for the first epoch; raise them")
 
     def batch(self, step: int, rows: slice = slice(None)) -> Batch:
@@ -71,25 +74,56 @@ class BatchStream:
             epoch += 1
         return epoch, step - self._first_step[epoch]
 
-    def visits(self, epoch: int) -> int:
-        """Pairs in an epoch, counted at every visit."""
-        return self.windows.epochs.size(epoch)
+    def _contains(self, epoch: int, index: int) -> bool:
+        counts = (self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
+        return any(rows > index * self.config.batch_rows for rows in itertools.accumulate(counts))
 
     def steps_in(self, epoch: int) -> int:
         """Batches in an epoch: its rows divided by the rows of a batch, rounded up."""
         rows = sum(self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
         return -(-rows // self.config.batch_rows)
 
-    def fill(self, epoch: int = 0, window: int = 0) -> tuple[float, float]:
-        """The share of real tokens on each side of a window."""
-        sources, targets, placement = self.windows.packed(epoch, window)
+    def fill(self) -> tuple[float, float]:
+        """The share of real tokens on each side of the first window."""
+        sources, targets, placement = self.windows.packed(0, 0)
         source, target = (placement.rows * length for length in self.row_lengths)
         return int(sources.length.sum()) / source, int(targets.length.sum()) / target
 
-    def _contains(self, epoch: int, index: int) -> bool:
-        rows = 0
-        for window in range(self.windows.count(epoch)):
-            rows += self.windows.rows(epoch, window)
-            if rows > index * self.config.batch_rows:
-                return True
-        return False
+
+def prefetch(
+    stream: BatchStream, first_step: int, depth: int, rows: slice = slice(None)
+) -> Generator[Batch, None, None]:
+    """The batches from ``first_step`` on, or ``rows`` of each; a thread, whose errors rise, builds ``depth`` ahead."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
+    steps = itertools.count(first_step)
+    ready = deque(thread.submit(stream.batch, next(steps), rows) for _ in range(depth))
+    try:
+        while True:
+            batch = ready.popleft().result()
+            ready.append(thread.submit(stream.batch, next(steps), rows))
+            yield batch
+    finally:
+        thread.shutdown(cancel_futures=True)
+
+
+def validation_batches(
+    pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, row_lengths: tuple[int, int]
+) -> list[Batch]:
+    """Every held-out pair, packed once. If one is too long for (S, T), all rows grow to the next multiple that fits.
+
+    UserError if one is so long that the batches could exceed the model's memory.
+    """
+    sources, targets = encode(tokenizer, pairs.sources), encode(tokenizer, pairs.targets)
+    lengths = np.maximum(sources.length, targets.length)
+    if lengths.max() > MAX_ROWS * config.row_length:
+        pair = int(lengths.argmax())
+        raise UserError(
+            f"data.valid has a pair of {lengths[pair]} tokens, above {MAX_ROWS} times data.row_length: cut it into "
+            f'sentences, or take it out of the set; it begins "{in_brief(pairs.sources[pair], 40)}"'
+        )
+    sides = zip(row_lengths, (sources.length.max(), targets.length.max()), strict=True)
+    source, target = (row * -(-int(longest) // row) for row, longest in sides)
+    placement = place(sources.length, targets.length, (source, target))
+    rows = fill(sources, targets, placement, (source, target))
+    starts = range(0, placement.rows, config.batch_rows)
+    return [join_rows([slice_rows(rows, slice(i, i + config.batch_rows))], config.batch_rows) for i in starts]

@@ -1,16 +1,16 @@
-"""Epochs and their windows: which pairs come when, and in which rows.
+"""The training pairs as tokens, which of them come when, and in which rows.
 
 An epoch is a permutation of its visits to the pairs, cut into windows, which are sampled, packed and permuted as a
 whole. Random numbers are Philox's raw bits and argsort, because NumPy does not promise stable ``Generator`` methods.
 
-P sentence pair.
+P sentence pair · S source position · T target position.
 """
 
 import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,69 @@ from jaxtyping import Float, Int, UInt64
 
 from common.errors import UserError
 from common.files import write_atomically
-from data.batches.encoded_pairs import ALGORITHM, EncodedPairs
-from data.batches.packing import Packed, in_row_order, place
-from data.batches.token_table import TokenTable, choose, fits
+from data.batches.packing import Packed, in_row_order, place, row_lengths
 from data.config import DataConfig
+from data.pairs import Pairs
+from data.store import TokenTable, choose, fits, in_blocks, move_to_disk
 from data.subword_sampling import Segmentations
-from data.tokenizer import Tokenizer
+from data.tokenizer import Tokenizer, encode
 
+ALGORITHM = 1  # raise it when the same inputs give other batches
+MAX_ROWS = 16  # a line that would fill more rows is not a sentence
 ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS = range(5)  # the uses of random bits
 MAX_CACHED_PAIRS = 2_000_000  # in larger corpora segmentations are not cached: they take some 3 kB of disk a pair
+
+Weights = Float[np.ndarray, " P"] | None  # average visits to each pair in an epoch; None: all 1
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs that fit a row of ``row_lengths`` (S, T), their likeliest tokens, and their weights (None: all 1)."""
+
+    texts: Pairs
+    sources: TokenTable
+    targets: TokenTable
+    weights: Weights
+    row_lengths: tuple[int, int]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def encode_pairs(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights) -> EncodedPairs:
+    """Encode the pairs, choose (S, T), and drop pairs that are too long; UserError if none is left."""
+    sources, targets = encode(tokenizer, pairs.sources), encode(tokenizer, pairs.targets)
+    # A line of a million letters, which will be dropped, must not shape the rows of the others.
+    usual = np.flatnonzero(np.maximum(sources.length, targets.length) <= MAX_ROWS * config.row_length)
+    capacity = row_lengths(sources.length[usual], targets.length[usual], config.row_length)
+    if config.subword_sampling > 0:
+        # Random subwords lengthen one language more: (S, T) has the ratio of one draw for some 20,000 pairs.
+        some = pairs.take(usual[:: 1 + len(usual) // 20_000].tolist())
+        source, target = (
+            Segmentations(tokenizer, side).draw(np.arange(len(some)), config.subword_sampling, seed=0).length
+            for side in (some.sources, some.targets)
+        )
+        capacity = row_lengths(source, target, config.row_length)
+    is_short = fits(sources, targets, capacity)
+    if not is_short.any():
+        raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
+    sources, targets = (
+        TokenTable(table.flat, move_to_disk(table.start[is_short]), move_to_disk(table.length[is_short]))
+        for table in (sources, targets)
+    )
+    weights = None if weights is None else weights[is_short]
+    return EncodedPairs(pairs.select(is_short), sources, targets, weights, capacity)
+
+
+def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
+    """SHA-256 of everything that the batches depend on."""
+    settings = [ALGORITHM, seed, config.row_length, config.batch_rows, config.window, config.subword_sampling]
+    digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
+    for block in in_blocks(zip(pairs.texts.sources, pairs.texts.targets, strict=True)):
+        digest.update("".join(f"\n{source}\t{target}" for source, target in block).encode())
+    if pairs.weights is not None:
+        digest.update(pairs.weights.tobytes())
+    return digest.hexdigest()
 
 
 def random_bits(count: int, seed: int, epoch: int, use: int, window: int = 0) -> UInt64[np.ndarray, " count"]:
@@ -49,32 +103,6 @@ def visits_in(epoch: int, weights: Float[np.ndarray, " P"], seed: int) -> Int[np
     u = (random_bits(len(weights), seed, 0, VISITS) >> np.uint64(44)) / 2**20  # few enough bits to add exactly to 1 · e
     before, after = np.floor(weights * epoch + u), np.floor(weights * (epoch + 1) + u)
     return (after - before).astype(np.int64)
-
-
-class Epochs:
-    """The visits of every epoch. ``weights`` says how often an epoch visits each pair on average (None: once)."""
-
-    def __init__(self, pairs: int, weights: Float[np.ndarray, " P"] | None, seed: int) -> None:
-        self.pairs, self.weights, self.seed = pairs, weights, seed
-        self._sizes: dict[int, int] = {}
-        self._last_order = -1, np.zeros(0, dtype=np.int64)
-
-    def size(self, epoch: int) -> int:
-        """The number of visits in an epoch."""
-        if self.weights is None:
-            return self.pairs
-        if epoch not in self._sizes:
-            self._sizes[epoch] = int(visits_in(epoch, self.weights, self.seed).sum())
-        return self._sizes[epoch]
-
-    def order(self, epoch: int) -> Int[np.ndarray, " visits"]:
-        """The pair of each visit."""
-        if self._last_order[0] != epoch:
-            order = permutation(self.size(epoch), self.seed, epoch, ORDER)
-            if self.weights is not None:
-                order = np.repeat(np.arange(self.pairs), visits_in(epoch, self.weights, self.seed))[order]
-            self._last_order = epoch, order
-        return self._last_order[1]
 
 
 class RowCounts(dict[tuple[int, int], int]):
@@ -110,7 +138,9 @@ class Windows:
         self, pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int, row_counts: RowCounts
     ) -> None:
         self.pairs, self.tokenizer, self.config, self.seed = pairs, tokenizer, config, seed
-        self.epochs, self.row_counts = Epochs(len(pairs), pairs.weights, seed), row_counts
+        self.row_counts = row_counts
+        self._visits: dict[int, int] = {}
+        self._last_order = -1, np.zeros(0, dtype=np.int64)
         self._recent: dict[tuple[int, int], Packed] = {}
         self._lock = threading.Lock()  # held while a window is packed; the row counts are read without it
         self._segmentations: dict[int, Segmentations] = {}
@@ -118,12 +148,18 @@ class Windows:
             self._segmentations[SOURCE_SUBWORDS] = Segmentations(tokenizer, pairs.texts.sources)
             self._segmentations[TARGET_SUBWORDS] = Segmentations(tokenizer, pairs.texts.targets)
 
+    def visits(self, epoch: int) -> int:
+        """Pairs in an epoch, counted at every visit."""
+        if self.pairs.weights is None:
+            return len(self.pairs)
+        if epoch not in self._visits:
+            self._visits[epoch] = int(visits_in(epoch, self.pairs.weights, self.seed).sum())
+        return self._visits[epoch]
+
     def count(self, epoch: int) -> int:
-        """Windows in an epoch."""
-        return -(-self.epochs.size(epoch) // self.config.window)
+        return -(-self.visits(epoch) // self.config.window)
 
     def rows(self, epoch: int, window: int) -> int:
-        """Rows in a window."""
         return self.row_counts.get((epoch, window)) or self.packed(epoch, window).placement.rows
 
     def packed(self, epoch: int, window: int) -> Packed:
@@ -135,27 +171,30 @@ class Windows:
                 self._recent = dict([*self._recent.items(), ((epoch, window), packed)][-2:])
             return self._recent[epoch, window]
 
+    def _order(self, epoch: int) -> Int[np.ndarray, " visits"]:
+        """The pair of each visit in an epoch."""
+        if self._last_order[0] != epoch:
+            order = permutation(self.visits(epoch), self.seed, epoch, ORDER)
+            if self.pairs.weights is not None:
+                order = np.repeat(np.arange(len(self.pairs)), visits_in(epoch, self.pairs.weights, self.seed))[order]
+            self._last_order = epoch, order
+        return self._last_order[1]
+
     def _pack(self, epoch: int, window: int) -> Packed:
-        chosen = self.epochs.order(epoch)[window * self.config.window : (window + 1) * self.config.window]
+        chosen = self._order(epoch)[window * self.config.window : (window + 1) * self.config.window]
         sources, targets = self.pairs.sources.take(chosen), self.pairs.targets.take(chosen)
         if self.config.subword_sampling > 0:
-            sources, targets = self._sample(chosen, sources, targets, epoch, window)
+            new_sources = self._draw(chosen, epoch, window, SOURCE_SUBWORDS)
+            new_targets = self._draw(chosen, epoch, window, TARGET_SUBWORDS)
+            is_short = fits(new_sources, new_targets, self.pairs.row_lengths)
+            sources = choose(is_short, new_sources, sources.compact())
+            targets = choose(is_short, new_targets, targets.compact())
         placement = place(sources.length, targets.length, self.pairs.row_lengths)
         order = permutation(placement.rows, self.seed, epoch, ROWS, window)
         return in_row_order(sources, targets, placement, order)
 
-    def _sample(
-        self, chosen: Int[np.ndarray, " P"], sources: TokenTable, targets: TokenTable, epoch: int, window: int
-    ) -> tuple[TokenTable, TokenTable]:
-        """Draw subwords for both sides of the chosen pairs, except where these would be too long for a row."""
-        new_sources = self._draw(self.pairs.texts.sources, chosen, epoch, window, SOURCE_SUBWORDS)
-        new_targets = self._draw(self.pairs.texts.targets, chosen, epoch, window, TARGET_SUBWORDS)
-        is_short = fits(new_sources, new_targets, self.pairs.row_lengths)
-        return choose(is_short, new_sources, sources.compact()), choose(is_short, new_targets, targets.compact())
-
-    def _draw(
-        self, sentences: Sequence[str], chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int
-    ) -> TokenTable:
+    def _draw(self, chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int) -> TokenTable:
+        sentences = self.pairs.texts.sources if use == SOURCE_SUBWORDS else self.pairs.texts.targets
         seed = int(random_bits(1, self.seed, epoch, use, window)[0] >> np.uint64(33))
         segmentations = self._segmentations.get(use)
         if segmentations is None:

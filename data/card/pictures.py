@@ -16,7 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 
 from data.batches.packing import Batch
-from data.card.numbers import summarise_lengths
+from data.card.tables import summarise_lengths
 
 Lengths = tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]  # tokens of each source and each target
 Spell = Callable[[list[int]], list[str]]  # Tokenizer.pieces
@@ -49,12 +49,11 @@ def draw_lengths(title: str, languages: tuple[str, str], splits: dict[str, Lengt
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.1])
     draw_distributions(left, f"source ({languages[0]})", {split: source for split, (source, _) in splits.items()})
     draw_distributions(middle, f"target ({languages[1]})", {split: target for split, (_, target) in splits.items()})
-    draw_joint(right, *splits["train"], languages)
+    draw_joint(right, splits["train"], languages)
     return figure
 
 
 def empty_figure(width: float, height: float, title: str) -> Figure:
-    """A figure of this size in inches under a title."""
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     figure.suptitle(title, x=0.008, ha="left", weight="bold", fontsize=14, parse_math=False)
     return figure
@@ -67,8 +66,8 @@ def draw_distributions(axes: Axes, side: str, splits: dict[str, Int[np.ndarray, 
     for number, (split, lengths) in enumerate(splits.items()):
         shares = 100 * np.bincount(lengths, minlength=widest + 1)[: widest + 1] / len(lengths)
         highest = max(highest, float(shares.max()))
-        found = summarise_lengths(lengths)
-        label = f"{split}: mean {found.mean:.1f}, 95 % ≤ {found.percentile_95}, longest {found.longest}"
+        mean, _, most, longest = summarise_lengths(lengths)
+        label = f"{split}: mean {mean:.1f}, 95 % ≤ {most}, longest {longest}"
         colour = SPLIT_COLOURS[split]
         axes.stairs(shares, edges, color=colour, lw=1.5, label=label, zorder=4 - number)
         axes.stairs(shares, edges, color=colour, fill=True, alpha=0.0 if number else 0.2, zorder=1)
@@ -79,10 +78,9 @@ def draw_distributions(axes: Axes, side: str, splits: dict[str, Int[np.ndarray, 
     tidy(axes)
 
 
-def draw_joint(
-    axes: Axes, source: Int[np.ndarray, " P"], target: Int[np.ndarray, " P"], languages: tuple[str, str]
-) -> None:
+def draw_joint(axes: Axes, lengths: Lengths, languages: tuple[str, str]) -> None:
     """Draw how many pairs have each combination of lengths, in colours on a logarithmic scale."""
+    source, target = lengths
     widest = max(int(source.max()), int(target.max())) + 1
     edges = np.arange(widest + 1) + 0.5
     counts: Float[np.ndarray, "widest widest"] = np.histogram2d(source, target, bins=(edges, edges))[0]
@@ -109,7 +107,8 @@ def draw_batch(title: str, languages: tuple[str, str], batch: Batch, spell: Spel
     height = min(max(0.11 * len(batch.source_tokens), 1.0), 7.0)
     figure = empty_figure(18.0, height + 6.2, title)
     grid = figure.add_gridspec(3, 2, height_ratios=[height, 1.9, 1.9])
-    row = first_padded_row(batch)
+    # The first row with padding; the first of all if there is none.
+    row = int(np.argmin((batch.source_segments[:, -1] > 0) & (batch.target_segments[:, -1] > 0)))
     sides = (
         ("source", "tokens", languages[0], batch.source_tokens, batch.source_segments, batch.source_positions),
         ("target", "labels", languages[1], batch.target_labels, batch.target_segments, batch.target_positions),
@@ -120,19 +119,11 @@ def draw_batch(title: str, languages: tuple[str, str], batch: Batch, spell: Spel
         real = f"{np.count_nonzero(segments) / segments.size:.1%} real tokens"
         whole.set_title(f"{side.capitalize()} ({language}): {real}", loc="left", fontsize=12)
         draw_row(one, spell(tokens[row].tolist()), segments[row], positions[row])
-        name = f"Row {row + 1}, framed above: {side} {kind} ({language}){truncation_note(segments.shape[1])}"
-        one.set_title(name, loc="left", fontsize=12)
+        places = segments.shape[1]
+        cut = f", the first {SPELLED} of {places} places" if places > SPELLED else ""
+        one.set_title(f"Row {row + 1}, framed above: {side} {kind} ({language}){cut}", loc="left", fontsize=12)
     figure.supxlabel(BATCH_CAPTION, x=0.008, ha="left", fontsize=11)
     return figure
-
-
-def truncation_note(positions: int) -> str:
-    return f", the first {SPELLED} of {positions} places" if positions > SPELLED else ""
-
-
-def first_padded_row(batch: Batch) -> int:
-    """The first row with padding; the first row of all if there is none."""
-    return int(np.argmin((batch.source_segments[:, -1] > 0) & (batch.target_segments[:, -1] > 0)))
 
 
 def draw_rows(axes: Axes, segments: Int32[np.ndarray, "B positions"], framed: int) -> None:
@@ -158,7 +149,9 @@ def draw_row(
         segment, position = int(segments[place]), int(positions[place])
         colour = SEGMENT_COLOURS[(segment - 1) % len(SEGMENT_COLOURS)] if segment else PADDING
         axes.add_patch(Rectangle((place, 0), 1, 4, facecolor=colour, edgecolor="white", lw=0.8))
-        axes.text(place + 0.5, 3.85, short(pieces[place]), rotation=90, ha="center", va="bottom", fontsize=10,
+        piece = pieces[place]
+        piece = piece if len(piece) <= LONGEST_PIECE else piece[: LONGEST_PIECE - 1] + "…"
+        axes.text(place + 0.5, 3.85, piece, rotation=90, ha="center", va="bottom", fontsize=10,
                   color="black" if segment else GREY, parse_math=False)  # fmt: skip
         axes.text(place + 0.5, 4.55, str(segment), ha="center", va="center", fontsize=9)
         axes.text(place + 0.5, 5.25, str(position), ha="center", va="center", fontsize=9)
@@ -166,8 +159,3 @@ def draw_row(
     axes.set_yticks([2, 4.55, 5.25], ["token", "segment", "position"], fontsize=10)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-
-
-def short(piece: str) -> str:
-    """The piece, shortened if it would not fit."""
-    return piece if len(piece) <= LONGEST_PIECE else piece[: LONGEST_PIECE - 1] + "…"

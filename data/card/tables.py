@@ -1,43 +1,181 @@
-"""The numbers of a data card as tables."""
+"""A corpus in numbers and tables: its lengths, words, pieces and packed rows, for scripts/inspect_data.py.
 
-from collections.abc import Iterator
-from dataclasses import asdict
+P sentence pair · V vocabulary.
+
+A word is a run of letters and digits that may have apostrophes and hyphens inside; case does not count.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 
 from common.digests import sha256
-from common.special_tokens import EOS
+from common.special_tokens import EOS, UNK
 from common.text import in_brief
 from common.text_table import Table
-from data.card.numbers import (
-    Card,
-    Text,
-    byte_pieces,
-    count_pieces,
-    epoch_shares,
-    find_unseen_words,
-    length_histogram,
-    length_ratios,
-    measure_packing,
-    measure_spelling,
-    sample_pairs,
-    select_fitting,
-    summarise_lengths,
-)
+from data.batches.stream import BatchStream
+from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
+from data.prepare import Corpus, assemble
 from data.report import Dropped
-from data.tokenizer import Tokenizer
+from data.store import BLOCK, TokenTable
+from data.tokenizer import Tokenizer, encode, train_or_load_tokenizer
 
+WORD = re.compile(r"\w+(?:[-'’]\w+)*")
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 SAMPLES = 8  # pairs in all; one of each source if there are more sources
 BINS, BAR = 12, 30  # bins of the histogram, and characters of its longest bar
 OFTEN = 100  # occurrences that suffice to learn a piece (https://arxiv.org/abs/2004.02334)
 
 
+@dataclass(frozen=True)
+class Text:
+    """One side of a split: its sentences, their lengths, their tokens with EOS, and the count of each word."""
+
+    sentences: Sequence[str]
+    characters: Int[np.ndarray, " P"]
+    words: Int[np.ndarray, " P"]
+    tokens: TokenTable
+    word_counts: Counter[str]
+
+    def tokens_per_word(self) -> float:
+        """Tokens per word, without EOS."""
+        return float(self.tokens.length.sum() - len(self.sentences)) / max(1, self.word_counts.total())
+
+
+@dataclass(frozen=True)
+class Card:
+    """A corpus as training would see it, and the text of both sides of every split."""
+
+    config: DataConfig
+    tokenizer_config: TokenizerConfig
+    corpus: Corpus
+    tokenizer: Tokenizer
+    stream: BatchStream
+    texts: dict[str, tuple[Text, Text]]
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        return self.config.source, self.config.target
+
+    def sides(self) -> Iterator[tuple[str, str, Text]]:
+        """Split, language and text of both sides of each split, training first."""
+        for split, texts in self.texts.items():
+            for language, text in zip(self.languages, texts, strict=True):
+                yield split, language, text
+
+
+def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path) -> Card:
+    """The corpus, tokenizer and batches that ``prepare`` would return; nothing is written."""
+    corpus = assemble(config, run_dir)
+    tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config)
+    stream = BatchStream(corpus.training, tokenizer, config, seed, weights=corpus.weights)
+    pairs = stream.encoded
+    texts = {"train": (count_text(pairs.texts.sources, pairs.sources), count_text(pairs.texts.targets, pairs.targets))}
+    for split, held_out in (("valid", corpus.valid), ("test", corpus.test)):
+        source, target = (count_text(side, encode(tokenizer, side)) for side in (held_out.sources, held_out.targets))
+        texts[split] = source, target
+    return Card(config, tokenizer_config, corpus, tokenizer, stream, texts)
+
+
+def count_text(sentences: Sequence[str], tokens: TokenTable) -> Text:
+    word_counts: Counter[str] = Counter()
+    lengths = np.zeros((2, len(sentences)), dtype=np.int64)
+    for index, sentence in enumerate(sentences):
+        words = WORD.findall(sentence.lower())
+        word_counts.update(words)
+        lengths[:, index] = len(sentence), len(words)
+    return Text(sentences, lengths[0], lengths[1], tokens, word_counts)
+
+
+def summarise_lengths(values: Int[np.ndarray, " P"]) -> tuple[float, int, int, int]:
+    """The mean, the 50th and 95th percentiles, which are lengths that occur, and the longest."""
+    median, percentile_95 = np.percentile(values, [50, 95], method="inverted_cdf")
+    return float(values.mean()), int(median), int(percentile_95), int(values.max())
+
+
+def length_ratios(sources: Int[np.ndarray, " P"], targets: Int[np.ndarray, " P"]) -> Float[np.ndarray, "3"]:
+    """The 5th, 50th and 95th percentile of target length ÷ source length; an empty side counts as length 1."""
+    return np.percentile(np.maximum(targets, 1) / np.maximum(sources, 1), [5, 50, 95])
+
+
+def length_histogram(values: Int[np.ndarray, " P"], width: int, bins: int) -> Float[np.ndarray, " bins"]:
+    """The shares of the lengths 1 to ``width``, the next ``width`` and so on; the last bin has all longer ones."""
+    which = np.clip((values - 1) // width, 0, bins - 1)
+    return np.bincount(which, minlength=bins) / max(1, len(values))
+
+
+def count_pieces(tokens: TokenTable, vocab_size: int) -> Int[np.ndarray, " V"]:
+    """How often the table's sentences have each piece; the flat array may have others between them."""
+    blocks = (tokens.take(slice(i, i + BLOCK)).compact().flat for i in range(0, len(tokens.length), BLOCK))
+    return np.sum([np.bincount(block, minlength=vocab_size) for block in blocks], axis=0)
+
+
+def byte_pieces(tokenizer: Tokenizer) -> Bool[np.ndarray, " V"]:
+    """Which pieces spell one byte of a character that has no piece of its own."""
+    return np.array([bool(BYTE.fullmatch(piece)) for piece in tokenizer.pieces(list(range(tokenizer.vocab_size)))])
+
+
+def measure_spelling(counts: Int[np.ndarray, " V"], is_byte: Bool[np.ndarray, " V"]) -> tuple[float, float]:
+    """The shares of byte pieces and unknowns among a text's piece counts."""
+    total = max(1, int(counts.sum()))
+    return float(counts[is_byte].sum()) / total, float(counts[UNK]) / total
+
+
+def find_unseen_words(training: Counter[str], words: Counter[str]) -> tuple[float, list[str]]:
+    """The words that training lacks: their share of all words, and each of them, most frequent first."""
+    unseen = {word: count for word, count in words.items() if word not in training}
+    return sum(unseen.values()) / max(1, words.total()), sorted(unseen, key=lambda word: (-unseen[word], word))
+
+
+def select_fitting(sources: Sequence[Pairs], stream: BatchStream) -> list[Pairs]:
+    """The pairs of each source that fit a row."""
+    texts = stream.encoded.texts
+    fitting = set(zip(texts.sources, texts.targets, strict=True))  # equal pairs are equally long
+    return [
+        pairs.select(np.array([pair in fitting for pair in zip(pairs.sources, pairs.targets, strict=True)]))
+        for pairs in sources
+    ]
+
+
+class PackingSummary(NamedTuple):
+    """An epoch of batches; ``real`` counts the tokens without padding on each side."""
+
+    steps: int
+    rows: int
+    pairs: int
+    real: tuple[int, int]
+
+
+def measure_packing(stream: BatchStream) -> PackingSummary:
+    """Count through the first epoch, packing every window once."""
+    rows = pairs = source = target = 0
+    for window in range(stream.windows.count(0)):
+        packed = stream.windows.packed(0, window)
+        rows, pairs = rows + packed.placement.rows, pairs + len(packed.placement.row)
+        source, target = source + int(packed.sources.length.sum()), target + int(packed.targets.length.sum())
+    return PackingSummary(-(-rows // stream.config.batch_rows), rows, pairs, (source, target))
+
+
+def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
+    """Pairs from short to long, evenly spaced in the order of lengths; always the same ones."""
+    lengths = [len(source) + len(target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
+    order = np.argsort(lengths, kind="stable")
+    count = min(count, len(pairs))
+    chosen = [int(order[(2 * i + 1) * len(pairs) // (2 * count)]) for i in range(count)]
+    return [(pairs.sources[index], pairs.targets[index]) for index in chosen]
+
+
 def build_tables(card: Card) -> list[Table]:
     fitting = select_fitting(card.corpus.sources, card.stream)
-    counts = [count_pieces(text, card.tokenizer.vocab_size) for _, _, text in sides(card)]
+    counts = [count_pieces(text.tokens, card.tokenizer.vocab_size) for _, _, text in card.sides()]
     return [
         sources_table(card, [len(pairs) for pairs in fitting]),
         overlap_table(card),
@@ -54,17 +192,16 @@ def build_tables(card: Card) -> list[Table]:
 def sources_table(card: Card, fitting: list[int]) -> Table:
     """Every source and what became of its rows; ``fitting`` counts the pairs of each that fit a row."""
     config, files = card.config, card.corpus.files
-    shares = epoch_shares(fitting, [account.weight for account in files.train])
+    visits = [pairs * account.weight for pairs, account in zip(fitting, files.train, strict=True)]
     rows = []
-    for name, account, pairs, share in zip(config.train, files.train, fitting, shares, strict=True):
-        dropped = format_dropped(account.dropped() + Dropped(over_long=account.pairs - pairs))
+    for name, account, pairs, share in zip(config.train, files.train, fitting, visits / np.sum(visits), strict=True):
+        dropped = format_dropped(account.dropped(over_long=account.pairs - pairs))
         counts = [f"{account.rows:,}", dropped, f"{pairs:,}", f"{account.weight:g}", f"{share:.1%}"]
         rows.append(["train", name, *counts, account.sha256[:12]])
     for split, name, report in (("valid", config.valid, files.valid), ("test", config.test, files.test)):
-        dropped, pairs = format_dropped(Dropped(malformed=report.malformed)), len(card.texts[split][0].sentences)
-        counts = [f"{report.rows:,}", dropped, f"{pairs:,}", "", ""]
-        # A set that the run has not written yet has no digest.
-        rows.append([split, name or "taken out of train", *counts, report.sha256[:12] or "–"])
+        pairs, digest = len(card.texts[split][0].sentences), report.sha256[:12] if name else "–"
+        counts = [f"{report.rows:,}", format_dropped(Dropped(malformed=report.malformed)), f"{pairs:,}", "", ""]
+        rows.append([split, name or "taken out of train", *counts, digest])
     header = ["split", "source", "rows", "dropped", "pairs", "weight", "of an epoch", "SHA-256"]
     return Table("Sources", f"data.root={config.root}; an epoch has weight × pairs of each source.", header, rows)
 
@@ -75,43 +212,38 @@ def format_dropped(dropped: Dropped) -> str:
 
 
 def overlap_table(card: Card) -> Table:
-    header = ["splits", *(f"shared {language}" for language in languages(card)), "such as"]
     rows = []
     for splits, shared in card.corpus.overlap.items():
         examples = [*shared.source.examples, *shared.target.examples, ""]
         rows.append([splits, f"{shared.source.shared:,}", f"{shared.target.shared:,}", in_brief(examples[0])])
+    header = ["splits", *(f"shared {language}" for language in card.languages), "such as"]
     return Table("Leak audit", "Distinct sentences that two splits share, case and punctuation ignored.", header, rows)
 
 
 def sentences_table(card: Card) -> Table:
-    """Pairs and distinct sentences of each split, and the ratio of the sides' lengths."""
-    source, target = languages(card)
+    source, target = card.languages
     rows = []
     for split, (sources, targets) in card.texts.items():
-        pairs = len(sources.sentences)
-        counts = [f"{count:,}" for count in (pairs, sources.distinct(), targets.distinct())]
+        pairs, *distinct = len(sources.sentences), len(set(sources.sentences)), len(set(targets.sentences))
         ratios = [f"{ratio:.2f}" for ratio in length_ratios(sources.characters, targets.characters)]
-        rows.append([split, *counts, f"{pairs / sources.distinct():.3f}", *ratios])
+        rows.append([split, *(f"{n:,}" for n in (pairs, *distinct)), f"{pairs / distinct[0]:.3f}", *ratios])
     note = f"Ratio: characters on the {target} side by those on the {source} side; 5th, 50th and 95th percentile."
     header = ["split", "pairs", f"distinct {source}", f"distinct {target}", "references per source"]
     return Table("Sentences", note, [*header, "ratio 5 %", "50 %", "95 %"], rows)
 
 
 def lengths_table(card: Card) -> Table:
-    """Characters, words and tokens per sentence, for each side of each split."""
     rows = []
     for unit in ("characters", "words", "tokens"):
-        for split, language, text in sides(card):
+        for split, language, text in card.sides():
             values = {"characters": text.characters, "words": text.words, "tokens": text.tokens.length}[unit]
-            lengths = summarise_lengths(values)
-            row = [unit, split, language, f"{lengths.mean:.1f}", f"{lengths.median:,}", f"{lengths.percentile_95:,}"]
-            rows.append([*row, f"{lengths.longest:,}"])
+            mean, *lengths = summarise_lengths(values)
+            rows.append([unit, split, language, f"{mean:.1f}", *(f"{length:,}" for length in lengths)])
     note = "Of a sentence. Words are runs of letters and digits; tokens count EOS, as a packed row does."
     return Table("Lengths", note, ["counted", "split", "side", "mean", "median", "95 %", "longest"], rows)
 
 
 def histogram_table(card: Card) -> Table:
-    """How many training sentences of each side have which length in tokens."""
     lengths = [text.tokens.length for text in card.texts["train"]]
     width = max(1, -(-int(np.quantile(np.concatenate(lengths), 0.999)) // BINS))
     shares = np.stack([length_histogram(values, width, BINS) for values in lengths], axis=1)
@@ -121,12 +253,11 @@ def histogram_table(card: Card) -> Table:
         name = f"{first} and more" if bin_ == BINS - 1 else f"{first} to {last}" if first < last else str(first)
         cells = ((f"{share:.1%}", "█" * round(BAR * share / shares.max())) for share in pair)
         rows.append([name, *chain.from_iterable(cells)])
-    source, target = languages(card)
+    source, target = card.languages
     return Table("Training sentences by length", "", ["tokens", source, "", target, ""], rows)
 
 
 def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
-    """The vocabulary and the share of it that training uses."""
     spelled = ~byte_pieces(card.tokenizer)
     spelled[: EOS + 1] = False  # the special pieces come first
     used, often = int((counts[spelled] > 0).sum()), int((counts[spelled] >= OFTEN).sum())
@@ -142,39 +273,30 @@ def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
 
 
 def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
-    """How the tokenizer spells each side of each split, and which of its words training lacks."""
     is_byte = byte_pieces(card.tokenizer)
     rows = []
-    for (split, language, text), pieces in zip(sides(card), counts, strict=True):
+    for index, ((split, language, text), pieces) in enumerate(zip(card.sides(), counts, strict=True)):
         spelling = [f"{share:.3%}" for share in measure_spelling(pieces, is_byte)]
-        row = [split, language, f"{text.tokens_per_word():.2f}", *spelling]
-        row += [f"{text.word_counts.total():,}", f"{len(text.word_counts):,}"]
-        rows.append([*row, *unseen_words(card, split, language, text)])
+        words = [f"{text.word_counts.total():,}", f"{len(text.word_counts):,}"]
+        share, unseen = find_unseen_words(card.texts["train"][index % 2].word_counts, text.word_counts)
+        coverage = ["–" if split == "train" else f"{share:.2%}", ", ".join(map(in_brief, unseen[:4]))]
+        rows.append([split, language, f"{text.tokens_per_word():.2f}", *spelling, *words, *coverage])
     header = ["split", "side", "tokens per word", "bytes", "unknown", "words", "distinct", "unseen", "such as"]
     note = "Tokens per word: without EOS. Bytes and unknown: of the tokens. Unseen: of the words, not in training."
     return Table("Spelling and coverage", note, header, rows)
 
 
-def unseen_words(card: Card, split: str, language: str, text: Text) -> list[str]:
-    """Two cells: the share of unseen words and the most frequent of them."""
-    if split == "train":
-        return ["–", ""]
-    training = card.texts["train"][languages(card).index(language)]
-    unseen = find_unseen_words(training.word_counts, text.word_counts)
-    return [f"{unseen.share:.2%}", ", ".join(map(in_brief, unseen.words[:4]))]
-
-
 def packing_table(card: Card) -> Table:
-    """An epoch as the model sees it."""
     packing, stream = measure_packing(card.stream), card.stream
-    per_step = packing.real[1] / packing.steps
+    per_step, per_row = packing.real[1] / packing.steps, packing.pairs / packing.rows
+    fill = [real / (packing.rows * length) for real, length in zip(packing.real, stream.row_lengths, strict=True)]
     rows = [
         ["row", f"{stream.row_lengths[0]} source + {stream.row_lengths[1]} target tokens"],
         ["batch", f"{card.config.batch_rows} rows, on average {per_step:,.0f} real target tokens"],
-        ["epoch", f"{packing.pairs:,} pairs in {packing.rows:,} rows ({packing.pairs / packing.rows:.2f} per row)"],
+        ["epoch", f"{packing.pairs:,} pairs in {packing.rows:,} rows ({per_row:.2f} per row)"],
         ["steps per epoch", f"{packing.steps:,}"],
-        ["fill", both(card, packing.fill())],
-        ["fill, one pair per row", both(card, packing.fill_of_single_pairs())],
+        ["fill", both(card, fill)],
+        ["fill, one pair per row", both(card, [share * packing.rows / packing.pairs for share in fill])],
         ["fingerprint", stream.fingerprint[:12]],
     ]
     sampling = card.config.subword_sampling
@@ -189,27 +311,12 @@ def samples_table(card: Card, fitting: list[Pairs]) -> Table:
     chosen = [(name, pair) for name, pairs in samples for pair in pairs]
     rows = []
     for number, (name, pair) in enumerate(chosen):
-        for first, language, sentence in zip((name, ""), languages(card), pair, strict=True):
+        for first, language, sentence in zip((name, ""), card.languages, pair, strict=True):
             rows.append([first, language, sentence])
             if number in (len(chosen) // 3, 2 * len(chosen) // 3):
-                rows.append(["", "pieces", spell(card.tokenizer, sentence)])
+                rows.append(["", "pieces", " ".join(card.tokenizer.pieces(card.tokenizer.encode([sentence])[0]))])
     return Table("Sample pairs", "From short to long.", ["from", "side", "sentence"], rows)
 
 
-def spell(tokenizer: Tokenizer, sentence: str) -> str:
-    return " ".join(tokenizer.pieces(tokenizer.encode([sentence])[0]))
-
-
-def languages(card: Card) -> tuple[str, str]:
-    return card.config.source, card.config.target
-
-
-def sides(card: Card) -> Iterator[tuple[str, str, Text]]:
-    """Split, language and text of both sides of each split, training first."""
-    for split, texts in card.texts.items():
-        for language, text in zip(languages(card), texts, strict=True):
-            yield split, language, text
-
-
-def both(card: Card, shares: tuple[float, float]) -> str:
-    return ", ".join(f"{share:.1%} {language}" for language, share in zip(languages(card), shares, strict=True))
+def both(card: Card, shares: list[float]) -> str:
+    return ", ".join(f"{share:.1%} {language}" for language, share in zip(card.languages, shares, strict=True))

@@ -5,7 +5,7 @@
 
 from common.digests import sha256
 from common.errors import UserError
-from data.pairs import as_tsv
+from data.pairs import Pairs, as_tsv
 from data.phrasebook.cached import phrasebook
 from data.report import SourceReport
 from data.sources.text import Rows
@@ -22,4 +22,4 @@ def read(name: str, split: str, columns: list[str]) -> Rows:
         raise UserError(f"data.{split}={name}: there is no such part with a split {chosen}; there are {known}")
     english, spanish = parts[part, chosen].sources, parts[part, chosen].targets
     yield from zip(*((english, spanish) if columns[0] == "en" else (spanish, english)), strict=True)
-    return SourceReport(f"phrasebook:{part}:{chosen}", sha256(as_tsv(english, spanish)), len(english))
+    return SourceReport(f"phrasebook:{part}:{chosen}", sha256(as_tsv(Pairs(english, spanish))), len(english))

@@ -15,7 +15,6 @@ from data.sources.parquet import read_dataset, read_parquet
 from data.sources.text import RowReader, Rows, read_jsonl, read_parallel, read_tsv
 
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
-FLAWS = (None, "empty", "mismatched")  # why a training pair may be dropped
 HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
 
 
@@ -28,7 +27,12 @@ def load_source(config: DataConfig, name: str, split: str) -> tuple[Pairs, Sourc
     pairs = normalise_rows(reader)
     if len(pairs) == 0:
         raise UserError(f"{reader.report.file} has no sentence pairs")
-    return pairs if config.source == config.columns[0] else Pairs(pairs.targets, pairs.sources), reader.report
+    return swap_if_reversed(config, pairs), reader.report
+
+
+def swap_if_reversed(config: DataConfig, pairs: Pairs) -> Pairs:
+    """From the columns of the corpus to the direction of translation, and back."""
+    return pairs if config.source == config.columns[0] else Pairs(pairs.targets, pairs.sources)
 
 
 def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs, SourceReport]:
@@ -69,8 +73,8 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
             return read_parquet(find_file(config, split, name), config.columns, config.malformed)
         case ".csv" | ".json" | ".tmx" | ".xml" | ".zip" | ".tar" | ".tgz":
             raise UserError(f"data.{split}: cannot read {name}; known are .tsv, .txt, .jsonl, .parquet and NAME.LANG")
-    folder = Path(config.root) / first_name
-    place = str(folder if os.path.isdir(folder) else first_name)
+    folders = (Path(config.root) / first_name, Path(first_name))
+    place = next((str(folder.absolute()) for folder in folders if os.path.isdir(folder)), first_name)
     return read_dataset(place, name, HUB_SPLITS[split], config.columns, config.malformed)
 
 
@@ -94,15 +98,9 @@ def find_file(config: DataConfig, split: str, name: str) -> Path:
 
 def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, Dropped]:
     """Drop and count training pairs with an empty or a badly mismatched side. Never applied to held-out pairs."""
-    flaws = (find_flaw(s, t, max_length_ratio) for s, t in zip(pairs.sources, pairs.targets, strict=True))
-    kinds = np.fromiter(map(FLAWS.index, flaws), np.int8, len(pairs))
-    _, empty, mismatched = np.bincount(kinds, minlength=len(FLAWS)).tolist()
-    return pairs.select(kinds == 0), Dropped(empty=empty, mismatched=mismatched)
-
-
-def find_flaw(source: str, target: str, max_length_ratio: float) -> str | None:
-    """Why a training pair is dropped, or None. The 5 lets short pairs differ freely: "Hi." / "¿Qué tal estás?"."""
-    if not source or not target:
-        return "empty"
-    short, long = sorted((len(source), len(target)))
-    return "mismatched" if long + 5 > max_length_ratio * (short + 5) else None
+    source, target = (np.fromiter(map(len, side), np.int64, len(pairs)) for side in (pairs.sources, pairs.targets))
+    short, long = np.minimum(source, target), np.maximum(source, target)
+    # The 5 lets short pairs differ freely: "Hi." / "¿Qué tal estás?".
+    mismatched = (short > 0) & (long + 5 > max_length_ratio * (short + 5))
+    dropped = Dropped(empty=int((short == 0).sum()), mismatched=int(mismatched.sum()))
+    return pairs.select((short > 0) & ~mismatched), dropped

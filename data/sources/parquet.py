@@ -15,8 +15,7 @@ from common.digests import sha256_of_file
 from common.errors import UserError
 from data.report import SourceReport
 from data.sources.text import Malformed, Row, RowReader, Rows, is_text, parse_rows
-from data.store.mmap_array import scratch_folder
-from data.store.sentences import BLOCK
+from data.store import BLOCK, scratch_folder
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 WRAPPING = "An error occurred while generating the dataset"  # datasets puts this before the actual fault, or alone
@@ -41,13 +40,11 @@ def read_parquet(path: Path, columns: list[str], malformed: str) -> Rows:
 
 
 def read_dataset(place: str, name: str, default_split: str, columns: list[str], malformed: str) -> Rows:
-    """Read one split of a dataset, written NAME:CONFIG:SPLIT; ``place`` is its hub name or local folder.
+    """Read one split of a dataset, written NAME:CONFIG:SPLIT; ``place`` is its hub name or absolute folder.
 
     No code of a dataset is executed: the library no longer supports dataset scripts. The SHA-256 is that of the text.
     """
     _, config, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
-    if os.path.isdir(place):
-        place = str(Path(place).absolute())
     tables = load_dataset(place, config or None, split or default_split)
     file = ":".join([place, config, split or default_split])
     digest = hashlib.sha256()
@@ -128,7 +125,6 @@ def read_cells(table: Any, place: str, columns: list[str]) -> Iterable[tuple[Any
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, on one line."""
     message = str(error).strip().removeprefix(WRAPPING).strip()
     if not message and error.__cause__:
         return first_line(error.__cause__)

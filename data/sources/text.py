@@ -99,7 +99,8 @@ def read_parallel(first: Path, second: Path, name: str, malformed: str) -> Rows:
 
     lines = zip_longest(read_byte_lines(first), read_byte_lines(second))
     rows, skipped = yield from parse_rows(lines, parse, malformed)
-    check_not_empty(first, rows, "a sentence")
+    if rows == 0:
+        raise UserError(f"{first} is empty; it needs a sentence a line")
     digest = sha256(f"{sha256_of_file(first)} {sha256_of_file(second)}")
     return SourceReport(str(first.with_name(name)), digest, rows, skipped)
 
@@ -115,7 +116,8 @@ def read_lines(path: Path, parse: Callable[[str], Row], malformed: str) -> Rows:
             raise Malformed(f"{path}:{number}: {problem}") from None
 
     rows, skipped = yield from parse_rows(read_byte_lines(path), parse_line, malformed)
-    check_not_empty(path, rows, "one sentence pair")
+    if rows == 0:
+        raise UserError(f"{path} is empty; it needs one sentence pair a line")
     return SourceReport(str(path), sha256_of_file(path), rows, skipped)
 
 
@@ -137,11 +139,6 @@ def parse_rows(
             continue
         yield row
     return number, skipped
-
-
-def check_not_empty(path: Path, rows: int, content: str) -> None:
-    if rows == 0:
-        raise UserError(f"{path} is empty; it needs {content} a line")
 
 
 def read_byte_lines(path: Path) -> Iterator[bytes]:

@@ -90,7 +90,7 @@ def test_every_kept_pair_comes_once_an_epoch(
     assert (stream.pairs, stream.over_long) == (sum(fits), fits.count(False))
     kept = [row for row, fit in zip(rows, fits, strict=True) if fit]
     found = epochs(stream, phrase_tokenizer)
-    assert list(map(len, found)) == [stream.visits(epoch) for epoch in range(EPOCHS)]
+    assert list(map(len, found)) == [stream.windows.visits(epoch) for epoch in range(EPOCHS)]
     if chosen is None:
         assert all(collections.Counter(epoch) == collections.Counter(kept) for epoch in found)
         return

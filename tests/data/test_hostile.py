@@ -21,15 +21,14 @@ from hypothesis import strategies as st
 
 from cli.stdin import decode_lines
 from common.errors import UserError
-from data.assemble import assemble
-from data.batches.stream import BatchStream
-from data.batches.validation import validation_batches
+from data.batches.stream import BatchStream, validation_batches
 from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
-from data.report import Dropped, SharedSentences, Sides
+from data.prepare import assemble
+from data.report import SharedSentences, Sides
 from data.sources.corpus import load_held_out, load_source
-from data.splits.overlap import HASHES_FILE, overlap_with_training, refuse_overlap, save_hashes
+from data.splits import HASHES_FILE, overlap_with_training, refuse_overlap, save_hashes
 from data.tokenizer import Tokenizer, load_tokenizer, train
 
 ROOT = Path(__file__).parents[2]
@@ -482,7 +481,7 @@ def test_every_row_is_a_pair_or_in_one_count(tmp_path_factory, phrases, phrase_t
     corpus = assemble(config, folder / "run")
     stream = BatchStream(concatenate(corpus.sources), phrase_tokenizer, config, seed=1)
     expected = collections.Counter(kind for (kind, _, _), _ in lines)
-    dropped = asdict(corpus.files.dropped() + Dropped(over_long=stream.over_long))
+    dropped = asdict(corpus.files.dropped(stream.over_long))
     assert {kind: count for kind, count in dropped.items() if count} == {
         kind: count for kind, count in expected.items() if kind != "pairs"
     }

@@ -16,8 +16,8 @@ from cli.recorded_run import open_recorded_run
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from data.batches.packing import fill, place
-from data.batches.token_table import token_table
 from data.pairs import normalise
+from data.store import token_table
 from data.tokenizer import load_tokenizer
 from model.transformer import build
 from scripts import replay as script

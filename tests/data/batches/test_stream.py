@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from common.special_tokens import EOS
-from data.batches.prefetch import prefetch
-from data.batches.stream import BatchStream
-from data.batches.validation import validation_batches
+from data.batches.stream import BatchStream, prefetch, validation_batches
 from data.batches.windows import Windows, permutation, random_bits
 from data.config import DataConfig
 from data.pairs import Pairs

@@ -1,7 +1,136 @@
-"""Cells of the data card."""
+"""A data card's numbers and cells, each derived by hand."""
 
-from data.card.tables import format_dropped
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from common.special_tokens import EOS, UNK
+from data.batches.stream import BatchStream
+from data.card.tables import (
+    Card,
+    PackingSummary,
+    build_card,
+    byte_pieces,
+    count_pieces,
+    count_text,
+    find_unseen_words,
+    format_dropped,
+    length_histogram,
+    length_ratios,
+    measure_packing,
+    measure_spelling,
+    packing_table,
+    sample_pairs,
+    select_fitting,
+    sources_table,
+    summarise_lengths,
+)
+from data.config import DataConfig, TokenizerConfig
+from data.pairs import Pairs, as_tsv
 from data.report import Dropped
+from data.store import token_table
+
+
+@pytest.fixture(scope="module")
+def card(phrases, tmp_path_factory) -> Card:
+    """A card of a corpus that stands twice in the training pairs; building it writes nothing."""
+    root = tmp_path_factory.mktemp("corpus")
+    (root / "train.tsv").write_text(as_tsv(phrases), encoding="utf-8")
+    config = DataConfig(
+        root=str(root), train=["train.tsv", "train.tsv"], weights=[0.5, 3.0], valid="", test="train.tsv",
+        allow_overlap=["train/test", "valid/test"],
+    )  # fmt: skip
+    card = build_card(config, TokenizerConfig(vocab_size=330), 1, root / "run")
+    assert [path.name for path in root.iterdir()] == ["train.tsv"]
+    return card
+
+
+def test_percentiles_are_lengths_that_occur():
+    assert summarise_lengths(np.array([1, 2, 3, 10])) == (4.0, 2, 10, 10)
+    assert summarise_lengths(np.arange(1, 101)) == (50.5, 50, 95, 100)
+
+
+def test_words_have_apostrophes_and_hyphens_inside_and_no_case():
+    text = count_text(["Don't stop, don't!", "¿Qué? 3 well-known 'quotes' —", ""], token_table([[7, 8], [9], []]))
+    assert text.words.tolist() == [3, 4, 0]
+    assert text.characters.tolist() == [18, 29, 0]
+    assert text.word_counts == {"don't": 2, "stop": 1, "qué": 1, "3": 1, "well-known": 1, "quotes": 1}
+    assert text.tokens_per_word() == 3 / 7  # the three EOS spell nothing
+
+
+def test_ratios_are_of_target_to_source():
+    assert length_ratios(np.array([2, 4, 10]), np.array([1, 4, 20])).tolist() == pytest.approx([0.55, 1.0, 1.9])
+    assert np.isfinite(length_ratios(np.array([0, 0]), np.array([3, 0]))).all()
+
+
+def test_the_last_bin_of_a_histogram_takes_all_that_is_longer():
+    assert length_histogram(np.array([1, 2, 3, 5, 9, 90]), width=2, bins=3).tolist() == [2 / 6, 1 / 6, 3 / 6]
+
+
+def test_pieces_are_counted_in_the_sentences_that_are_trained_on():
+    table = token_table([[300, 301], [302, 302], [303]]).take(np.array([0, 2]))
+    counts = count_pieces(table, vocab_size=310)
+    assert (counts[300:304].tolist(), counts[EOS]) == ([1, 1, 0, 1], 2)
+
+
+def test_shares_of_bytes_and_unknowns(phrase_tokenizer):
+    is_byte = byte_pieces(phrase_tokenizer)
+    assert is_byte.sum() == 256 and not is_byte[: EOS + 1].any()
+    counts = np.zeros(phrase_tokenizer.vocab_size, dtype=np.int64)
+    [ids] = phrase_tokenizer.encode(["Tom \N{SNOWMAN}"])  # three bytes of UTF-8 that no piece has
+    np.add.at(counts, [*ids, UNK], 1)
+    assert measure_spelling(counts, is_byte) == (3 / (len(ids) + 1), 1 / (len(ids) + 1))
+
+
+def test_coverage_counts_running_words():
+    unseen = find_unseen_words(Counter({"a": 9, "b": 1}), Counter({"a": 5, "zoo": 1, "y": 1, "x": 3}))
+    assert unseen == (5 / 10, ["x", "y", "zoo"])
+    assert find_unseen_words(Counter(), Counter()) == (0, [])
+
+
+def test_an_epoch_has_weight_times_pairs_of_each_source(card):
+    assert [row[6] for row in sources_table(card, [100, 50]).rows] == ["25.0%", "75.0%", "", ""]
+
+
+def test_samples_go_from_short_to_long_and_are_never_more_than_there_are():
+    pairs = Pairs(["ddd", "a", "eeee", "bb"], ["ddd", "a", "eeee", "bb"])
+    assert sample_pairs(pairs, 2) == [("bb", "bb"), ("eeee", "eeee")]  # halves: a bb | ddd eeee, the middle of each
+    assert [source for source, _ in sample_pairs(pairs, 9)] == ["a", "bb", "ddd", "eeee"]
+
+
+def test_over_long_pairs_are_missing_from_their_source(phrases, phrase_tokenizer):
+    long = Pairs(["Tom sees a house. " * 20, *phrases.sources[:3]], ["Tomás ve una casa. " * 20, *phrases.targets[:3]])
+    stream = BatchStream(
+        Pairs(long.sources + phrases.sources, long.targets + phrases.targets), phrase_tokenizer, DataConfig(), seed=1
+    )
+    assert [len(pairs) for pairs in select_fitting([long, phrases], stream)] == [3, 240]
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_packing_counts_every_visit_of_an_epoch(phrases, phrase_tokenizer, weight):
+    config = DataConfig(batch_rows=4, window=50)
+    stream = BatchStream(phrases, phrase_tokenizer, config, seed=3, weights=np.full(240, weight))
+    packing = measure_packing(stream)
+    assert (packing.pairs, packing.steps) == (240 * weight, stream.steps_in(0))
+    assert packing.real == (weight * stream.encoded.sources.length.sum(), weight * stream.encoded.targets.length.sum())
+    assert 4 * packing.steps - 4 < packing.rows <= 4 * packing.steps
+
+
+def test_fill_with_and_without_packing(card, monkeypatch):
+    source, target = card.stream.row_lengths
+    packing = PackingSummary(steps=1, rows=4, pairs=16, real=(3 * source, 2 * target))
+    monkeypatch.setattr("data.card.tables.measure_packing", lambda _: packing)
+    cells = {row[0]: row[1] for row in packing_table(card).rows}
+    assert cells["fill"] == "75.0% en, 50.0% es"
+    assert cells["fill, one pair per row"] == "18.8% en, 12.5% es"
+
+
+def test_a_card_has_the_text_of_every_split(card):
+    assert {split: len(text.sentences) for split, (text, _) in card.texts.items()} == {
+        "train": 480 - len(card.corpus.valid), "valid": len(card.corpus.valid), "test": 240
+    }  # fmt: skip
+    assert len(set(card.texts["test"][1].sentences)) == 240
 
 
 def test_reasons_without_a_row_are_left_out():

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.pairs import Pairs, fold
-from data.splits.holdout import group_pairs, hold_out, shares_sentence
-from data.splits.overlap import find_overlap, has_shared
+from data.splits import find_overlap, group_pairs, has_shared, hold_out, without_shared
 
 # Few sentences, so that random pairs share many, also across the languages and by case and punctuation alone.
 SENTENCES = ["a", "A!", "b", "¿b?", "c d", "C,  d.", "e", "é", "f", "g", "h", "i", "...", "!", "¡Straße", "strasse"]
@@ -133,20 +132,18 @@ def test_a_group_larger_than_a_set_is_never_cut():
 )
 def test_sharing_by_hand(source, target, shares):
     others = [Pairs(["Hi", "one"], ["Hola", "uno"]), Pairs(["Two.", "!"], ["Dos.", "?"])]
-    assert shares_sentence(Pairs([source, "x", "one"], [target, "y", "z"]), iter(others)).tolist() == [
-        shares,
-        False,
-        True,
-    ]
-    assert shares_sentence(Pairs([source], [target]), []).tolist() == [False]
+    pairs = Pairs([source, "x", "one"], [target, "y", "z"])
+    assert without_shared(pairs, others) == pairs.take([1] if shares else [0, 1])
+    assert without_shared(pairs, []) == pairs
 
 
 @settings(max_examples=100)
 @given(DENSE, DENSE)
 def test_sharing_is_what_the_audit_counts(rows, other_rows):
     pairs, others = as_pairs(rows), as_pairs(other_rows)
-    left = pairs.take([index for index, shares in enumerate(shares_sentence(pairs, [others])) if not shares])
+    left = without_shared(pairs, [others])
     assert not has_shared(find_overlap({"train": left, "valid": others, "test": Pairs([], [])})["train/valid"])
-    for index, shares in enumerate(shares_sentence(pairs, [others])):
-        alone = find_overlap({"train": pairs.take([index]), "valid": others, "test": Pairs([], [])})["train/valid"]
-        assert shares == has_shared(alone)
+    for index in range(len(pairs)):
+        one = pairs.take([index])
+        alone = find_overlap({"train": one, "valid": others, "test": Pairs([], [])})["train/valid"]
+        assert (len(without_shared(one, [others])) == 0) == has_shared(alone)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from common.errors import UserError
 from data.pairs import Pairs, fold, fold_all, normalise
 from data.report import SharedSentences, Sides
-from data.splits.overlap import find_overlap, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
+from data.splits import find_overlap, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
 
 CLEAN = {
     "train": Pairs(["I see.", "Go!"], ["Ya veo.", "¡Ve!"]),

@@ -1,0 +1,197 @@
+"""Sentences and tokens in unnamed temporary files, mapped into memory, so that a corpus may be larger than memory.
+
+The kernel reads the pages that are used and drops them when memory runs short. A file disappears with the last array
+that maps it, or with the process: nothing is left behind.
+
+Arrow's arrays would replace neither: importing pyarrow costs every start 0.06 to 0.1 s and 27 MB, and a window's tokens
+are views into the flat array in any order, which packing copies with NumPy's index arithmetic.
+"""
+
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from operator import eq
+from pathlib import Path
+from typing import NamedTuple, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+from jaxtyping import Bool, Int, Int32, UInt8
+
+from common.files import explain_write_errors
+from common.special_tokens import EOS
+
+Item = TypeVar("Item")
+
+BLOCK = 8192  # sentences in memory at once; larger blocks are no faster
+LINE_FEED = 10
+
+
+def scratch_folder() -> Path:
+    """Where the files go: TMPDIR if set, else /var/tmp, else Python's folder for temporary files."""
+    # Not the run directory: it must not exist before all checks have passed, and network file systems show an open
+    # deleted file under another name. Not /tmp by default: many systems keep it in memory; /var/tmp is on a disk.
+    if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
+        return Path("/var/tmp")
+    return Path(tempfile.gettempdir())
+
+
+class GrowingArray:
+    """A flat array on disk, appended to block by block. UserError if the disk is full."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._dtype, self._length = np.dtype(dtype), 0
+        with explain_write_errors(scratch_folder()):
+            self._file = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115 (views outlive any block)
+        weakref.finalize(self, self._file.close)
+
+    def append(self, block: np.ndarray) -> None:
+        # Written, not stored through a mapping: on a full disk that would kill the process.
+        with explain_write_errors(scratch_folder()):
+            self._file.write(np.ascontiguousarray(block, self._dtype).data)
+        self._length += len(block)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def view(self) -> np.ndarray:
+        """The array so far, mapped and read-only."""
+        if not self._length:  # an empty file cannot be mapped
+            return np.zeros(0, self._dtype)
+        with explain_write_errors(scratch_folder()):
+            self._file.flush()
+            return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
+
+
+def move_to_disk(array: np.ndarray) -> np.ndarray:
+    """Copy a flat array to disk and map it."""
+    copy = GrowingArray(array.dtype)
+    copy.append(array)
+    return copy.view()
+
+
+class Sentences(Sequence[str]):
+    """Sentence i is the line ``text[start[i] : start[i + 1]]``, decoded at every access."""
+
+    def __init__(self, text: UInt8[np.ndarray, " bytes"], start: Int[np.ndarray, " lines_and_end"]) -> None:
+        self._text, self._start = text.data, start
+
+    def __len__(self) -> int:
+        return len(self._start) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        chosen = range(len(self))[index]  # raises IndexError
+        if isinstance(chosen, int):
+            return self._lines(chosen, chosen + 1)[0]
+        return self._lines(chosen.start, chosen.stop) if chosen.step == 1 else [self[i] for i in chosen]
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), BLOCK):
+            yield from self._lines(first, min(first + BLOCK, len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether ``other`` is a sequence of the same sentences."""
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    def _lines(self, first: int, last: int) -> list[str]:
+        text = self._text[self._start[first] : self._start[max(first, last)]]
+        return str(text, "utf-8").split("\n")[:-1]
+
+
+class SentenceWriter:
+    """Writes sentences block by block. ValueError if one contains a line feed."""
+
+    def __init__(self) -> None:
+        self._text, self._start = GrowingArray(np.uint8), GrowingArray(np.int64)
+        self._start.append(np.zeros(1))
+
+    def append(self, sentences: Sequence[str]) -> None:
+        text = np.frombuffer("".join([f"{sentence}\n" for sentence in sentences]).encode(), np.uint8)
+        ends = np.flatnonzero(text == LINE_FEED) + 1
+        if len(ends) != len(sentences):
+            raise ValueError("a sentence contains a line feed")
+        self._start.append(len(self._text) + ends)
+        self._text.append(text)
+
+    def view(self) -> Sentences:
+        return Sentences(self._text.view(), self._start.view())
+
+
+def store_sentences(sentences: Iterable[str]) -> Sentences:
+    """Write sentences to disk and map them."""
+    writer = SentenceWriter()
+    for block in in_blocks(sentences):
+        writer.append(block)
+    return writer.view()
+
+
+def in_blocks(items: Iterable[Item], size: int = BLOCK) -> Iterator[list[Item]]:
+    """Lists of up to ``size`` items."""
+    rest = iter(items)
+    while block := list(islice(rest, size)):
+        yield block
+
+
+class TokenTable(NamedTuple):
+    """Sentences in one flat array, each ending in EOS: sentence i is ``flat[start[i] : start[i] + length[i]]``."""
+
+    flat: Int32[np.ndarray, " tokens"]
+    start: Int[np.ndarray, " sentences"]
+    length: Int[np.ndarray, " sentences"]
+
+    def take(self, chosen: slice | Int[np.ndarray, " chosen"] | Bool[np.ndarray, " sentences"]) -> "TokenTable":
+        """The chosen sentences; the flat array is shared."""
+        return TokenTable(self.flat, self.start[chosen], self.length[chosen])
+
+    def compact(self) -> "TokenTable":
+        """The same sentences, consecutive in a flat array of their own."""
+        start = np.cumsum(self.length) - self.length
+        index = np.repeat(self.start - start, self.length) + np.arange(self.length.sum())
+        return TokenTable(self.flat[index], start, self.length)
+
+
+def token_table(sentences: Iterable[list[int]]) -> TokenTable:
+    """Build a table from lists of ids without EOS."""
+    closed = [[*ids, EOS] for ids in sentences]
+    length = np.fromiter(map(len, closed), dtype=np.int64, count=len(closed))
+    flat = np.fromiter(chain.from_iterable(closed), dtype=np.int32, count=int(length.sum()))
+    return TokenTable(flat, np.cumsum(length) - length, length)
+
+
+class GrowingTable:
+    """A token table on disk that grows by whole tables."""
+
+    def __init__(self) -> None:
+        self._flat, self._start, self._length = GrowingArray(np.int32), GrowingArray(np.int64), GrowingArray(np.int64)
+
+    def __len__(self) -> int:
+        return len(self._start)
+
+    def append(self, table: TokenTable) -> None:
+        self._start.append(len(self._flat) + table.start)
+        self._length.append(table.length)
+        self._flat.append(table.flat)
+
+    def view(self) -> TokenTable:
+        return TokenTable(self._flat.view(), self._start.view(), self._length.view())
+
+
+def choose(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
+    """Each sentence from ``some`` where ``mask`` is true, else from ``others``."""
+    return TokenTable(
+        np.concatenate([some.flat, others.flat]),
+        np.where(mask, some.start, others.start + len(some.flat)),
+        np.where(mask, some.length, others.length),
+    )
+
+
+def fits(sources: TokenTable, targets: TokenTable, capacity: tuple[int, int]) -> Bool[np.ndarray, " sentences"]:
+    """Whether each pair fits a row of the capacity (S, T)."""
+    return (sources.length <= capacity[0]) & (targets.length <= capacity[1])

@@ -1,1 +1,0 @@
-"""Sentences and tokens in unnamed files on disk, mapped into memory."""
