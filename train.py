@@ -69,8 +69,8 @@ def take_steps(run: Run) -> int:
     A kill at any point loses only the steps since the last save. An evaluation follows its save and is recorded in
     that checkpoint, so a run that is killed during an evaluation repeats only the evaluation.
     """
-    settings, stream, rows = run.config.training, run.prepared.stream, run.devices.local_rows
-    state, progress, step = run.state, run.progress, run.step
+    settings, stream, rows = run.config.training, run.stream, run.devices.local_rows
+    state, progress, step = run.state, run.progress, int(run.state.step)
     divergence = DivergenceCheck(settings.max_skipped, stream, run.directory)
 
     def due(every: int) -> bool:

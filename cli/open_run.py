@@ -1,4 +1,4 @@
-"""From a config to a run that can take its next step: corpus checked and recorded, state made or restored."""
+"""From a config to a run that can take its next step: corpus checked and recorded, state initialized or restored."""
 
 import contextlib
 import json
@@ -13,14 +13,16 @@ from common.files import append_line, remove_leftovers, write_atomically
 from configs.changes import accepted_changes
 from configs.load import load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
+from data.batches.stream import BatchStream, validation_batches
 from data.prepare import Prepared, prepare
 from data.report import DataReport
+from evaluation.translate import Translator
 from model.transformer import build
 from training.devices.background import in_background
 from training.devices.compilation import compile_ahead
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
-from training.devices.preflight import choose_kernels
+from training.devices.preflight import check_position_table, choose_kernels
 from training.progress import Progress, find_last_step
 from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import read_notes, restore
@@ -29,26 +31,28 @@ from training.run.config_history import archive_config, rewind_history
 from training.run.environment import describe_environment
 from training.run.metrics import Monitor
 from training.state import TrainState
-from training.step import TrainStep, make_train_step
+from training.step import LossStep, TrainStep, make_loss_step, make_train_step
 from training.validation import Validation
 
 
 @dataclass(frozen=True)
 class Run:
-    """What the training loop works with. ``state`` and ``progress`` are those of ``step``, where the loop begins."""
+    """What the training loop works with. ``state`` and ``progress`` are those with which the loop begins."""
 
     config: RunConfig
-    directory: Path
     devices: Devices
-    prepared: Prepared
+    stream: BatchStream
     train_step: TrainStep
     validation: Validation
-    step: int
     last_step: int
     state: TrainState
     progress: Progress
     monitor: Monitor
     clock: Clock
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.config.run_dir)
 
 
 def find_devices(config: RunConfig) -> Devices:
@@ -62,7 +66,7 @@ def find_devices(config: RunConfig) -> Devices:
 def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     """Open the config's run directory, which the caller holds locked, at its newest good checkpoint or at step 0.
 
-    What does not depend on the corpus is compiled while the corpus is prepared. A new state is made only afterwards:
+    What does not depend on the corpus is compiled while the corpus is prepared. A new state is initialized only then:
     a mistyped vocabulary size may exceed the corpus, and the memory too. UserError for a config, a corpus or a run
     directory that training cannot use; what the directory holds is then as it was.
     """
@@ -71,6 +75,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     like = abstract_state(devices.mesh, *shape)
     compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
     prepared = prepare_run(config, run_dir, newest)
+    stream = prepared.stream
     if compiled:
         step, progress = 0, Progress()
         state = in_background(lambda: compiled.result()())
@@ -79,30 +84,14 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         state = in_background(restore, run_dir, newest, like)
     graphdef = build(config.model, config.tokenizer.vocab_size)
     train_step = make_train_step(graphdef, config.training, like)
-    last_step = find_last_step(config.training, prepared.stream)
-    validation = Validation(
-        run_dir, graphdef, config.model, config.training, config.data, config.decoding, prepared, devices
-    )
-    clock = Clock(step, progress.seconds)
-    is_evaluated = progress.evaluated == step
-    with closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated)) as monitor:
+    loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
+    validation = prepare_validation(config, prepared, devices, loss_step)
+    last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
+    with closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
-            compile_ahead(train_step, like, devices.batch_shapes(*prepared.stream.row_lengths))
-        yield Run(
-            config,
-            run_dir,
-            devices,
-            prepared,
-            train_step,
-            validation,
-            step,
-            last_step,
-            state.result(),
-            progress,
-            monitor,
-            clock,
-        )
+            compile_ahead(train_step, like, devices.batch_shapes(*stream.row_lengths))
+        yield Run(config, devices, stream, train_step, validation, last_step, state.result(), progress, monitor, clock)
 
 
 def check_run(config: RunConfig) -> None:
@@ -121,6 +110,15 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + prepared.changes)
     return prepared
+
+
+def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices, loss_step: LossStep) -> Validation:
+    """The validation of a run. UserError if one of its sentences is too long for learned positions."""
+    lengths = prepared.stream.row_lengths
+    batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, lengths)
+    check_position_table(config.model, lengths, batches)
+    translator = Translator((config.model,), prepared.tokenizer, config.decoding, config.data.row_length)
+    return Validation(Path(config.run_dir), prepared, devices, batches, translator, loss_step)
 
 
 def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changes: list[str]) -> None:

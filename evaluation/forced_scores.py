@@ -23,7 +23,7 @@ from data.tokenizer import Tokenizer
 from evaluation.attention_view.word_pairs import spell_words
 from evaluation.translate import Translation, Translator, batch_size, group_by_bucket, pad_rows
 from model.decoding.forced import alignment_weights, token_log_probs
-from model.decoding.ranking import Ranking
+from model.decoding.settings import Ranking
 from model.transformer import Params, Transformer
 
 Pair = tuple[list[int], list[int]]  # source and target tokens, both without EOS

@@ -22,9 +22,8 @@ from evaluation.minimum_risk import choose, probabilities
 from model.config import DecodingConfig, ModelConfig
 from model.decoding.beam import beam_search
 from model.decoding.hypotheses import Hypotheses, Sources
-from model.decoding.ranking import Ranking
 from model.decoding.sampling import greedy, sample
-from model.decoding.settings import Sampling, SearchSettings
+from model.decoding.settings import Ranking, Sampling, SearchSettings
 from model.sharding import replicate
 from model.transformer import Params, Tokens, Transformer, build
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from common.option import option, require_choice
+from common.option import option, require_choice, require_in_bounds
 
 AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, or a hidden file
 
@@ -12,12 +12,12 @@ AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, o
 class ModelConfig:
     """Shapes and number formats of the encoder-decoder Transformer (Vaswani et al. 2017)."""
 
-    d_model: int = option(256, "width of embeddings and of the residual stream")
-    num_heads: int = option(4, "attention heads in every layer")
-    head_dim: int = option(64, "width of a head's queries and keys; need not be d_model / num_heads")
-    value_dim: int = option(0, "width of a head's values; 0: head_dim")
+    d_model: int = option(256, "width of embeddings and of the residual stream", min=1)
+    num_heads: int = option(4, "attention heads in every layer", min=1)
+    head_dim: int = option(64, "width of a head's queries and keys; need not be d_model / num_heads", min=1)
+    value_dim: int = option(0, "width of a head's values; 0: head_dim", min=0)
     key_value_heads: int = option(
-        0, "heads of keys and values, each shared by equally many query heads; 0: num_heads, 1: multi-query"
+        0, "heads of keys and values, each shared by equally many query heads; 0: num_heads, 1: multi-query", min=0
     )
     score: str = option(
         "scaled_dot_product",
@@ -26,40 +26,30 @@ class ModelConfig:
     positions: str = option(
         "sinusoidal", "sinusoidal, learned, rotary, alibi or relative (T5's); the last three in self-attention"
     )
-    max_positions: int = option(512, "rows of the table of positions=learned")
+    max_positions: int = option(512, "rows of the table of positions=learned", min=1)
     kernel: str = option(
         "definition",
         "how training computes attention: definition, xla, chunked (long rows), cudnn (NVIDIA), tpu, or auto to choose "
         "among them; translation always uses the definition",
     )
     rematerialize: bool = option(False, "recompute each block's activations for the gradients instead of storing them")
-    encoder_layers: int = option(3, "encoder blocks")
-    decoder_layers: int = option(3, "decoder blocks")
-    d_ff: int = option(1024, "width of the feed-forward layers")
+    encoder_layers: int = option(3, "encoder blocks", min=1)
+    decoder_layers: int = option(3, "decoder blocks", min=1)
+    d_ff: int = option(1024, "width of the feed-forward layers", min=1)
     activation: str = option("relu", "relu, gelu or silu, in the feed-forward layers")
     norm: str = option("pre", "pre or post: layer norm before each sublayer, or after its residual sum")
-    dropout: float = option(0.1, "dropout on embeddings and on the output of every sublayer")
-    attention_dropout: float = option(0.0, "dropout on attention weights")
+    dropout: float = option(0.1, "dropout on embeddings and on the output of every sublayer", min=0, below=1)
+    attention_dropout: float = option(0.0, "dropout on attention weights", min=0, below=1)
     dtype: str = option("float32", "float32 or bfloat16, for activations; parameters stay float32")
     matmul_dtype: str = option("float32", "float32 or bfloat16, for the operands of matrix products; sums stay float32")
 
     def __post_init__(self) -> None:
-        sizes = (self.d_model, self.num_heads, self.head_dim, self.encoder_layers, self.decoder_layers, self.d_ff)
-        if min(sizes) < 1:
-            raise ValueError(
-                "model.d_model, num_heads, head_dim, encoder_layers, decoder_layers and d_ff must be at least 1"
-            )
-        if self.value_dim < 0 or self.key_value_heads < 0 or self.max_positions < 1:
-            raise ValueError("model.value_dim and key_value_heads must be at least 0, max_positions at least 1")
+        require_in_bounds("model", self)
         if self.num_heads % self.groups:
             raise ValueError(
                 f"model.key_value_heads must divide model.num_heads, and {self.key_value_heads} does not divide "
                 f"{self.num_heads}"
             )
-        self._check_choices()
-        self._check_numbers()
-
-    def _check_choices(self) -> None:
         require_choice("model.activation", self.activation, "relu", "gelu", "silu")
         require_choice("model.norm", self.norm, "pre", "post")
         require_choice("model.score", self.score, "scaled_dot_product", "dot_product", "general", "additive")
@@ -67,15 +57,10 @@ class ModelConfig:
         require_choice("model.kernel", self.kernel, "definition", "xla", "chunked", "cudnn", "tpu", "auto")
         require_choice("model.dtype", self.dtype, "float32", "bfloat16")
         require_choice("model.matmul_dtype", self.matmul_dtype, "float32", "bfloat16")
-
-    def _check_numbers(self) -> None:
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError("model.d_model must be even: sinusoidal positions come in pairs of sine and cosine")
         if self.positions == "rotary" and self.head_dim % 2:
             raise ValueError("model.head_dim must be even: rotary positions rotate pairs of components")
-        for key, rate in (("dropout", self.dropout), ("attention_dropout", self.attention_dropout)):
-            if not 0 <= rate < 1:
-                raise ValueError(f"model.{key} must be at least 0 and less than 1")
         if self.dtype == "bfloat16" and self.matmul_dtype == "float32":
             raise ValueError(
                 "model.dtype=bfloat16 needs model.matmul_dtype=bfloat16: the operands of its products are bfloat16"
@@ -97,56 +82,50 @@ class DecodingConfig:
     """How translations are searched, alike in validation, eval.py and scripts/translate.py."""
 
     search: str = option("beam", "beam, or sample: tokens are drawn at random")
-    beam_size: int = option(5, "live hypotheses per sentence; 1 is greedy decoding")
+    beam_size: int = option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1)
     normalization: str = option(
         "gnmt",
         "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, Wu et al. 2016) "
         "or length",
     )
-    length_penalty: float = option(1.0, "exponent of normalization; 0: the likeliest translation, however short")
+    length_penalty: float = option(1.0, "exponent of normalization; 0: the likeliest translation, however short", min=0)
     coverage_penalty: float = option(
-        0.0, "GNMT's beta, against source tokens without attention, for example 0.2; 0: off"
+        0.0, "GNMT's beta, against source tokens without attention, for example 0.2; 0: off", min=0
     )
-    temperature: float = option(1.0, "of search=sample: below 1 likely tokens become likelier, above 1 less likely")
-    top_k: int = option(0, "of search=sample: draw among the k likeliest tokens; 0: all")
-    top_p: float = option(1.0, "of search=sample: draw among the likeliest tokens of this total probability")
-    seed: int = option(1, "of search=sample: the same seed draws the same translations")
+    temperature: float = option(
+        1.0, "of search=sample: below 1 likely tokens become likelier, above 1 less likely", above=0
+    )
+    top_k: int = option(0, "of search=sample: draw among the k likeliest tokens; 0: all", min=0)
+    top_p: float = option(
+        1.0, "of search=sample: draw among the likeliest tokens of this total probability", above=0, max=1
+    )
+    seed: int = option(1, "of search=sample: the same seed draws the same translations", min=0, below=2**32)
     mbr: str = option(
         "none",
         "bleu or chrf: minimum-Bayes-risk decoding, the candidate most like all the others by this metric",
     )
-    candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size")
+    candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0)
     ensemble: list[str] = option(
         [],
         "more runs, RUN or RUN:CHECKPOINT, whose probabilities are averaged with the run's own; for "
         "eval.py and scripts",
     )
     max_source_tokens: int = option(
-        0, "longer sources are translated in pieces, cut at sentence ends; 0: data.row_length"
+        0, "longer sources are translated in pieces, cut at sentence ends; 0: data.row_length", min=0
     )
-    max_length_factor: float = option(2.0, "longest translation: this times the source tokens + max_length_extra")
-    max_length_extra: int = option(10, "longest translation: max_length_factor times the source tokens + this")
-    batch_sentences: int = option(64, "sentences translated together, a fixed shape per length bucket")
+    max_length_factor: float = option(
+        2.0, "longest translation: this times the source tokens + max_length_extra", min=0
+    )
+    max_length_extra: int = option(10, "longest translation: max_length_factor times the source tokens + this", min=1)
+    batch_sentences: int = option(64, "sentences translated together, a fixed shape per length bucket", min=1)
     checkpoint: str = option(
         "best", "best, latest, a step number, or the name of an average made by scripts/average_checkpoints.py"
     )
 
     def __post_init__(self) -> None:
-        if self.beam_size < 1 or self.batch_sentences < 1:
-            raise ValueError("decoding.beam_size and decoding.batch_sentences must be at least 1")
-        if min(self.length_penalty, self.coverage_penalty, self.max_length_factor) < 0 or self.max_length_extra < 1:
-            raise ValueError(
-                "decoding.length_penalty, coverage_penalty and max_length_factor must be at least 0, max_length_extra "
-                "at least 1"
-            )
-        if self.temperature <= 0 or not 0 < self.top_p <= 1 or not 0 <= self.seed < 2**32:
-            raise ValueError(
-                "decoding.temperature must be above 0, top_p above 0 and at most 1, seed from 0 to 2**32-1"
-            )
-        if self.top_k < 0 or self.candidates < 0 or self.max_source_tokens < 0 or self.max_source_tokens == 1:
-            raise ValueError(
-                "decoding.top_k and candidates must be at least 0, max_source_tokens 0 or at least 2 (EOS counts)"
-            )
+        require_in_bounds("decoding", self)
+        if self.max_source_tokens == 1:
+            raise ValueError("decoding.max_source_tokens must be 0 or at least 2: EOS counts")
         require_choice("decoding.search", self.search, "beam", "sample")
         require_choice("decoding.normalization", self.normalization, "gnmt", "length")
         require_choice("decoding.mbr", self.mbr, "none", "bleu", "chrf")

@@ -50,11 +50,6 @@ def replicate(tree: Any) -> Any:
     return jax.lax.with_sharding_constraint(tree, PartitionSpec())
 
 
-def mesh_of(layout: Any) -> Mesh:
-    """The mesh of a tree of shardings."""
-    return jax.tree.leaves(layout)[0].mesh
-
-
 def on_mesh(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, traced so that ``shard_rows`` and the like refer to this mesh."""
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from attention import Mask
 from common.special_tokens import PAD
@@ -15,7 +15,6 @@ from model.config import ModelConfig
 from model.decoding.cache import Cache, LayerCache, lineage_bias, own_places
 from model.embedding import Embedding
 from model.layers import DropoutKey, FeedForward, KeysValues, LayerNorm, MultiHeadAttention, Residual, split_key
-from model.loss import Loss
 from model.positions import Order, RelativeBias, alibi_bias
 
 Params = dict  # nested, from names to arrays
@@ -182,12 +181,6 @@ class Transformer(nnx.Module):
     def logits(self, decoded: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
         """Unnormalized log-probabilities of the next token, in float32."""
         return self.embedding.logits(decoded)
-
-    def loss(
-        self, decoded: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"], smoothing: float
-    ) -> Loss:
-        """Loss sums of the next tokens ``labels``, without all logits at once; ``smoothed`` has gradients."""
-        return self.embedding.loss(decoded, labels, real, smoothing)
 
     def start_cache(
         self, encoded: Float[Array, "B S D"], source_segments: Int[Array, "B S"], *, beams: int, max_length: int

@@ -103,7 +103,7 @@ MUTATIONS = [
     Mutation(
         "what was evaluated is known after a restart",
         "cli/open_run.py",
-        "Monitor(run_dir, step, last_step, evaluated=is_evaluated)",
+        "Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)",
         "Monitor(run_dir, step, last_step, evaluated=True)",
         _IN_EVALUATION,
     ),

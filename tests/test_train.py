@@ -90,7 +90,7 @@ def test_a_finished_run_says_so_and_changes_nothing(small_experiment, tmp_path, 
         ("data.root=/nowhere", b"no train file at /nowhere/train.tsv"),
         ("tokenizer.vocab_size=9000", b"too large for this corpus"),
         ("data.target=en", b"data.source and data.target"),
-        ("training.seed=4294967296", b"training.seed must be at least 0 and less than 2**32"),
+        ("training.seed=4294967296", b"training.seed must be below 4294967296, not 4294967296"),
     ],
 )
 def test_mistakes_end_in_one_line_and_leave_nothing(small_experiment, tmp_path, call, override, message):

@@ -3,71 +3,62 @@
 import re
 from dataclasses import dataclass
 
-from common.option import option, require_choice
+from common.option import option, require_choice, require_in_bounds
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """Optimization, limits, and how often a run logs, evaluates and saves."""
 
-    seed: int = option(1, "seed of initial parameters, order of the data, subwords and dropout")
-    steps: int = option(0, "end after this many updates; 0: no limit by steps")
-    epochs: int = option(0, "end after this many passes over the corpus; 0: no limit by epochs")
-    minutes: float = option(0.0, "pause (save and exit) after this many minutes; 0: never")
+    # JAX uses 32 bits of a seed: 2**32 would silently be the seed 0.
+    seed: int = option(1, "seed of initial parameters, order of the data, subwords and dropout", min=0, below=2**32)
+    steps: int = option(0, "end after this many updates; 0: no limit by steps", min=0)
+    epochs: int = option(0, "end after this many passes over the corpus; 0: no limit by epochs", min=0)
+    minutes: float = option(0.0, "pause (save and exit) after this many minutes; 0: never", min=0)
     optimizer: str = option("adam", "adam or adamw")
-    learning_rate: float = option(1e-3, "peak learning rate, reached at the end of the warm-up")
-    warmup_steps: int = option(400, "updates of linear warm-up")
+    learning_rate: float = option(1e-3, "peak learning rate, reached at the end of the warm-up", above=0)
+    warmup_steps: int = option(400, "updates of linear warm-up", min=0)
     schedule: str = option("inverse_sqrt", "after the warm-up: inverse_sqrt, cosine, linear or constant")
-    beta1: float = option(0.9, "Adam's decay of the first moment")
-    beta2: float = option(0.98, "Adam's decay of the second moment")
-    epsilon: float = option(1e-9, "Adam's epsilon")
-    weight_decay: float = option(0.0, "adamw's decoupled decay of matrices; biases and norms are spared")
-    clip_norm: float = option(1.0, "largest global norm of the gradient; 0: no clipping")
-    label_smoothing: float = option(0.1, "probability spread evenly over the vocabulary")
-    accumulation: int = option(1, "slices into which a step's batch is cut to save memory; results do not change")
-    ema_decay: float = option(0.0, "decay of the averaged parameters that are evaluated, such as 0.999; 0: off")
-    max_skipped: int = option(
-        10, "stop after this many updates in a row that are not finite; each is skipped and counted"
+    beta1: float = option(0.9, "Adam's decay of the first moment", min=0, below=1)
+    beta2: float = option(0.98, "Adam's decay of the second moment", min=0, below=1)
+    epsilon: float = option(1e-9, "Adam's epsilon", above=0)
+    weight_decay: float = option(0.0, "adamw's decoupled decay of matrices; biases and norms are spared", min=0)
+    clip_norm: float = option(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
+    label_smoothing: float = option(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
+    accumulation: int = option(
+        1, "slices into which a step's batch is cut to save memory; results do not change", min=1
     )
-    log_every: int = option(50, "updates between lines of metrics")
-    eval_every: int = option(500, "updates between evaluations, each followed by a save")
-    save_every: int = option(0, "updates between further saves; 0: only after evaluations")
-    keep: int = option(1, "newest checkpoints kept, beside the best")
-    patience: int = option(0, "stop after this many evaluations without a better BLEU; 0: never")
+    ema_decay: float = option(
+        0.0, "decay of the averaged parameters that are evaluated, such as 0.999; 0: off", min=0, below=1
+    )
+    max_skipped: int = option(
+        10, "stop after this many updates in a row that are not finite; each is skipped and counted", min=1
+    )
+    log_every: int = option(50, "updates between lines of metrics", min=1)
+    eval_every: int = option(500, "updates between evaluations, each followed by a save", min=1)
+    save_every: int = option(0, "updates between further saves; 0: only after evaluations", min=0)
+    keep: int = option(1, "newest checkpoints kept, beside the best", min=1)
+    patience: int = option(0, "stop after this many evaluations without a better BLEU; 0: never", min=0)
 
     def __post_init__(self) -> None:
+        require_in_bounds("training", self)
         if not (self.steps or self.epochs):
             raise ValueError("set training.steps or training.epochs: schedules and completion depend on them")
-        if min(self.steps, self.epochs, self.warmup_steps, self.save_every, self.patience) < 0 or self.minutes < 0:
-            raise ValueError(
-                "training.steps, epochs, minutes, warmup_steps, save_every and patience must not be negative"
-            )
-        if min(self.log_every, self.eval_every, self.accumulation, self.keep, self.max_skipped) < 1:
-            raise ValueError("training.log_every, eval_every, accumulation, keep and max_skipped must be at least 1")
-        if not 0 <= self.seed < 2**32:  # jax keeps 32 bits of it: 2**32 would silently be the seed 0
-            raise ValueError("training.seed must be at least 0 and less than 2**32")
         require_choice("training.optimizer", self.optimizer, "adam", "adamw")
         require_choice("training.schedule", self.schedule, "inverse_sqrt", "cosine", "linear", "constant")
         if self.schedule in ("cosine", "linear") and not self.steps:
             raise ValueError(f"training.schedule={self.schedule} needs training.steps: it ends where the run ends")
         if self.weight_decay and self.optimizer == "adam":
             raise ValueError("training.weight_decay needs training.optimizer=adamw")
-        if self.learning_rate <= 0 or self.epsilon <= 0 or self.weight_decay < 0 or self.clip_norm < 0:
-            raise ValueError(
-                "training.learning_rate and epsilon must be positive, weight_decay and clip_norm not negative"
-            )
-        for key in ("beta1", "beta2", "label_smoothing", "ema_decay"):
-            if not 0 <= getattr(self, key) < 1:
-                raise ValueError(f"training.{key} must be at least 0 and less than 1")
 
 
 @dataclass(frozen=True)
 class MeshConfig:
     """The devices, data × fsdp × tensor of them; a run may continue on another mesh."""
 
-    data: int = option(0, "groups of devices with rows of their own; 0: as many as the others leave")
-    fsdp: int = option(1, "devices that share parameters and moments, and have rows of their own")
-    tensor: int = option(1, "devices that share heads, hidden units and vocabulary of a row")
+    data: int = option(0, "groups of devices with rows of their own; 0: as many as the others leave", min=0)
+    fsdp: int = option(1, "devices that share parameters and moments, and have rows of their own", min=1)
+    tensor: int = option(1, "devices that share heads, hidden units and vocabulary of a row", min=1)
     coordinator: str = option(
         "",
         "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; not needed "
@@ -77,8 +68,7 @@ class MeshConfig:
     process: int = option(0, "which of them this is, from 0")
 
     def __post_init__(self) -> None:
-        if self.data < 0 or min(self.fsdp, self.tensor) < 1:
-            raise ValueError("mesh.fsdp and mesh.tensor must be at least 1, mesh.data at least 0")
+        require_in_bounds("mesh", self)
         if bool(self.coordinator) != bool(self.processes):
             raise ValueError("mesh.coordinator=HOST:PORT and mesh.processes=N are set together")
         address = re.fullmatch(r"\S+:([0-9]{1,5})", self.coordinator)

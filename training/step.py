@@ -29,6 +29,7 @@ class Reading(NamedTuple):
 
 
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Reading]]
+LossStep = Callable[[Params, Batch], Loss]
 Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]
 
 
@@ -78,13 +79,11 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
         sums = summed_loss(nnx.merge(graphdef, params), batch, config.label_smoothing, key)
         return sums.smoothed, sums
 
-    def summed_gradients(params: Params, batch: Batch, key: Array) -> tuple[Params, Loss]:
-        gradients, sums = jax.grad(loss, has_aux=True)(params, batch, key)
-        return gradients, sums
+    summed_gradients = accumulate(jax.grad(loss, has_aux=True), config.accumulation)
 
     def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
         key = jax.random.fold_in(root_key, step)
-        gradients, sums = accumulate(summed_gradients, config.accumulation)(params, batch, key)
+        gradients, sums = summed_gradients(params, batch, key)
         return jax.tree.map(lambda leaf: leaf / sums.tokens, gradients), sums
 
     return gradients_of
@@ -93,7 +92,7 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
 def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
     """Loss sums of a batch under teacher forcing."""
     decoded = decoder_output(model, batch, dropout_key)
-    return model.loss(decoded, batch.target_labels, batch.target_segments > 0, smoothing)
+    return model.embedding.loss(decoded, batch.target_labels, batch.target_segments > 0, smoothing)
 
 
 def decoder_output(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T D"]:
@@ -140,9 +139,7 @@ def count_skipped(skipped: Skipped, is_finite: Bool[Array, ""]) -> Skipped:
     return Skipped(jnp.where(is_finite, 0, skipped.in_row + 1), skipped.since_log + new, skipped.in_all + new)
 
 
-def make_loss_step(
-    graphdef: nnx.GraphDef[Transformer], smoothing: float, mesh: Mesh | None = None
-) -> Callable[[Params, Batch], Loss]:
+def make_loss_step(graphdef: nnx.GraphDef[Transformer], smoothing: float, mesh: Mesh | None = None) -> LossStep:
     """The compiled loss of a batch without dropout, for validation."""
 
     def loss_step(params: Params, batch: Batch) -> Loss:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attention.kernels.padding import padded
+from attention.kernels.layout import padded
 from attention.kernels.request import Request, current_device, dot_product_only
 from attention.masks import Mask, visible_keys
 
@@ -55,46 +55,35 @@ def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal:
     return _forward(query, key, value, rows, causal, scale)[0]
 
 
-def _forward(
-    query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float
-) -> tuple[Array, tuple[Any, ...]]:
+def _forward(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> tuple[Array, Any]:
     output, log_total = over_heads(partial(outputs_of_head, causal=causal, scale=scale), (query, key, value), rows)
-    return output, (query, key, value, rows, output, log_total)
+    return output, ((query, key, value, output, log_total), rows)
 
 
-def _backward(causal: bool, scale: float, saved: tuple[Any, ...], gradient: Array) -> tuple[Array | None, ...]:
-    query, key, value, rows, output, log_total = saved
-    heads = query, key, value, output, log_total, gradient
-    return *over_heads(partial(gradients_of_head, causal=causal, scale=scale), heads, rows), None
+def _backward(causal: bool, scale: float, saved: tuple[Any, Rows], gradient: Array) -> tuple[Array | None, ...]:
+    heads, rows = saved
+    return *over_heads(partial(gradients_of_head, causal=causal, scale=scale), (heads, gradient), rows), None
 
 
 attend_in_chunks.defvjp(_forward, _backward)
 
 
-def over_heads(head: Callable[..., Any], heads: tuple[Array, ...], rows: Rows) -> Any:
+def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows) -> Any:
     """``head(*heads, rows)`` for every sentence and head: the arrays of ``heads`` have axes B G, those of ``rows`` B.
 
     With ``vmap``; but in a loop on a CPU, whose cache the scores of a single chunk fill.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 
-    def sentence(arrays: tuple[tuple[Array, ...], Rows]) -> Any:
+    def sentence(arrays: tuple[tuple[Any, ...], Rows]) -> Any:
         heads, rows = arrays
         return lift(lambda arrays: head(*arrays, rows), heads)
 
     return lift(sentence, (heads, rows))
 
 
-def outputs_of_head(
-    query: Float[Array, "T H"],
-    key: Float[Array, "S H"],
-    value: Float[Array, "S U"],
-    rows: Rows,
-    *,
-    causal: bool,
-    scale: float,
-) -> tuple[Float[Array, "T U"], Float[Array, " T"]]:
-    """The outputs of one head of one sentence, and the logarithm of each query's softmax denominator."""
+def outputs_of_head(query: Array, key: Array, value: Array, rows: Rows, *, causal: bool, scale: float) -> Any:
+    """The outputs "T U" of one head of one sentence, and the logarithm of each query's softmax denominator."""
     value_T = value.T
 
     def of_chunk(chunk: tuple[Array, Array, Array]) -> tuple[Array, Array]:
@@ -112,19 +101,9 @@ def outputs_of_head(
     return join(output_T.mT, len(query)).astype(value.dtype), join(log_total, len(query))
 
 
-def gradients_of_head(
-    query: Float[Array, "T H"],
-    key: Float[Array, "S H"],
-    value: Float[Array, "S U"],
-    output: Float[Array, "T U"],
-    log_total: Float[Array, " T"],
-    gradient: Float[Array, "T U"],
-    rows: Rows,
-    *,
-    causal: bool,
-    scale: float,
-) -> tuple[Float[Array, "T H"], Float[Array, "S H"], Float[Array, "S U"]]:
-    """The gradients of query, key and value for one head of one sentence, from the gradient of its output."""
+def gradients_of_head(saved: tuple[Array, ...], gradient: Array, rows: Rows, *, causal: bool, scale: float) -> Any:
+    """The gradients of query, key and value for one head of one sentence, from the gradient "T U" of its output."""
+    query, key, value, output, log_total = saved
     key_T = key.T
     mean = jnp.sum(gradient.astype(jnp.float32) * output.astype(jnp.float32), axis=-1)
 

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
-from attention.kernels.devices import on_each_device
-from attention.kernels.padding import padded
+from attention.kernels.layout import on_each_device, padded
 from attention.kernels.request import Request, dot_product_only
 from attention.masks import Mask
 
@@ -60,14 +59,11 @@ def _attend(query: Array, key: Array, value: Array, mask: Mask, *, scale: float)
 
 
 class Extents(NamedTuple):
-    """Lengths and starts of each segment among queries and among keys; -1 for a segment without queries.
-
-    JAX's cuDNN module expects one more offset than there are segments.
-    """
+    """Lengths and starts of each segment among queries and among keys; -1 for a segment without queries."""
 
     query_lengths: Int[Array, "B M"]
     key_lengths: Int[Array, "B M"]
-    query_offsets: Int[Array, "B M+1"]
+    query_offsets: Int[Array, "B M+1"]  # JAX's cuDNN module expects one more offset than there are segments
     key_offsets: Int[Array, "B M+1"]
 
 
@@ -88,15 +84,7 @@ def extents(query_segments: Int[Array, "B T"], key_segments: Int[Array, "B S"], 
     return Extents(where_present(queries), where_present(keys), starts(queries), starts(keys))
 
 
-def packed_attention(
-    query: Float[Array, "B T N H"],
-    key: Float[Array, "B S G H"],
-    value: Float[Array, "B S G H"],
-    segments: Extents,
-    *,
-    scale: float,
-    causal: bool,
-) -> Float[Array, "B T N H"]:
+def packed_attention(query: Array, key: Array, value: Array, segments: Extents, *, scale: float, causal: bool) -> Array:
     """The only call into JAX's private cuDNN module, for jax 0.10 and 0.11: the public function takes no offsets."""
     if not (0, 10) <= jax.__version_info__ < (0, 12):
         raise NotImplementedError(f"kernel cudnn supports jax 0.10 and 0.11, not {jax.__version__}")

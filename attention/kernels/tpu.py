@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attention.kernels.devices import on_each_device
-from attention.kernels.padding import padded
+from attention.kernels.layout import on_each_device, padded
 from attention.kernels.request import Request, dot_product_only
 from attention.masks import Mask
 

@@ -19,7 +19,7 @@ from evaluation.attention_view.heatmaps import HeatMaps, png, svg
 from evaluation.attention_view.page import SentenceView, render_page
 from evaluation.attention_view.word_pairs import PairWeights, find_words, pair_weights
 from evaluation.translate import Translator
-from model.attention_weights import AttentionWeights, compute_attention_weights
+from model.decoding.forced import AttentionWeights, compute_attention_weights
 from model.transformer import Params
 
 MOST_TOKENS = 60  # that are still legible along an axis

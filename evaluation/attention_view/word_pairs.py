@@ -17,7 +17,7 @@ from jaxtyping import Float
 from common.errors import UserError
 from data.pairs import PUNCTUATION, fold, normalise
 from data.tokenizer import Tokenizer
-from model.attention_weights import AttentionWeights
+from model.decoding.forced import AttentionWeights
 
 
 @dataclass(frozen=True)

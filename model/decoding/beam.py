@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import EOS, PAD
-from model.decoding.ensemble import Caches, Models, branch_caches, decode_step, start_caches
+from model.decoding.cache import branch
+from model.decoding.ensemble import Caches, Models, decode_step, start_caches
 from model.decoding.hypotheses import Hypotheses, Sources, gather, last_tokens, no_hypotheses, select
 from model.decoding.next_token import Candidates, likeliest
-from model.decoding.ranking import Ranking
-from model.decoding.settings import SearchSettings
+from model.decoding.settings import Ranking, SearchSettings
 
 
 class Beams(NamedTuple):
@@ -55,7 +55,8 @@ def beam_search(models: Models, sources: Sources, settings: SearchSettings) -> H
         best = select(beams.done, beams.best, best)
 
         done = beams.done | at_limit | (likely[:, 0] / ranking.divisor(limits) <= best.scores[:, -1])
-        caches = branch_caches(caches, gather(found.parents, order), beams.position)
+        parents = gather(found.parents, order)
+        caches = tuple(branch(cache, parents, beams.position) for cache in caches)
         return Beams(length, live.tokens, likely, gather(covered, order), best, done, caches)
 
     batch = len(limits)

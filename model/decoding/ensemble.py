@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from model.decoding.cache import Cache, branch
+from model.decoding.cache import Cache
 from model.transformer import Tokens, Transformer
 
 Models = tuple[Transformer, ...]
@@ -32,11 +32,6 @@ def decode_step(
     steps = [model.decode_step(ids, position, cache) for model, cache in zip(models, caches, strict=True)]
     logits, seen, new = zip(*steps, strict=True)
     return mixture(logits), jnp.mean(jnp.stack(seen), axis=0), new
-
-
-def branch_caches(caches: Caches, parents: Int[Array, "B K"], position: Int[Array, ""]) -> Caches:
-    """``branch`` the cache of every model."""
-    return tuple(branch(cache, parents, position) for cache in caches)
 
 
 def mixture(logits: tuple[Float[Array, "*rows V"], ...]) -> Float[Array, "*rows V"]:

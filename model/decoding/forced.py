@@ -1,4 +1,6 @@
-"""Forced decoding: the log-probabilities of existing translations, token by token, and their alignment to sources."""
+"""Forced decoding of existing translations: their log-probabilities, alignment to sources, and attention weights."""
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,16 +41,41 @@ def alignment_weights(
     2019, section 4.1), averaged over heads and over the models of an ensemble.
     """
     source, target = Tokens.one_per_row(source_tokens), decoder_inputs(target_tokens)
-    return jnp.mean(jnp.stack([_alignment_weights(model, source, target) for model in models]), axis=0)
 
+    def weights_of(model: Transformer) -> Float[Array, "B T S"]:
+        _, weights = model.decode(target, model.encode(source)[0], source.segments)
+        return weights[max(0, len(weights) - 2)].source().mean(axis=1)
 
-def _alignment_weights(model: Transformer, source: Tokens, target: Tokens) -> Float[Array, "B T S"]:
-    encoded, _ = model.encode(source)
-    _, weights = model.decode(target, encoded, source.segments)
-    return weights[max(0, len(weights) - 2)].source().mean(axis=1)
+    return jnp.mean(jnp.stack([weights_of(model) for model in models]), axis=0)
 
 
 def decoder_inputs(target_tokens: Int[Array, "B T"]) -> Tokens:
     """What the decoder reads to predict the targets: BOS and all of them but the last."""
     inputs = jnp.concatenate([jnp.full_like(target_tokens[:, :1], BOS), target_tokens[:, :-1]], axis=1)
     return Tokens.one_per_row(target_tokens)._replace(ids=inputs)
+
+
+class AttentionWeights(NamedTuple):
+    """Float32 weights; those of a query sum to one. L is the number of layers of the encoder, or of the decoder."""
+
+    encoder: Float[Array, "L N S S"]
+    decoder: Float[Array, "L N T T"]
+    encoder_decoder: Float[Array, "L N T S"]
+
+
+@jax.jit
+def compute_attention_weights(
+    model: Transformer, source: Int[Array, " S"], target_inputs: Int[Array, " T"]
+) -> AttentionWeights:
+    """The weights for one source, which ends with EOS, and one translation, which begins with BOS.
+
+    Teacher forcing: query t of the decoder sees ``target_inputs[: t + 1]`` and predicts the next token.
+    """
+    source_tokens, target_tokens = Tokens.one_per_row(source[None]), Tokens.one_per_row(target_inputs[None])
+    encoded, encoder = model.encode(source_tokens)
+    _, decoder = model.decode(target_tokens, encoded, source_tokens.segments)
+    return AttentionWeights(
+        encoder=jnp.stack([weights()[0] for weights in encoder]),
+        decoder=jnp.stack([weights.past()[0] for weights in decoder]),
+        encoder_decoder=jnp.stack([weights.source()[0] for weights in decoder]),
+    )

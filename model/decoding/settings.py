@@ -2,7 +2,41 @@
 
 from dataclasses import dataclass, field
 
-from model.decoding.ranking import Ranking
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The score of a hypothesis: log P(Y) / divisor(|Y|) + coverage, with EOS counted in |Y|.
+
+    The divisor is ((5 + |Y|) / 6)^α with normalization "gnmt" (Wu et al. 2016, equation 14), |Y|^α with "length".
+    """
+
+    normalization: str = "gnmt"
+    length_penalty: float = 1.0  # α; 0: hypotheses are compared by their log-probabilities
+    coverage_penalty: float = 0.0  # β of equation 14; 0: coverage is not computed
+
+    def divisor(self, lengths: Int[Array, "*rows"]) -> Float[Array, "*rows"]:
+        """The divisor of log-probabilities, which never falls as hypotheses grow."""
+        bases = (5 + lengths) / 6 if self.normalization == "gnmt" else lengths / 1.0
+        return jnp.asarray(bases**self.length_penalty, jnp.float32)
+
+    def scores(
+        self,
+        log_probs: Float[Array, "B C"],
+        lengths: Int[Array, "B C"],
+        covered: Float[Array, "B C S"],
+        source_segments: Int[Array, "B S"],
+    ) -> Float[Array, "B C"]:
+        """The scores of hypotheses whose attention to each source token adds up to ``covered`` over all steps."""
+        scores = log_probs / self.divisor(lengths)
+        return scores + self.coverage(covered, source_segments) if self.coverage_penalty else scores
+
+    def coverage(self, covered: Float[Array, "B C S"], source_segments: Int[Array, "B S"]) -> Float[Array, "B C"]:
+        """β Σ log(min(covered, 1)) over the source tokens: at most 0, when every token is covered."""
+        seen = jnp.log(jnp.clip(covered, 1e-9, 1.0))
+        return self.coverage_penalty * jnp.where(source_segments[:, None] != 0, seen, 0).sum(axis=-1)
 
 
 @dataclass(frozen=True)

@@ -256,7 +256,7 @@ def test_a_file_that_is_not_utf8_is_refused(config_file):
         ("training.accumulation=7", "data.batch_rows=64 cannot be cut into training.accumulation=7"),
         ("model.attention_dropout=1", "model.attention_dropout must be"),
         ("model.key_value_heads=3", "model.key_value_heads must divide model.num_heads, and 3 does not divide 4"),
-        ("model.value_dim=-1", "model.value_dim and key_value_heads must be at least 0"),
+        ("model.value_dim=-1", "model.value_dim must be at least 0, not -1"),
         ("model.score=cosine", "model.score must be scaled_dot_product, dot_product, general or additive, not cosine"),
         ("model.positions=none", "model.positions must be sinusoidal, learned, rotary, alibi or relative, not none"),
         ("model.kernel=flash", "model.kernel must be definition, xla, chunked, cudnn, tpu or auto, not flash"),

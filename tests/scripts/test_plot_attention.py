@@ -17,7 +17,7 @@ from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
 from evaluation.attention_view.sentence import heat_maps, slug, translate_and_attend
 from evaluation.translate import Translator
-from model.attention_weights import compute_attention_weights
+from model.decoding.forced import compute_attention_weights
 from scripts import plot_attention
 from training.run.checkpoint import load_for_inference
 

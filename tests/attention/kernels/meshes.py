@@ -1,4 +1,4 @@
-"""Attention on eight simulated devices, each with its rows and heads; prints what came of it as JSON, for test_devices.
+"""Attention on eight simulated devices, each with its rows and heads; prints what came of it as JSON, for test_layout.
 
 A program of its own, because JAX counts its devices once in a process.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from attention import Mask, attend, tracing_for
-from attention.kernels.devices import on_each_device
+from attention.kernels.layout import on_each_device
 
 SEGMENTS: Any = np.tile(np.array([1, 1, 1, 2, 2, 0], np.int32), (4, 1))
 MASK = Mask(SEGMENTS, SEGMENTS, causal=True)

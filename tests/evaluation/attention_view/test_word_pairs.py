@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import UserError
 from evaluation.attention_view.word_pairs import PairWeights, Word, find_words, format_table, matching, pair_weights
-from model.attention_weights import AttentionWeights
+from model.decoding.forced import AttentionWeights
 
 # Two layers and two heads; a sentence "man saw x" in four tokens and EOS, a translation "vio hombre" in three tokens.
 MAN, SAW = Word("man", "man", range(1)), Word("saw", "saw", range(1, 3))

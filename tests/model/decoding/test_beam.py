@@ -14,9 +14,8 @@ from model.decoding.beam import beam_search
 from model.decoding.ensemble import mixture
 from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.hypotheses import Sources
-from model.decoding.ranking import Ranking
 from model.decoding.sampling import greedy
-from model.decoding.settings import SearchSettings
+from model.decoding.settings import Ranking, SearchSettings
 from model.transformer import Tokens
 from tests.model.oracles import PlainRanking, TableModel, examples, found, plain_beam, sources, trained_transformer
 

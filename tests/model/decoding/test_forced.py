@@ -9,8 +9,8 @@ from flax import nnx
 
 import model.layers
 from attention import Mask, attend, attention_weights
-from model.attention_weights import compute_attention_weights
 from model.config import ModelConfig
+from model.decoding.forced import compute_attention_weights
 from model.layers import MultiHeadAttention
 from model.transformer import Tokens, Transformer
 
