@@ -150,6 +150,7 @@ def assert_evaluated(run: Run, sources: int, digest: str) -> None:
     assert run.translations.count("\n") == sources
 
 
+@pytest.mark.slow
 def test_plain_tables(plain, lines, small_experiment):
     digests = {split: sha256((small_experiment.parent / f"{split}.tsv").read_bytes()) for split in SPLITS}
     assert {split: files[0]["sha256"] for split, files in plain.data["files"].items()} == digests
@@ -176,6 +177,7 @@ def test_the_same_pairs_in_another_form_are_the_same_run(train_and_evaluate, pla
     assert f"BLEU      {run.scores['bleu']:.2f}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_three_columns_without_held_out_sets(train_and_evaluate, lines, tmp_path):
     """As manythings.org's spa.txt is: the third column tells whose the sentences are."""
     digest = write(tmp_path / "spa.txt", text_of([f"{line}\tCC-BY 2.0 (France) #1 (Ana)" for line in lines["train"]]))
@@ -190,6 +192,7 @@ def test_three_columns_without_held_out_sets(train_and_evaluate, lines, tmp_path
     assert (validated["step"], "bleu" in validated) == (2, True)
 
 
+@pytest.mark.slow
 def test_two_sources_with_weights(train_and_evaluate, plain, lines, tmp_path, small_experiment):
     english, spanish = columns(lines["train"][100:])
     digests = [

@@ -89,6 +89,7 @@ def assert_same_run(run_dir, other):
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_two_processes_train_what_one_trains_and_one_of_them_speaks(start, small_experiment, tmp_path):
     changes = ["training.steps=3", "training.eval_every=3"]
     processes = start(tmp_path / "two", *changes)

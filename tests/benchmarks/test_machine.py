@@ -11,6 +11,7 @@ from benchmarks.machine import matrix_products, matrix_size, measure_peak_rise
 from tests.benchmarks.small import RUNS_ON_CPU
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="measured on Linux only")
 def test_the_rise_is_that_of_the_call_alone():
     def mebibytes(prepare: Any) -> float:

@@ -50,6 +50,7 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
     assert done.stdout.split()[0] == "None" and not done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_process_takes_what_the_first_compiled_and_a_damaged_program_is_compiled_again(tmp_path):
     at_once = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     assert run(COMPILE, tmp_path, **at_once).stdout.split() == ["64.0", "False"]
@@ -62,6 +63,7 @@ def test_a_second_process_takes_what_the_first_compiled_and_a_damaged_program_is
     assert all(program.stat().st_size > 100 for program in programs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", ["JAX_ENABLE_COMPILATION_CACHE=false", "JAX_COMPILATION_CACHE_DIR="])
 def test_it_can_be_turned_off(tmp_path, variable):
     name, value = variable.split("=")

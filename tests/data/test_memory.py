@@ -61,6 +61,7 @@ def measured(folder: Path, *pairs: int) -> list[dict[str, float]]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_pair_takes_a_few_numbers(tmp_path):
     """Lists of sentences took 1,600 bytes for each; an order, hashes and the sorting of them take a dozen numbers."""
     few, many = measured(tmp_path, 20_000, 120_000)

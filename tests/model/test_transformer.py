@@ -123,6 +123,7 @@ def test_cached_decoding_equals_teacher_forcing(changes):
             fed, forced = fed[::-1], forced[::-1]
 
 
+@pytest.mark.slow
 @each_variant
 def test_what_a_step_sees_of_the_source_is_the_last_blocks_weights(changes):
     model = make(**changes)

@@ -99,6 +99,7 @@ def test_a_damaged_checkpoint_is_told_and_left_out(run, average):
     assert err == ["note: the checkpoint at step 6 is damaged and left out"]
 
 
+@pytest.mark.slow
 def test_other_programs_take_the_average_by_its_name(run, average, call):
     average(run, "--last", 2)
     done = call("eval.py", run, "decoding.checkpoint=last-2", "decoding.beam_size=1", "decoding.batch_sentences=12")

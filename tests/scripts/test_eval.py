@@ -88,6 +88,7 @@ def test_the_runs_own_held_out_set_keeps_its_columns(run_dir):
     assert name_set(saved, saved, run_dir) == "test"
 
 
+@pytest.mark.slow
 def test_long_sources_are_translated_in_pieces_and_none_is_dropped(run_dir, run_main, tmp_path):
     long = " ".join(["Tom eats here today. Ana runs there."] * 9)
     (tmp_path / "long.tsv").write_text(f"{long}\t¡{long}!\nTom eats.\t¡Tom!\n", encoding="utf-8")

@@ -56,6 +56,7 @@ def softmax(scores: Any) -> Array:
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_the_page_has_what_the_script_prints(printing):
     blocks, _ = printing
     for name, printed in blocks.items():

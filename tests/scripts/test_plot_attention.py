@@ -71,6 +71,7 @@ def parts_of(run_dir, overrides=()):
     return Translator((config.model,), tokenizer, config.decoding, config.data.row_length), (params,)
 
 
+@pytest.mark.slow
 def test_the_archive_has_the_models_weights_and_the_page_has_them_too(run_dir, look):
     _, files = look("Ana eats there.", "decoding.beam_size=1")
     translator, params = parts_of(run_dir, ["decoding.beam_size=1"])
@@ -126,6 +127,7 @@ def test_svg_instead_of_png(look):
     assert files["encoder.svg"].rpartition("/")[2] in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beam_size", "limit"), [(1, 1), (1, 9), (297, 1), (297, 3)])
 def test_the_last_row_is_eos_only_if_the_search_chose_it(run_dir, beam_size, limit):
     """A beam of all tokens has EOS among them, whereas greedy search of this untrained model does not come to it."""

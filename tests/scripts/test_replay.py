@@ -148,6 +148,7 @@ def norm(tree):
     return math.sqrt(sum(float(np.square(np.asarray(leaf, np.float64)).sum()) for leaf in jax.tree.leaves(tree)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kept", "step", "start"), [((), 1, 0), ((), 3, 0), ((4,), 5, 4), ((4,), 7, 4)])
 def test_a_replayed_update_is_the_recorded_one_to_the_last_digit(plain, with_checkpoints, facts, kept, step, start):
     told = facts(with_checkpoints(plain, *kept), "--step", step)
@@ -263,6 +264,7 @@ def test_pairs_without_a_finite_loss_are_the_worst():
     assert [str(pair.loss) for pair in sort_by_loss(pairs)] == ["nan", "inf", "3.0", "2.0", "1.0"]
 
 
+@pytest.mark.slow
 def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_experiment, tmp_path, facts, program):
     run = tmp_path / "diverged"
     settings = ["training.learning_rate=1e16", "training.max_skipped=3", "training.warmup_steps=1", *PLAINER]

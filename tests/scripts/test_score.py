@@ -3,11 +3,14 @@
 import json
 import math
 
+import pytest
+
 from scripts import score
 
 PROGRAM = "scripts/score.py"
 
 
+@pytest.mark.slow
 def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call):
     """And a long pair is scored whole, an empty one as EOS alone, and the totals are told."""
     lines = ["Tom runs here.", "Ana eats there today now."]

@@ -35,6 +35,7 @@ def calls_in_the_training_step(kernel, *shape):
     return for_a_tpu(step, like, Devices(mesh, ROWS).place(make_batch(0))).count("@tpu_custom_call")
 
 
+@pytest.mark.slow
 def test_the_training_step():
     assert calls_in_the_training_step("definition", 1, 1, 1) == 0
     assert calls_in_the_training_step("tpu", 1, 1, 1) > 1
@@ -53,6 +54,7 @@ print(*(calls("tpu", *shape) for shape in ((1, 1, 1), (8, 1, 1), (2, 2, 2))))
     assert eight == [one, one], done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beam_size", "sampling"), [(3, None), (1, None), (1, Sampling(0.7, 5, 0.9))])
 def test_the_searches(beam_size, sampling):
     model = replace(MODEL, dropout=0.0)

@@ -22,6 +22,7 @@ def test_whole_chunks_and_a_part_of_one_equal_the_definition(device, qkv, normal
     close(results, differentiate(*arguments, kernel="definition"))
 
 
+@pytest.mark.slow
 def test_gradients_equal_finite_differences(qkv, monkeypatch):
     monkeypatch.setattr(chunked, "CHUNK", 2)
     mask = Mask(jnp.array([[1, 1, 2, 2, 0]]), jnp.array([[1, 2, 2, 2]]), causal=True)
@@ -39,6 +40,7 @@ def largest_array(program):
     return max(math.prod(map(int, re.findall(r"\d+", a or b))) for a, b in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", [("cpu",), ("gpu",)])
 @pytest.mark.parametrize("gradients", [False, True])
 def test_chunks_are_a_loop_in_which_no_array_has_a_number_for_every_query_and_key(gradients, device, lower):
@@ -56,6 +58,7 @@ def test_the_definition_has_such_an_array_and_no_loop(lower):
     assert "while" not in program and largest_array(program) == 1024 * 1024
 
 
+@pytest.mark.slow
 def test_memory_of_chunks_grows_with_the_length_and_that_of_the_definition_with_its_square(lower):
     def temporary_bytes(kernel, length):
         jitted, arguments = lower(kernel, 1, 8, 8, length, length, 64, 64, gradients=True)

@@ -1,6 +1,7 @@
 import time
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def test_the_real_corpus_fills_more_than_95_percent_of_both_sides(corpus, real_t
         assert (rows.target_segments > 0).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_a_million_pairs_take_seconds():
     """Sixteen windows of 65,536 pairs: about 2 s on one core; the bound leaves room for a busy one."""
     rng = np.random.default_rng(0)

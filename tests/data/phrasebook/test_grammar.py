@@ -81,6 +81,7 @@ def agrees(found, gender, plural):
     return any((gender in (None, g)) and plural == p for g, p in found)
 
 
+@pytest.mark.slow
 def test_enough_of_everything(sentences):
     assert len(sentences) == 48_000
     assert len({(s.english, s.spanish) for s in sentences}) == 48_000

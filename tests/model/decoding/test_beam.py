@@ -136,6 +136,7 @@ def search_case(case):
     return make(), search(make(), Sources(sentences(6), jnp.full(6, 8)), SearchSettings(8, beam_size, beam_size, GNMT))
 
 
+@pytest.mark.slow
 @each_case
 def test_a_trained_transformers_beam_agrees_with_a_plain_beam_by_teacher_forcing(case):
     models, hypotheses = search_case(case)

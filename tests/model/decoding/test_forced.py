@@ -54,6 +54,7 @@ def test_weights_times_values_are_the_sublayers_output(causal):
     np.testing.assert_allclose(attention.output(heads.reshape(2, 6, -1)), attended.output, atol=1e-6)
 
 
+@pytest.mark.slow
 @each_variant
 def test_weights_are_those_of_the_calls_that_the_model_makes(config, monkeypatch):
     called = []
