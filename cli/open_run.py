@@ -16,18 +16,17 @@ from configs.schema import RunConfig
 from data.prepare import Prepared, prepare
 from data.report import DataReport
 from model.transformer import build
-from training.devices.background import in_background
-from training.devices.compilation import compile_ahead
+from training.devices.compilation import compile_ahead, in_background
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import choose_kernels
 from training.progress import Progress, find_last_step
 from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import read_notes, restore
-from training.run.clock import Clock
 from training.run.config_history import archive_config, rewind_history
 from training.run.environment import describe_environment
 from training.run.metrics import Monitor
+from training.run.pause import Clock
 from training.state import TrainState
 from training.step import TrainStep, make_train_step
 from training.validation import Validation
@@ -38,7 +37,6 @@ class Run:
     """What the training loop works with. ``state`` and ``progress`` are those of ``step``, where the loop begins."""
 
     config: RunConfig
-    directory: Path
     devices: Devices
     prepared: Prepared
     train_step: TrainStep
@@ -49,6 +47,10 @@ class Run:
     progress: Progress
     monitor: Monitor
     clock: Clock
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.config.run_dir)
 
 
 def find_devices(config: RunConfig) -> Devices:
@@ -62,9 +64,8 @@ def find_devices(config: RunConfig) -> Devices:
 def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     """Open the config's run directory, which the caller holds locked, at its newest good checkpoint or at step 0.
 
-    What does not depend on the corpus is compiled while the corpus is prepared. A new state is made only afterwards:
-    a mistyped vocabulary size may exceed the corpus, and the memory too. UserError for a config, a corpus or a run
-    directory that training cannot use; what the directory holds is then as it was.
+    While the corpus is prepared, what does not depend on it is compiled. A new state is created only afterwards, since
+    a mistyped vocabulary size may exceed the memory. A UserError leaves what the directory holds as it was.
     """
     run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
     newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
@@ -83,25 +84,13 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     validation = Validation(
         run_dir, graphdef, config.model, config.training, config.data, config.decoding, prepared, devices
     )
-    clock = Clock(step, progress.seconds)
-    is_evaluated = progress.evaluated == step
+    clock, is_evaluated = Clock(step, progress.seconds), progress.evaluated == step
     with closing(Monitor(run_dir, step, last_step, evaluated=is_evaluated)) as monitor:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
             compile_ahead(train_step, like, devices.batch_shapes(*prepared.stream.row_lengths))
         yield Run(
-            config,
-            run_dir,
-            devices,
-            prepared,
-            train_step,
-            validation,
-            step,
-            last_step,
-            state.result(),
-            progress,
-            monitor,
-            clock,
+            config, devices, prepared, train_step, validation, step, last_step, state.result(), progress, monitor, clock
         )
 
 
@@ -140,7 +129,6 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
 
 
 def describe_corpus(report: DataReport) -> str:
-    """The training data in a line."""
     dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
     source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
     target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"

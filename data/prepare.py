@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from common.digests import sha256
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import sha256, write_atomically
 from data.assemble import Corpus, assemble, pair_weights
 from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig

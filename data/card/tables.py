@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Int
 
-from common.digests import sha256
+from common.files import sha256
 from common.special_tokens import EOS
 from common.text import in_brief
 from common.text_table import Table
