@@ -23,7 +23,7 @@ from configs.schema import RunConfig
 from data.batches.stream import prefetch
 from training.devices.compilation import report_compilations
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
-from training.devices.dry_run import dry_run_summary
+from training.devices.preflight import dry_run_summary
 from training.progress import DivergenceCheck, Progress, training_metrics
 from training.run.catalog import delete_old_checkpoints
 from training.run.checkpoint import save as save_checkpoint

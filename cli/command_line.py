@@ -1,12 +1,13 @@
-"""Command lines: ``key=value`` overrides of a config, and options."""
+"""Command lines: ``key=value`` overrides of a config, options and their numbers; and text from standard input."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 from common.errors import UserError
 from configs.keys import describe_keys
 
+LAYOUT = argparse.RawDescriptionHelpFormatter
 AddOptions = Callable[[argparse.ArgumentParser], object]
 
 
@@ -14,8 +15,7 @@ class Parser(argparse.ArgumentParser):
     """A parser for options alone: it keeps the layout of its texts and raises UserError for mistakes."""
 
     def __init__(self, description: str | None, epilog: str | None = None, **options: Any) -> None:
-        layout = argparse.RawDescriptionHelpFormatter
-        super().__init__(description=description, epilog=epilog, formatter_class=layout, allow_abbrev=False, **options)
+        super().__init__(description=description, epilog=epilog, formatter_class=LAYOUT, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; --help shows an example")
@@ -29,15 +29,47 @@ def parse_command_line(
     ``positionals`` maps names to help texts; ``add_options`` calls ``add_argument`` for each option. The result has
     every positional under its name (``arguments.RUN``), the options under theirs, and ``overrides``.
     """
-    parser = argparse.ArgumentParser(
-        description=description,
-        epilog=describe_keys(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    epilog = describe_keys()
+    parser = argparse.ArgumentParser(description=description, epilog=epilog, formatter_class=LAYOUT, allow_abbrev=False)
     for name, explanation in positionals.items():
         parser.add_argument(name, help=explanation)
     parser.add_argument("overrides", metavar="key=value", nargs="*", help="override values of the config, keys below")
     if add_options:
         add_options(parser)
     return parser.parse_intermixed_args()  # parse_args rejects an override that follows an option
+
+
+def positive_integer(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be a whole number from 1")
+    return int(text)
+
+
+def positive_integers(text: str) -> list[int]:
+    return [positive_integer(part) for part in text.split(",")]
+
+
+def positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
+    return number
+
+
+def share(text: str) -> float:
+    number = positive(text)
+    if number > 1:
+        raise argparse.ArgumentTypeError(f"{text} is above 1")
+    return number
+
+
+def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
+    """Decode lines that end at line feeds only; UserError names a line that is not UTF-8."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(f"standard input:{number}: invalid UTF-8 at byte {error.start + 1} of the line") from None

@@ -28,10 +28,7 @@ class LoadedRun:
 
 
 def load_run(run_dir: Path, overrides: list[str], program: str, may_change: tuple[str, ...] = MAY_CHANGE) -> LoadedRun:
-    """Load a run directory and those of ``decoding.ensemble``.
-
-    Raises UserError if an override changes a key that starts with none of ``may_change``.
-    """
+    """Load a run and those of ``decoding.ensemble``; UserError if an override changes a key outside ``may_change``."""
     config = load_run_config(run_dir, overrides)
     for difference in list_differences(load_run_config(run_dir), config):
         if not difference.startswith(may_change):

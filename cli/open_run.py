@@ -18,18 +18,17 @@ from data.prepare import Prepared, prepare
 from data.report import DataReport
 from evaluation.translate import Translator
 from model.transformer import build
-from training.devices.background import in_background
-from training.devices.compilation import compile_ahead
+from training.devices.compilation import compile_ahead, in_background
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import check_position_table, choose_kernels
 from training.progress import Progress, find_last_step
 from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import read_notes, restore
-from training.run.clock import Clock
 from training.run.config_history import archive_config, rewind_history
 from training.run.environment import describe_environment
 from training.run.metrics import Monitor
+from training.run.pause import Clock
 from training.state import TrainState
 from training.step import LossStep, TrainStep, make_loss_step, make_train_step
 from training.validation import Validation
@@ -138,7 +137,6 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
 
 
 def describe_corpus(report: DataReport) -> str:
-    """The training data in a line."""
     dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
     source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
     target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"

@@ -7,17 +7,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from common.digests import sha256
-from common.files import cache_folder
+from common.files import cache_folder, sha256
 
 MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used programs
 
 
 def prepare_process() -> None:
-    """Set up the process, before the program imports JAX or reads input: on Linux, it may restart itself.
-
-    Settings that the environment already has are left alone.
-    """
+    """Set up the process before it imports JAX or reads input; it may restart. Settings of the environment stay."""
     gc.set_threshold(100_000, 50, 100)  # tracing creates many long-lived objects, which frequent collections rescan
     enable_compilation_cache()
     if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
@@ -38,7 +34,10 @@ def enable_compilation_cache() -> None:
     with suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
         folder = cache_folder() / f"compiled-{processor_id()}"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # whoever can write here can run code in this process
-        _remove_unfinished(folder)
+        # JAX writes a program's time of use last, and fails on a program without it, as a killed process leaves.
+        for program in folder.glob("*-cache"):
+            if not program.with_name(program.name.removesuffix("-cache") + "-atime").exists():
+                program.unlink(missing_ok=True)
         if os.access(folder, os.W_OK):
             os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
             os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MAX_CACHE_BYTES))
@@ -52,10 +51,3 @@ def processor_id() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         facts += sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
     return sha256("\n".join(facts))[:12]
-
-
-def _remove_unfinished(folder: Path) -> None:
-    # JAX writes a program's time of use last, and fails on a program without it, as a killed process leaves.
-    for program in folder.glob("*-cache"):
-        if not program.with_name(program.name.removesuffix("-cache") + "-atime").exists():
-            program.unlink(missing_ok=True)

@@ -9,9 +9,10 @@ from common.files import read_json_object
 from configs.load import load_config, load_run_config
 from data.prepare import prepare
 from training.devices.preflight import choose_kernels
-from training.replay.replay import RecordedRun, Setup, read_training_metrics
+from training.replay.replay import RecordedRun, Setup
 from training.run.catalog import damaged_steps
 from training.run.config_history import find_record
+from training.run.metrics import read_metrics
 
 
 def open_recorded_run(run_dir: Path) -> RecordedRun:
@@ -26,7 +27,12 @@ def open_recorded_run(run_dir: Path) -> RecordedRun:
         return prepare_once(find_record(run_dir, "config.yaml", step), find_record(run_dir, "data.json", step))
 
     initial = load_config(find_record(run_dir, "config.yaml", 1), [f"run_dir={run_dir}"])
-    return RecordedRun(run_dir, setup, initial.model, training, read_training_metrics(run_dir))
+    metrics = {}
+    for line in read_metrics(run_dir):
+        step, kind = line.pop("step"), line.pop("kind")
+        if kind == "train":
+            metrics[step] = line
+    return RecordedRun(run_dir, setup, initial.model, training, metrics)
 
 
 def _prepare_setup(run_dir: Path, config_path: Path, data_path: Path) -> Setup:

@@ -24,10 +24,7 @@ class UserError(Exception):
 
 @contextlib.contextmanager
 def exit_on_user_error() -> Iterator[None]:
-    """Turn a UserError, a disk failure or lack of memory into one line on standard error and exit code 2.
-
-    Any other exception is a bug of this program and passes through.
-    """
+    """Turn a UserError, a disk failure or lack of memory into one line and exit code 2; other exceptions are bugs."""
     try:
         yield
         sys.stdout.flush()
@@ -61,6 +58,5 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def explain_os_error(error: OSError) -> str:
-    """The system's message, followed by what to do."""
     message = error.strerror or str(error)
     return f"{message}; {ADVICE_BY_CODE[error.errno]}" if error.errno in ADVICE_BY_CODE else message

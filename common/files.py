@@ -1,6 +1,7 @@
 """Files that a reader, or a restart after a crash, sees with their old content or their new, never half written."""
 
 import contextlib
+import hashlib
 import json
 import os
 import sys
@@ -12,10 +13,7 @@ from common.errors import UserError, explain_os_error
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write ``content`` (text as UTF-8) to a temporary file, flush it to disk, and rename it to ``path``.
-
-    Raises UserError if the disk is full, gone or read-only; ``path`` is then unchanged.
-    """
+    """Write ``content`` (text as UTF-8) under another name, flush it, rename it. A UserError leaves ``path`` alone."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with explain_write_errors(path):
@@ -31,10 +29,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line and flush it to disk. Raises UserError as ``write_atomically`` does.
-
-    A crash may leave half a line, which readers drop.
-    """
+    """Append a line and flush it to disk, or raise UserError. A crash may leave half a line, which readers drop."""
     with explain_write_errors(path), open(path, "a", encoding="utf-8") as file:
         file.write(line + "\n")
         file.flush()
@@ -48,6 +43,17 @@ def read_json_object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def sha256(content: str | bytes) -> str:
+    """SHA-256 of bytes, or of a text's UTF-8, in hexadecimal."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a file's content, as sha256sum prints it."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_folder() -> Path:

@@ -1,6 +1,5 @@
 """Which config changes a run accepts between two sessions of its training."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from common.errors import UserError
@@ -30,35 +29,21 @@ CHANGES_TRAINING = _keys(
 )
 
 
-@dataclass(frozen=True)
-class Change:
-    """A key whose value differs; ``text`` is "key: old → new"."""
-
-    text: str
-    kind: Kind
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.kind})"
-
-
 def accepted_changes(old: RunConfig, new: RunConfig) -> list[str]:
-    """One line per difference.
-
-    Raises UserError if a change is incompatible, or if one changes the training without ``allow_changes``.
-    """
-    changes = classify_changes(old, new)
-    message = f"{new.run_dir} was trained with another config: {'; '.join(map(str, changes))}"
-    kinds = {change.kind for change in changes}
-    if "incompatible" in kinds:
+    """One line per difference; UserError if one is incompatible, or changes the training without ``allow_changes``."""
+    kinds = classify_changes(old, new)
+    lines = [f"{text} ({kind})" for text, kind in kinds.items()]
+    message = f"{new.run_dir} was trained with another config: {'; '.join(lines)}"
+    if "incompatible" in kinds.values():
         raise UserError(f"{message}. Undo what is incompatible, or set run_dir=NEW_FOLDER")
-    if "changes the training" in kinds and not new.allow_changes:
+    if "changes the training" in kinds.values() and not new.allow_changes:
         raise UserError(f"{message}. Undo it, set run_dir=NEW_FOLDER, or continue with it: allow_changes=true")
-    return list(map(str, changes))
+    return lines
 
 
-def classify_changes(old: RunConfig, new: RunConfig) -> list[Change]:
-    """Every difference with its kind. Keys in neither table (model, vocabulary, task) are incompatible."""
-    return [Change(line, _classify(line.partition(":")[0], old, new)) for line in list_differences(old, new)]
+def classify_changes(old: RunConfig, new: RunConfig) -> dict[str, Kind]:
+    """Every difference, "key: old → new", with its kind. Keys in neither table (model, …) are incompatible."""
+    return {line: _classify(line.partition(":")[0], old, new) for line in list_differences(old, new)}
 
 
 def _classify(key: str, old: RunConfig, new: RunConfig) -> Kind:

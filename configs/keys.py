@@ -54,7 +54,6 @@ def _spellings(key: str) -> list[str]:
 
 
 def format_value(value: object) -> str:
-    """Write a value as YAML and the command line do."""
     if isinstance(value, list):
         return f"[{', '.join(map(format_value, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -62,9 +61,9 @@ def format_value(value: object) -> str:
 
 def describe_keys() -> str:
     """List every key with its default, type and help, by section, for ``--help``."""
-    headings = {name: f"{name}: {section.__doc__}" for name, section in sections(DEFAULTS).items()}
-    groups = [[headings[name], *map(_describe, keys)] for name, keys in SECTIONS.items()]
-    return "\n\n".join("\n".join(group) for group in [*groups, ["run:", *map(_describe, RUN_KEYS)]])
+    groups = {f"{name}: {section.__doc__}": SECTIONS[name] for name, section in sections(DEFAULTS).items()}
+    groups["run:"] = RUN_KEYS
+    return "\n\n".join("\n".join([heading, *map(_describe, keys)]) for heading, keys in groups.items())
 
 
 def _describe(key: Key) -> str:

@@ -51,7 +51,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     path = Path(path)
     _check_value("run_dir", str(path), "the config file's name")  # which may become the run's
     values = OmegaConf.create()
-    for key, value in [*_read_file(path), *_read_environment(), *map(_parse_override, overrides)]:
+    pairs = list(_read_file(path))
+    if root := os.environ.get("PUENTE_CORPUS"):
+        pairs.append(("data.root", _check_value("data.root", root, "environment variable PUENTE_CORPUS")))
+    for key, value in [*pairs, *map(_parse_override, overrides)]:
         OmegaConf.update(values, key, value)
     try:
         loaded = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(RunConfig), values))
@@ -77,18 +80,14 @@ def save_config(config: RunConfig, path: str | Path) -> None:
 
 
 def to_yaml(config: RunConfig) -> str:
-    """Every key and value of a config as YAML."""
     return str(OmegaConf.to_yaml(OmegaConf.structured(config)))
 
 
 def list_differences(old: RunConfig, new: RunConfig) -> list[str]:
     """Lines "key: old → new" for the keys inside sections; run_dir, allow_changes and dry_run are ignored."""
     before, after = _flatten(old), _flatten(new)
-    return [
-        f"{key}: {format_value(before[key])} → {format_value(after[key])}"
-        for key in before
-        if before[key] != after[key]
-    ]
+    changed = (key for key in before if before[key] != after[key])
+    return [f"{key}: {format_value(before[key])} → {format_value(after[key])}" for key in changed]
 
 
 def _flatten(config: RunConfig) -> dict[str, object]:
@@ -102,7 +101,10 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{path}: a config is a YAML mapping of sections to keys and values; this file has none")
     if "extends" in tree:
-        yield from _read_file(_find_base(path, tree.pop("extends")), (*extended_by, path.resolve()))
+        base = tree.pop("extends")
+        if not isinstance(base, str) or not os.path.isfile(path.parent / base):
+            raise UserError(f"{path}: extends must be another config file, relative to this one, not {_describe(base)}")
+        yield from _read_file(path.parent / base, (*extended_by, path.resolve()))
     for name, value in tree.items():
         if "." in str(name):  # a dotted name could set the same key twice
             raise UserError(f"{path}: write {in_brief(str(name))} as a key inside its section")
@@ -110,17 +112,6 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
         leaves = {str(name): value} if inside is None else {f"{name}.{key}": inside[key] for key in inside}
         for key, leaf in leaves.items():
             yield key, _check_value(key, leaf, str(path))
-
-
-def _find_base(path: Path, name: object) -> Path:
-    if not isinstance(name, str) or not os.path.isfile(path.parent / name):
-        raise UserError(f"{path}: extends must be another config file, relative to this one, not {_describe(name)}")
-    return path.parent / name
-
-
-def _read_environment() -> Iterator[tuple[str, object]]:
-    if root := os.environ.get("PUENTE_CORPUS"):
-        yield "data.root", _check_value("data.root", root, "environment variable PUENTE_CORPUS")
 
 
 def _parse_file(path: Path) -> object:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from common.digests import sha256
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import sha256, write_atomically
 from data.batches.stream import BatchStream
 from data.batches.windows import Weights
 from data.config import DataConfig, TokenizerConfig

@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from common.digests import sha256
 from common.disk_cache import load_or_compute
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import sha256, write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
 from data.pairs import Pairs

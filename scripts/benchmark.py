@@ -24,9 +24,8 @@ from benchmarks.report import Report
 from benchmarks.startup import measure_start, start_table
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Task, list_contestants, list_on_corpus, measure_training
 from benchmarks.turns import Contestant
-from cli.command_line import Parser
+from cli.command_line import Parser, positive_integer, positive_integers
 from cli.load_run import load_run
-from cli.numbers import positive_integer, positive_integers
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text

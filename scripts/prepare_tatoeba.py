@@ -8,9 +8,8 @@ The held-out pairs are those that Puente's own scores are measured on, identifie
 import argparse
 from pathlib import Path
 
-from common.digests import sha256
 from common.errors import UserError, exit_on_user_error
-from common.files import write_atomically
+from common.files import sha256, write_atomically
 from data.pairs import Pairs, as_tsv, fold, normalise
 from data.sources.text import RowReader, read_tsv
 from data.splits import find_overlap, refuse_overlap, stable_hash, without_shared

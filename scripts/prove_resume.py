@@ -12,33 +12,30 @@ import argparse
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from cli.command_line import parse_command_line
-from common.digests import sha256_of_file
 from common.errors import UserError, exit_on_user_error
+from common.files import sha256_of_file
 from configs.load import load_config
 from configs.schema import RunConfig
 from data.tokenizer import load_tokenizer
+from training.config import TrainingConfig
 from training.replay.run_digest import digest_run
 from training.run.catalog import damaged_steps, good_steps
 from training.run.checkpoint import read_notes
 
 ROOT = Path(__file__).parents[1]
-START, STEPS, CHECKPOINT, EVALUATION = MOMENTS = (
-    "right after the start",
-    "in steps",
-    "writing a checkpoint",
-    "in an evaluation",
-)
+MOMENTS = "right after the start", "in steps", "writing a checkpoint", "in an evaluation"
+START, STEPS, CHECKPOINT, EVALUATION = MOMENTS
 Process = subprocess.Popen[bytes]
 
 
@@ -80,7 +77,7 @@ def plan_proof(path: str, overrides: list[str], kills: int, seed: int) -> Proof:
 
 
 def prove(proof: Proof) -> int:
-    """Train, kill and compare; return the number of differences."""
+    """Return the number of differences."""
     longest = train_straight(proof)
     expected = digest(proof, "straight")
     moments: Counter[str] = Counter()
@@ -109,18 +106,12 @@ def train_straight(proof: Proof) -> dict[str, float]:
 
 def train_killed(proof: Proof, name: str, longest: dict[str, float], kills: int) -> Counter[str]:
     """Train to the end with at most ``kills`` kills; count them by moment."""
-    print(f"{proof.folder / name}: killed again and again", flush=True)
     run_dir, moments = proof.folder / name, Counter[str]()
+    print(f"{run_dir}: killed again and again", flush=True)
     while moments.total() < kills:
-        logged = size_of(run_dir / "log.txt")
-        process = start_training(proof, name)
-        moment = proof.chance.choice(MOMENTS)
-        wait_for(moment, process, proof, run_dir, logged)
-        wait(process, seconds=proof.chance.uniform(0, longest[moment]))
-        process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:
-            return moments  # it finished before the moment came
-        moment = find_moment(proof, run_dir, logged)
+        moment = start_and_kill(proof, name, longest)
+        if not moment:
+            return moments
         moments[moment] += 1
         newest = max(good_steps(run_dir), default=0)
         print(f"  kill {moments.total():>3}  {moment:<22}  newest checkpoint: {newest or 'none'}", flush=True)
@@ -130,41 +121,37 @@ def train_killed(proof: Proof, name: str, longest: dict[str, float], kills: int)
     return moments
 
 
-def wait_for(moment: str, process: Process, proof: Proof, run_dir: Path, logged: int) -> None:
-    """Wait until a moment of that kind begins, or the process ends."""
-    if moment != START:
-        wait(process, until=lambda: size_of(run_dir / "log.txt") > logged)
-    if moment in (CHECKPOINT, EVALUATION):
-        wait(process, until=lambda: find_moment(proof, run_dir, logged) == moment)
+def start_and_kill(proof: Proof, name: str, longest: dict[str, float]) -> str | None:
+    """Start a training and kill it; return the moment, or None if it finished before the one chosen."""
+    run_dir, chosen = proof.folder / name, proof.chance.choice(MOMENTS)
+    logged = size_of(run_dir / "log.txt")
+    process = start_training(proof, name)
+    wait(process, until=lambda: find_moment(proof, run_dir, logged) == chosen)
+    wait(process, seconds=proof.chance.uniform(0, longest[chosen]))
+    process.kill()
+    return find_moment(proof, run_dir, logged) if process.wait() else None
 
 
 def find_moment(proof: Proof, run_dir: Path, logged: int) -> str:
     """What a process that found ``logged`` bytes in log.txt is doing, by its files."""
     if size_of(run_dir / "log.txt") <= logged:
         return START
-    if is_writing(run_dir):
+    if any(run_dir.glob("checkpoints/.[0-9]*")):
         return CHECKPOINT
-    return EVALUATION if is_evaluating(proof, run_dir) else STEPS
+    return EVALUATION if is_evaluating(proof.config.training, run_dir) else STEPS
 
 
 def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def is_writing(run_dir: Path) -> bool:
-    return any(run_dir.glob("checkpoints/.[0-9]*"))
-
-
-def is_evaluating(proof: Proof, run_dir: Path) -> bool:
+def is_evaluating(training: TrainingConfig, run_dir: Path) -> bool:
     """Whether an evaluation of the newest checkpoint is due and not done."""
     step = max((int(path.name) for path in run_dir.glob("checkpoints/[0-9]*")), default=0)
-    training = proof.config.training
-    if not step or (step % training.eval_every and step != training.steps):
-        return False
-    try:
-        return read_notes(run_dir, step)["evaluated"] < step
-    except (OSError, ValueError):
-        return False  # it is being deleted
+    is_due = step and (step % training.eval_every == 0 or step == training.steps)
+    with suppress(OSError, ValueError):  # it is being deleted
+        return bool(is_due) and read_notes(run_dir, step)["evaluated"] < step
+    return False
 
 
 def wait(process: Process, *, seconds: float = 1e9, until: Callable[[], bool] = lambda: False) -> None:
@@ -175,7 +162,6 @@ def wait(process: Process, *, seconds: float = 1e9, until: Callable[[], bool] = 
 
 
 def start_training(proof: Proof, name: str) -> Process:
-    """Start train.py on the run ``name``, always by the same command."""
     return start_program(proof, name, "train.py", *proof.experiment, f"run_dir={proof.folder / name}")
 
 

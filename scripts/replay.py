@@ -26,9 +26,9 @@ from cli.command_line import Parser
 from cli.recorded_run import open_recorded_run
 from common.errors import exit_on_user_error
 from configs.load import list_differences, load_run_config
-from training.replay.comparison import Comparison, compare_runs
-from training.replay.inspect_step import inspect_update
-from training.replay.report import format_comparison, format_inspection, sort_by_loss, to_json
+from training.replay.comparison import compare_runs, format_comparison
+from training.replay.inspect_step import format_inspection, inspect_update, sort_by_loss
+from training.replay.replay import to_json
 
 EXAMPLES = """examples:
   python scripts/replay.py runs/tatoeba-small --step 1200 --sort loss | head -40
@@ -46,7 +46,9 @@ def main() -> None:
                 inspection = replace(inspection, pairs=sort_by_loss(inspection.pairs))
             print(to_json(inspection) if arguments.json else format_inspection(inspection))
             return
-        comparison = compare(Path(arguments.RUN), Path(arguments.OTHER), arguments.step)
+        folders = Path(arguments.RUN), Path(arguments.OTHER)
+        one, other = (open_recorded_run(folder) for folder in folders)
+        comparison = compare_runs(one, other, list_differences(*map(load_run_config, folders)), arguments.step)
         print(to_json(comparison) if arguments.json else format_comparison(comparison))
     sys.exit(int(comparison.differ))
 
@@ -64,12 +66,6 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.step is not None and arguments.step < 1:
         parser.error(f"--step must be at least 1, not {arguments.step}: updates are counted from 1")
     return arguments
-
-
-def compare(run_dir: Path, other_dir: Path, limit: int | None) -> Comparison:
-    runs = open_recorded_run(run_dir), open_recorded_run(other_dir)
-    config = list_differences(load_run_config(run_dir), load_run_config(other_dir))
-    return compare_runs(*runs, config, limit)
 
 
 if __name__ == "__main__":

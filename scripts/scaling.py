@@ -22,8 +22,7 @@ from pathlib import Path
 from benchmarks.cost.scaling import Scenario, scaling_table, step_table
 from benchmarks.cost.step import StepCost
 from benchmarks.cost.transfers import Accelerator
-from cli.command_line import Parser
-from cli.numbers import positive, positive_integer, positive_integers, share
+from cli.command_line import Parser, positive, positive_integer, positive_integers, share
 from common.errors import exit_on_user_error
 from common.text_table import as_markdown, as_text
 from configs.load import load_config

@@ -26,9 +26,8 @@ if __name__ == "__main__":
 
 from tqdm import tqdm
 
-from cli.command_line import parse_command_line
+from cli.command_line import decode_lines, parse_command_line
 from cli.load_run import LoadedRun, load_run
-from cli.stdin import decode_lines
 from common.errors import UserError, exit_on_user_error
 from evaluation.forced_scores import score_translations
 

@@ -27,9 +27,8 @@ if __name__ == "__main__":
 
 from tqdm import tqdm
 
-from cli.command_line import parse_command_line
+from cli.command_line import decode_lines, parse_command_line
 from cli.load_run import LoadedRun, load_run
-from cli.stdin import decode_lines
 from common.errors import UserError, exit_on_user_error
 from data.pairs import normalise
 from evaluation.forced_scores import align
@@ -62,19 +61,21 @@ def translate_lines(arguments: argparse.Namespace) -> None:
     """Translate standard input in blocks, or line by line for somebody who is typing."""
     run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     check_options(arguments, run)
-    typing = sys.stdin.isatty()
+    typing, number = sys.stdin.isatty(), 1
     at_once = arguments.interactive or typing
-    number = 1
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
         for block in blocks(decode_lines(typed() if typing else sys.stdin.buffer), 1 if at_once else LINES):
             found = translate_block(run, block, arguments, bar)
-            note_pieces(found, number)
-            write(found, block, number, run, arguments)
+            for line, (best, *_) in enumerate(found, start=number):
+                if len(best.sources) > 1:
+                    tqdm.write(f"line {line} is too long and was translated in {len(best.sources)} pieces", sys.stderr)
+            output = "".join(f"{line}\n" for line in format_lines(found, block, number, run, arguments))
+            sys.stdout.buffer.write(output.encode())
+            sys.stdout.buffer.flush()
             number += len(block)
 
 
 def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
-    """UserError for options that the run's search settings cannot serve."""
     nbest, decoding = arguments.nbest, run.config.decoding
     if nbest is not None and (nbest < 1 or (decoding.search == "beam" and nbest > decoding.beam_size)):
         raise UserError(f"--nbest {nbest} must be from 1 to decoding.beam_size, {decoding.beam_size}")
@@ -101,33 +102,19 @@ def distinct(translations: list[Translation]) -> list[Translation]:
     return list(best.values())
 
 
-def note_pieces(found: list[list[Translation]], first_number: int) -> None:
-    for number, (best, *_) in enumerate(found, start=first_number):
-        if len(best.sources) > 1:
-            tqdm.write(f"line {number} is too long and was translated in {len(best.sources)} pieces", file=sys.stderr)
-
-
-def write(
-    found: list[list[Translation]],
-    block: list[str],
-    first_number: int,
-    run: LoadedRun,
-    arguments: argparse.Namespace,
-) -> None:
-    """A line of output for each line: its text, or JSON if an option asks for more."""
-    if arguments.nbest is None and not arguments.scores and not arguments.alignment:
-        lines = [best.text for best, *_ in found]
-    else:
-        lines = []
-        for number, (line, translations) in enumerate(zip(block, found, strict=True), start=first_number):
+def format_lines(
+    found: list[list[Translation]], block: list[str], first: int, run: LoadedRun, arguments: argparse.Namespace
+) -> Iterator[str]:
+    """A line of output for each line: its text, or JSON if an option asks for more. ``first`` is the first's number."""
+    for number, (line, translations) in enumerate(zip(block, found, strict=True), start=first):
+        if arguments.nbest is None and not arguments.scores and not arguments.alignment:
+            yield translations[0].text
+        else:
             facts = {"line": number, "source": normalise(line)} | describe(translations, run, arguments.alignment)
-            lines.append(json.dumps(facts, ensure_ascii=False))
-    sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode())
-    sys.stdout.buffer.flush()
+            yield json.dumps(facts, ensure_ascii=False)
 
 
 def describe(translations: list[Translation], run: LoadedRun, with_alignment: bool) -> dict[str, Any]:
-    """The JSON of a line's translations."""
     facts: list[dict[str, Any]] = [
         {"text": each.text, "log_prob": each.log_prob, "score": each.score, "ended": each.ended}
         for each in translations

@@ -124,21 +124,21 @@ MUTATIONS = [
     # Damage.
     Mutation(
         "every file is checked",
-        "training/run/manifest.py",
+        "training/run/atomic_save.py",
         "return listed == {name: sha256_of_file(directory / name) for name in listed}",
         "return all((directory / name).exists() for name in listed)",
         f"{CHECKPOINT}::test_every_damaged_file_is_seen",
     ),
     Mutation(
         "the manifest checks itself",
-        "training/run/manifest.py",
+        "training/run/atomic_save.py",
         "if manifest is None or manifest.to_json() != text:",
         "if manifest is None:",
         f"{CHECKPOINT}::test_every_flipped_bit_of_a_manifest_and_some_of_every_other_file_are_seen",
     ),
     Mutation(
         "every bit of the manifest counts",
-        "training/run/manifest.py",
+        "training/run/atomic_save.py",
         "manifest.to_json() != text:",
         "json.loads(manifest.to_json()) != facts:",
         f"{CHECKPOINT}::test_every_flipped_bit_of_a_manifest_and_some_of_every_other_file_are_seen",
@@ -194,18 +194,18 @@ MUTATIONS = [
         f"{CHECKPOINT}::test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better",
     ),
     # Signals.
-    Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self._stop.received) or 0 < ", "0 < ", _SIGTERM),
+    Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self.signal) or 0 < ", "0 < ", _SIGTERM),
     Mutation(
         "a second signal kills",
-        "training/run/signals.py",
+        "training/run/pause.py",
         "signal.signal(other, signal.SIG_DFL)",
         "signal.getsignal(other)",
         f"{SIGNALS}::test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect",
     ),
     Mutation(
         "a signal just before an evaluation counts",
-        "training/run/signals.py",
-        "            if self.received:\n                raise Interrupted(self.received)\n",
+        "training/run/pause.py",
+        "            if self.signal:\n                raise Interrupted(self.signal)\n",
         "",
         f"{SIGNALS}::test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before",
     ),
@@ -241,7 +241,7 @@ MUTATIONS = [
     Mutation(
         "a save never lands below a lost mount",
         "training/run/atomic_save.py",
-        "if _identify(run_dir) != folder:",
+        "if not os.path.samestat(run_dir.stat(), folder):",
         "if False:",
         f"{CHECKPOINT}::test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place",
     ),
@@ -362,15 +362,15 @@ MUTATIONS = [
     Mutation(
         "what changes the training must be asked for",
         "configs/changes.py",
-        'if "changes the training" in kinds and not new.allow_changes:',
+        'if "changes the training" in kinds.values() and not new.allow_changes:',
         "if False:",
         f"{CHANGES}::test_what_may_go_on_is_told_and_what_may_not_is_refused",
     ),
     Mutation(
         "incompatible is never allowed",
         "configs/changes.py",
-        'if "incompatible" in kinds:',
-        'if "incompatible" in kinds and not new.allow_changes:',
+        'if "incompatible" in kinds.values():',
+        'if "incompatible" in kinds.values() and not new.allow_changes:',
         f"{CHANGES}::test_what_may_go_on_is_told_and_what_may_not_is_refused",
     ),
     Mutation(
@@ -552,14 +552,14 @@ MUTATIONS = [
     ),
     Mutation(
         "one bit is a difference",
-        "training/replay/divergence.py",
+        "training/replay/comparison.py",
         "jnp.array_equal(bits(leaf), bits(twin))",
         "jnp.allclose(leaf, twin)",
         f"{_REPLAY}::test_a_checkpoint_that_is_one_bit_off_is_told",
     ),
     Mutation(
         "another batch is the first difference",
-        "training/replay/divergence.py",
+        "training/replay/comparison.py",
         "    if one.batch != other.batch:",
         "    if False:",
         f"{_REPLAY}::test_what_differs_first",

@@ -15,8 +15,9 @@ import eval as eval_program
 from cli.process import processor_id
 from configs.load import load_config
 from train import train
-from training.replay.run_digest import digest_run, read_repeatable_metrics
+from training.replay.run_digest import digest_run
 from training.run.catalog import good_steps
+from training.run.metrics import read_metrics
 
 ARCHIVE = Path(__file__).with_name("old_run.tar.gz")
 EQUAL_ON_EVERY_MACHINE = ("steps", "sequence of batches", "lines of metrics.jsonl", "tokenizer", "data")
@@ -50,13 +51,13 @@ def test_it_translates_as_it_did(folder, monkeypatch):
 
 def test_it_continues_and_ends_as_it_did(folder, capsys):
     run_dir, expected = folder / "run", read_json(folder / "expected.json")
-    old_lines, environment = read_repeatable_metrics(run_dir), read_json(run_dir / "environment.json")
+    old_lines, environment = read_metrics(run_dir), read_json(run_dir / "environment.json")
     config = load_config(folder / "old.yaml", [f"run_dir={run_dir}"])
     assert good_steps(run_dir) == [100]
     train(config)
     assert good_steps(run_dir) == [100, 200]
 
-    for old, new in zip(old_lines, read_repeatable_metrics(run_dir), strict=True):
+    for old, new in zip(old_lines, read_metrics(run_dir), strict=True):
         assert new.keys() == old.keys() and (new["step"], new["kind"]) == (old["step"], old["kind"])
         assert [new[key] for key in new if key != "kind"] == pytest.approx(
             [old[key] for key in old if key != "kind"], rel=1e-5

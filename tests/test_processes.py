@@ -14,10 +14,10 @@ import pytest
 from configs.load import load_config
 from train import train
 from training.devices.distributed import started_by_scheduler
-from training.replay.run_digest import read_repeatable_metrics
 from training.run.catalog import damaged_steps, good_steps
 from training.run.checkpoint import read_notes
 from training.run.lock import lock_run
+from training.run.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 400  # seconds: a process that takes longer hangs
@@ -82,7 +82,7 @@ def assert_same_run(run_dir, other):
     step = good_steps(run_dir)[-1]
     assert step == good_steps(other)[-1]
     assert read_notes(run_dir, step)["batches"] == read_notes(other, step)["batches"]
-    for line, expected in zip(read_repeatable_metrics(run_dir), read_repeatable_metrics(other), strict=True):
+    for line, expected in zip(read_metrics(run_dir), read_metrics(other), strict=True):
         assert [line.pop("kind"), *line] == [expected.pop("kind"), *expected]
         np.testing.assert_allclose(list(line.values()), list(expected.values()), rtol=0, atol=1e-5)
     texts = [(folder / "eval" / "valid.translations.txt").read_text() for folder in (run_dir, other)]

@@ -21,10 +21,11 @@ from configs.load import load_config
 from data.batches.packing import Batch
 from data.batches.stream import prefetch
 from train import train
-from training.replay.run_digest import digest_run, read_repeatable_metrics
+from training.replay.run_digest import digest_run
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes, restore
 from training.run.lock import lock_run
+from training.run.metrics import read_metrics
 from training.run.signals import Interrupted
 from training.state import init_state
 
@@ -184,7 +185,7 @@ def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small
     changes += ["training.log_every=1", "training.save_every=1", "training.eval_every=100", "training.keep=9"]
     with pytest.raises(UserError, match=r"not finite 3 times in a row, up to step 4 \(batch 3 of epoch 0, from 0\)"):
         train_here(small_experiment, tmp_path, *changes)
-    lines = read_repeatable_metrics(tmp_path)
+    lines = read_metrics(tmp_path)
     assert [line["skipped"] for line in lines] == [0, 1, 1, 1][: len(lines)]
     assert lines[0]["loss"] > 0 and lines[1]["loss"] == "nan"
     first, last = good_steps(tmp_path)[0], good_steps(tmp_path)[-1]

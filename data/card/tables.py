@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from common.digests import sha256
+from common.files import sha256
 from common.special_tokens import EOS, UNK
 from common.text import in_brief
 from common.text_table import Table

@@ -3,8 +3,8 @@
 ``phrasebook:phrases`` and ``phrasebook:grammar`` are sources for ``data.train``, ``data.valid`` and ``data.test``.
 """
 
-from common.digests import sha256
 from common.errors import UserError
+from common.files import sha256
 from data.pairs import Pairs, as_tsv
 from data.phrasebook.cached import phrasebook
 from data.report import SourceReport

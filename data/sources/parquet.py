@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from common.digests import sha256_of_file
 from common.errors import UserError
+from common.files import sha256_of_file
 from data.report import SourceReport
 from data.sources.text import Malformed, Row, RowReader, Rows, is_text, parse_rows
 from data.store import BLOCK, scratch_folder

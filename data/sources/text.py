@@ -14,8 +14,8 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from common.digests import sha256, sha256_of_file
 from common.errors import UserError
+from common.files import sha256, sha256_of_file
 from common.text import in_brief
 from data.report import SourceReport
 

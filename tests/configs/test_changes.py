@@ -17,7 +17,7 @@ def changed(section, **values):
 
 
 def kinds(new, old=OLD):
-    return {change.text.partition(":")[0]: change.kind for change in classify_changes(old, new)}
+    return {text.partition(":")[0]: kind for text, kind in classify_changes(old, new).items()}
 
 
 def test_the_tables_name_keys_that_there_are_and_none_twice():

@@ -19,7 +19,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.stdin import decode_lines
+from cli.command_line import decode_lines
 from common.errors import UserError
 from data.batches.stream import BatchStream, validation_batches
 from data.card.pictures import draw_lengths

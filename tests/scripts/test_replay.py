@@ -22,10 +22,9 @@ from data.tokenizer import load_tokenizer
 from model.transformer import build
 from scripts import replay as script
 from tests.prepared import prepare_and_save
-from training.replay.divergence import compare_states
-from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses
+from training.replay.comparison import compare_states
+from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses, sort_by_loss
 from training.replay.replay import Replay, Setup
-from training.replay.report import sort_by_loss
 from training.run.catalog import good_steps
 from training.run.checkpoint import restore, save
 from training.run.config_history import archive_config

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.replay.run_digest import read_repeatable_metrics
+from training.run.metrics import read_metrics
 
 ROOT = Path(__file__).parents[2]
 CHANGES = ["training.steps=8", "training.eval_every=4", "training.log_every=2", "training.save_every=1"]
@@ -34,7 +34,9 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
     disk.mkdir()
     check = (
         f"{sys.executable} -c 'import sys; from training.run.catalog import examine; from pathlib import Path; "
-        'print(dict(examine(Path(sys.argv[1]))), [p.name for p in Path(sys.argv[1]).rglob(".*[0-9]*")])\' $DISK/run'
+        "good, damaged = examine(Path(sys.argv[1])); "
+        "print(dict.fromkeys(good, True) | dict.fromkeys(damaged, False), "
+        '[p.name for p in Path(sys.argv[1]).rglob(".*[0-9]*")])\' $DISK/run'
     )
     told = in_namespace(
         f"""
@@ -60,7 +62,7 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
     assert second == first
     assert "is complete at step 8" in complete
     assert "False" not in last
-    assert [line["step"] for line in read_repeatable_metrics(kept)] == [2, 4, 4, 6, 8, 8]
+    assert [line["step"] for line in read_metrics(kept)] == [2, 4, 4, 6, 8, 8]
 
 
 @pytest.mark.slow

@@ -1,11 +1,14 @@
-"""Compile a function before its first call, and report any later compilation: a loop of equal steps needs none."""
+"""Compile before the first call, or in a background thread, and report any later compilation: equal steps need none."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from typing import TypeVar
 
 import jax
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # also recorded when a cached program is loaded
+Result = TypeVar("Result")
 
 
 def compile_ahead(function: Callable[..., object], *arguments: object) -> None:
@@ -27,3 +30,13 @@ def report_compilations(function: str, report: Callable[[str], None]) -> Iterato
         yield
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def in_background(function: Callable[..., Result], *arguments: object) -> Future[Result]:
+    """Call the function in a thread; with several processes, end it first: joint work must come in the same order."""
+    executor = ThreadPoolExecutor(1)
+    result = executor.submit(function, *arguments)
+    executor.shutdown(wait=False)
+    if jax.process_count() > 1:
+        wait([result])
+    return result

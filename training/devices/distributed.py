@@ -20,24 +20,19 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from common.digests import sha256
 from common.errors import UserError
+from common.files import sha256
 from training.config import MeshConfig
 from training.run.signals import handle_signals
 
 STARTUP_TIMEOUT = 300  # seconds until all processes must have started
 GRACE_SECONDS = 1  # for the other processes to end by themselves: JAX aborts them once the first process is gone
 # What the collectives of CPUs, GPUs and TPUs report when a process is gone.
-LOST_PROCESS = re.compile(
-    r"gloo|nccl|unavailable|connection|coordination|heartbeat|socket|deadline|peer", re.IGNORECASE
-)
+LOST_PROCESS = re.compile(r"(?i)gloo|nccl|unavailable|connection|coordination|heartbeat|socket|deadline|peer")
 
 
 def join_processes(config: MeshConfig) -> None:
-    """Connect to the other processes of the run, if there are any; call it before anything asks for a device.
-
-    UserError if that fails. The program ends if some processes are still missing after five minutes.
-    """
+    """Connect to the run's other processes, if any, before anything asks for a device; UserError if that fails."""
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM from training/run/signals.py
     try:
         if config.coordinator or started_by_scheduler():
@@ -65,11 +60,9 @@ def _startup_timeout() -> Iterator[None]:
 
 
 def _give_up() -> None:
-    message = (
-        f"error: the processes of this run did not find each other in {STARTUP_TIMEOUT} seconds: start all of them, "
-        "each with the mesh.coordinator of the first"
-    )
-    print(message, file=sys.stderr, flush=True)
+    problem = f"the processes of this run did not find each other in {STARTUP_TIMEOUT} seconds"
+    advice = "start all of them, each with the mesh.coordinator of the first"
+    print(f"error: {problem}: {advice}", file=sys.stderr, flush=True)
     os._exit(2)
 
 
@@ -119,7 +112,6 @@ def check_same_on_all(what: str, text: str) -> None:
 
 
 def _gather(numbers: np.ndarray) -> np.ndarray:
-    """The arrays of all processes, stacked."""
     if jax.process_count() == 1:
         return numbers[None]
     return np.asarray(multihost_utils.process_allgather(numbers)).reshape(jax.process_count(), -1)
@@ -142,7 +134,15 @@ def end_all_on_error(advice: str) -> Iterator[None]:
     except BaseException as error:
         if not jax.distributed.is_initialized():
             raise
-        code = _report(error, advice)
+        code = 1
+        if isinstance(error, SystemExit):  # already reported
+            code = error.code if isinstance(error.code, int) else 1
+        elif is_lost_process(error):
+            reason = str(error).partition("\n")[0]
+            print(f"\nanother process of this run is gone, or cannot be reached: {advice} ({reason})", file=sys.stderr)
+        else:
+            traceback.print_exception(error)
+        sys.stderr.flush()
         sys.stdout.flush()
         if is_first():
             time.sleep(GRACE_SECONDS)
@@ -152,17 +152,3 @@ def end_all_on_error(advice: str) -> Iterator[None]:
 def is_lost_process(error: BaseException) -> bool:
     """Whether an error means that another process is gone."""
     return jax.process_count() > 1 and bool(LOST_PROCESS.search(f"{type(error).__name__} {error}"))
-
-
-def _report(error: BaseException, advice: str) -> int:
-    """Print what happened; return the exit code."""
-    code = 1
-    if isinstance(error, SystemExit):  # already reported
-        code = error.code if isinstance(error.code, int) else 1
-    elif is_lost_process(error):
-        first_line = str(error).partition("\n")[0]
-        print(f"\nanother process of this run is gone, or cannot be reached: {advice} ({first_line})", file=sys.stderr)
-    else:
-        traceback.print_exception(error)
-    sys.stderr.flush()
-    return code

@@ -6,7 +6,6 @@ One device is the mesh 1 × 1 × 1; nothing else changes with the number of devi
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -25,10 +24,7 @@ from training.state import TrainState, seeded_state, state_shapes
 
 
 def make_mesh(config: MeshConfig) -> Mesh:
-    """The devices of all processes as a mesh. ``data=0`` takes the devices that fsdp and tensor leave.
-
-    UserError if the mesh does not fit the devices.
-    """
+    """The devices of all processes as a mesh; ``data=0`` takes what fsdp and tensor leave. UserError if too few."""
     devices, taken = jax.device_count(), config.fsdp * config.tensor
     shape = config.data or max(1, devices // taken), config.fsdp, config.tensor
     if np.prod(shape) > devices or (jax.process_count() > 1 and np.prod(shape) != devices):
@@ -60,35 +56,34 @@ class Devices:
     mesh: Mesh
     batch_rows: int
 
+    @property
+    def by_rows(self) -> NamedSharding:
+        return NamedSharding(self.mesh, PartitionSpec(ROWS))
+
     @cached_property
     def local_rows(self) -> slice:
         """The rows of a batch that the devices of this process work on: all that it has to read."""
-        by_rows = NamedSharding(self.mesh, PartitionSpec(ROWS))
-        parts = by_rows.addressable_devices_indices_map((self.batch_rows,)).values()
+        parts = self.by_rows.addressable_devices_indices_map((self.batch_rows,)).values()
         bounds = [index[0].indices(self.batch_rows) for index in parts if index]
         return slice(min(start for start, _, _ in bounds), max(stop for _, stop, _ in bounds))
 
     def place(self, batch: Batch) -> Batch:
         """The global batch, of which ``batch`` holds the local rows; each device gets its own rows."""
-        by_rows = NamedSharding(self.mesh, PartitionSpec(ROWS))
 
         def place_array(rows: np.ndarray) -> jax.Array:
             def part(index: tuple[slice, ...] | None) -> np.ndarray:
                 start, stop, _ = index[0].indices(self.batch_rows) if index else (0, self.batch_rows, 1)
                 return rows[start - self.local_rows.start : stop - self.local_rows.start]
 
-            return jax.make_array_from_callback((self.batch_rows, *rows.shape[1:]), by_rows, part)
+            return jax.make_array_from_callback((self.batch_rows, *rows.shape[1:]), self.by_rows, part)
 
         return Batch(*map(place_array, batch))
 
     def batch_shapes(self, source_length: int, target_length: int) -> Batch:
         """The shapes, dtypes and shardings of a placed batch with rows of these lengths."""
-        by_rows = NamedSharding(self.mesh, PartitionSpec(ROWS))
-        source, target = (
-            jax.ShapeDtypeStruct((self.batch_rows, length), np.int32, sharding=by_rows)
-            for length in (source_length, target_length)
-        )
-        return Batch(*(source if name.startswith("source") else target for name in Batch._fields))
+        shape = partial(jax.ShapeDtypeStruct, dtype=np.int32, sharding=self.by_rows)
+        lengths = (source_length if name.startswith("source") else target_length for name in Batch._fields)
+        return Batch(*(shape((self.batch_rows, length)) for length in lengths))
 
     def replicate(self, params: Params) -> Params:
         """The whole parameters on every device, for a search, which reads all of them at every token."""
@@ -105,13 +100,14 @@ class Devices:
 
 
 def abstract_state(mesh: Mesh, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
-    """Shape, dtype and sharding of every array of the training state.
-
-    Moments and averages lie where their parameters lie; every device has the counts.
-    """
+    """Shapes, dtypes and shardings of a training state: moments and averages lie where their parameters lie."""
     shapes = state_shapes(model, training, vocab_size)
     variables = structure(model, vocab_size)[1]
-    params = nnx.to_pure_dict(jax.tree.map(partial(_sharding, mesh), variables, is_leaf=_is_parameter))
+
+    def shard(parameter: nnx.Param) -> NamedSharding:
+        return NamedSharding(mesh, parameter_spec(mesh, parameter.get_metadata("axes"), parameter.shape))
+
+    params = nnx.to_pure_dict(jax.tree.map(shard, variables, is_leaf=lambda node: isinstance(node, nnx.Param)))
     everywhere = NamedSharding(mesh, PartitionSpec())
     opt_state = optax.tree.map_params(
         optimizer(training),
@@ -132,15 +128,6 @@ def compile_initial_state(
     like: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int
 ) -> Callable[[], TrainState]:
     """``init_state`` on the devices of ``like``, compiled. Its arrays take memory only when it is called."""
-    seed = np.uint32(training.seed)
-    shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
+    seed, shardings = np.uint32(training.seed), jax.tree.map(lambda leaf: leaf.sharding, like)
     seeded = partial(seeded_state, model, training, vocab_size)
     return partial(jax.jit(seeded, out_shardings=shardings).lower(seed).compile(), seed)
-
-
-def _sharding(mesh: Mesh, parameter: nnx.Param) -> NamedSharding:
-    return NamedSharding(mesh, parameter_spec(mesh, parameter.get_metadata("axes"), parameter.shape))
-
-
-def _is_parameter(node: Any) -> bool:
-    return isinstance(node, nnx.Param)

@@ -1,30 +1,27 @@
-"""Checks before the first step: what the config asks of this machine and this corpus."""
+"""Before the first step: whether the config fits this machine and this corpus, and what it would take of them."""
+
+from typing import Any
+
+import jax
 
 from attention import KernelError, Request, current_device, kernel_for
 from common.errors import UserError
 from data.batches.packing import Batch
+from data.config import DataConfig
 from model.config import ModelConfig
+from model.transformer import build
+from training.config import TrainingConfig
+from training.devices.mesh import Devices, abstract_state
+from training.step import make_train_step
 
 
 def choose_kernels(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, str]:
-    """The kernel that training uses, by use of attention.
-
-    ``row_lengths`` are the source and target tokens of a packed row. UserError if ``model.kernel`` cannot serve a use.
-    """
-    try:
-        return {
-            use: kernel_for(config.kernel, request) for use, request in kernel_requests(config, row_lengths).items()
-        }
-    except KernelError as error:
-        raise UserError(f"model.kernel={config.kernel}: {error}") from None
-
-
-def kernel_requests(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, Request]:
-    """What training asks of a kernel, by use of attention."""
+    """The kernel of each use of attention, by the source and target tokens of a packed row. UserError if none fits."""
     source, target = row_lengths
+    has_bias = config.positions in ("alibi", "relative")
 
-    def request(queries: int, keys: int, *, self_attention: bool) -> Request:
-        return Request(
+    def kernel(queries: int, keys: int, bias: bool) -> str:
+        request = Request(
             device=current_device(),
             dtype=config.dtype,
             score=config.score,
@@ -32,15 +29,19 @@ def kernel_requests(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[s
             keys=keys,
             width=config.head_dim,
             value_width=config.value_width,
-            bias=self_attention and config.positions in ("alibi", "relative"),
+            bias=bias,
             dropout=config.attention_dropout > 0,
         )
+        return kernel_for(config.kernel, request)
 
-    return {
-        "encoder self-attention": request(source, source, self_attention=True),
-        "decoder self-attention": request(target, target, self_attention=True),
-        "encoder-decoder attention": request(target, source, self_attention=False),
-    }
+    try:
+        return {
+            "encoder self-attention": kernel(source, source, has_bias),
+            "decoder self-attention": kernel(target, target, has_bias),
+            "encoder-decoder attention": kernel(target, source, False),
+        }
+    except KernelError as error:
+        raise UserError(f"model.kernel={config.kernel}: {error}") from None
 
 
 def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], validation: list[Batch]) -> None:
@@ -54,3 +55,29 @@ def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], vali
             f"model.max_positions={config.max_positions} ends before the longest row or validation sentence: "
             f"set it to {longest} or more, or choose other model.positions"
         )
+
+
+def dry_run_summary(
+    model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int, devices: Devices
+) -> str:
+    """Parameters by module, tokens a step, memory of the compiled training step, and kernels, as lines of text."""
+    kernels = choose_kernels(model, (data.row_length, data.row_length))
+    like = abstract_state(devices.mesh, model, training, vocab_size)
+    modules = {f"{name}.{child}": leaves for name, part in like.params.items() for child, leaves in part.items()}
+    sizes = {name: sum(leaf.size for leaf in jax.tree.leaves(leaves)) for name, leaves in modules.items()}
+    sizes["total"] = sum(sizes.values())
+    tokens = data.batch_rows * data.row_length
+    step: Any = make_train_step(build(model, vocab_size), training, like)
+    batch = devices.batch_shapes(data.row_length, data.row_length)
+    analysis = step.lower(like, batch).compile().memory_analysis()
+    memory = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes  # on each device
+    return "\n".join(
+        [
+            f"{'parameters by module':<40} {'parameters':>14}",
+            *(f"{name:<40} {size:>14,}" for name, size in sizes.items()),
+            f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
+            f"memory               about {memory / 2**30:.2f} GiB: parameters, optimizer, averages and activations,",
+            f"                     {'on each device, ' if devices.mesh.size > 1 else ''}as compiled for {devices}",
+            f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in kernels.items())}",
+        ]
+    )

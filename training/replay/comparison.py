@@ -1,42 +1,56 @@
-"""Compare two runs: by their records, then by replaying both up to their first difference."""
+"""Compare two runs: by their records, then by taking the updates of both again up to their first difference."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from flax.traverse_util import flatten_dict
+from jaxtyping import Array, PyTree, UInt32
 
 from common.files import read_json_object
 from data.tokenizer import load_tokenizer
 from model.transformer import init_params
-from training.replay.divergence import (
-    Divergence,
-    compare_states,
-    compare_with_checkpoint,
-    find_bounds,
-    replay_in_lockstep,
-)
-from training.replay.replay import (
-    RecordedRun,
-    Replay,
-    ReplayedUpdate,
-    list_metric_differences,
-    show_progress,
-    start_replay,
-)
+from training.replay.replay import RecordedRun, Replay, ReplayedUpdate, show_progress, start_replay
 from training.run.catalog import good_steps
 from training.run.checkpoint import list_shapes
 from training.run.config_history import change_steps
+from training.state import TrainState
 
 DATA_KEYS = ("fingerprint", "tokenizer.sha256", "direction", "training_pairs")
+
+
+@dataclass(frozen=True)
+class LeafDifference:
+    """The first leaf whose bits differ, and the largest absolute difference in it (NaN if it involves one)."""
+
+    leaf: str
+    largest: float
+
+    def __str__(self) -> str:
+        return f"first in {self.leaf}, there by up to {self.largest:.3g}"
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first step at which two runs differ, what differs first in it, and in a state, which leaf."""
+
+    step: int
+    what: str
+    difference: LeafDifference | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Two runs, with lines "key: old → new" on config, environment and data. ``differ``: states, updates or metrics do.
 
-    The fields from ``start`` on are empty if the models have different parameters.
+    The runs are equal up to step ``start``, from which both were replayed up to ``until`` or the divergence. ``line``
+    is the first step whose lines of metrics differ, ``apart`` the first at which both have a checkpoint and the states
+    differ. The fields from ``start`` on are empty if the models have different parameters.
     """
 
     runs: tuple[str, str]
@@ -44,8 +58,8 @@ class Comparison:
     changed_at: tuple[list[int], list[int]]
     environment: list[str]
     data: list[str]
-    divergence: Divergence | None
-    differ: bool
+    divergence: Divergence | None = None
+    differ: bool = True
     start: int | None = None
     until: int | None = None
     line: int | None = None
@@ -58,39 +72,48 @@ class Comparison:
 def compare_runs(one: RecordedRun, other: RecordedRun, config: list[str], limit: int | None) -> Comparison:
     """Compare two runs up to step ``limit``, or the last that both took; ``config`` lists their differences."""
     folders = one.folder, other.folder
-    facts: dict[str, Any] = {
-        "runs": (str(one.folder), str(other.folder)),
-        "config": config,
-        "changed_at": (change_steps(one.folder), change_steps(other.folder)),
-        "environment": _list_differences(folders, "environment.json"),
-        "data": _list_differences(folders, "data.json", DATA_KEYS),
-    }
+    comparison = Comparison(
+        runs=(str(one.folder), str(other.folder)),
+        config=config,
+        changed_at=(change_steps(one.folder), change_steps(other.folder)),
+        environment=_list_differences(folders, "environment.json"),
+        data=_list_differences(folders, "data.json", DATA_KEYS),
+    )
     if shapes := _find_other_shape(one, other):
-        return Comparison(**facts, divergence=Divergence(0, f"parameters: {shapes}"), differ=True)
-    return _replay_both(one, other, limit, facts)
-
-
-def _replay_both(one: RecordedRun, other: RecordedRun, limit: int | None, facts: dict[str, Any]) -> Comparison:
-    """Take the updates of both runs, from the newest state that they are known to share until they diverge."""
+        return replace(comparison, divergence=Divergence(0, f"parameters: {shapes}"))
     for run in (one, other):
         run.check_step(limit or 0)
-    bounds = find_bounds(one, other, limit or min(one.last_step, other.last_step))
-    replays = start_replay(one, bounds.start, bounds.until), start_replay(other, bounds.start, bounds.until)
-    divergence = compare_states(bounds.start, replays[0].state, replays[1].state)
+    until = limit or min(one.last_step, other.last_step)
+    line = _find_differing_line(one, other, until)
+    start, apart = _find_newest_equal_checkpoint(one, other, until if line is None else line - 1)
+    ours, theirs = ({} if line is None else run.metrics[line] for run in (one, other))
+    keys = (key for key in ours | theirs if ours.get(key) != theirs.get(key))
+    differences = [f"{key} {ours.get(key)}, {theirs.get(key)}" for key in keys]
+    until = apart or line or until
+    comparison = replace(comparison, until=until, line=line, line_differences=differences, apart=apart)
+    return _replay_both(comparison, start_replay(one, start, until), start_replay(other, start, until))
+
+
+def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparison:
+    """Take the updates of both runs up to the step of the comparison or their divergence."""
+    start, until = one.step, comparison.until or one.step
+    divergence = compare_states(start, one.state, other.state)
     updates: list[tuple[ReplayedUpdate, ReplayedUpdate]] = []
     not_reproduced: dict[Path, list[str]] = {}  # of a run's first such step only: those after it follow from it
-    steps = range(bounds.start, bounds.start if divergence else bounds.until)
-    lockstep = replay_in_lockstep(*replays, bounds.until)
-    for _, (ours, theirs, found) in zip(show_progress(steps, *replays), lockstep, strict=False):
-        updates, divergence = [*updates, (ours, theirs)][-2:], found
-        for replay, update in zip(replays, (ours, theirs), strict=True):
+    for _ in show_progress(range(start, start if divergence else until), one, other):
+        ours, theirs = one.take_update(), other.take_update()
+        divergence = compare_updates(ours, theirs) or compare_states(ours.step, one.state, other.state)
+        updates = [*updates[-1:], (ours, theirs)]
+        for replay, update in ((one, ours), (other, theirs)):
             if problems := _list_not_reproduced(replay, update):
                 not_reproduced.setdefault(replay.run.folder, problems)
-    return Comparison(
-        **facts,
-        **vars(bounds),
+        if divergence:
+            break
+    return replace(
+        comparison,
+        start=start,
         divergence=divergence,
-        differ=bool(divergence) or bounds.line is not None or bounds.apart is not None,
+        differ=bool(divergence) or comparison.line is not None or comparison.apart is not None,
         updates=updates,
         not_reproduced=[line for problems in not_reproduced.values() for line in problems],
     )
@@ -99,12 +122,11 @@ def _replay_both(one: RecordedRun, other: RecordedRun, limit: int | None, facts:
 def _list_not_reproduced(replay: Replay, update: ReplayedUpdate) -> list[str]:
     """Lines on what the run recorded of this step and its replay does not reproduce."""
     folder, lines = replay.run.folder, []
-    if differences := list_metric_differences(replay.run, update):
+    if differences := replay.run.list_metric_differences(update):
         lines.append(
             f"the replay of {folder} does not give its recorded line at step {update.step}: {'; '.join(differences)}"
         )
-    found = compare_with_checkpoint(replay) if update.step in good_steps(folder) else None
-    if found:
+    if update.step in good_steps(folder) and (found := compare_with_checkpoint(replay)):
         lines.append(
             f"the replay of {folder} does not give its checkpoint at step {update.step}: it differs first in "
             f"{found.leaf}, by up to {found.largest:.3g}"
@@ -112,23 +134,91 @@ def _list_not_reproduced(replay: Replay, update: ReplayedUpdate) -> list[str]:
     return lines
 
 
-def _read_flat(path: Path) -> dict[str, Any]:
-    """A JSON object whose inner keys are joined by dots."""
-    flat: dict[str, Any] = {}
-    for key, value in read_json_object(path).items():
-        flat |= {f"{key}.{inner}": leaf for inner, leaf in value.items()} if isinstance(value, dict) else {key: value}
-    return flat
+def compare_with_checkpoint(replay: Replay) -> LeafDifference | None:
+    """Where the replayed state differs from the intact checkpoint of its step."""
+    return find_leaf_difference(replay.state, replay.run.restore_state(replay.step))
+
+
+def compare_states(step: int, one: TrainState, other: TrainState) -> Divergence | None:
+    """What differs first in two states after ``step``. Sums for the metrics are ignored: they affect no update."""
+    parts: list[tuple[str, Any, Any]] = [
+        ("parameters" if step else "initial parameters", one.params, other.params),
+        ("optimizer state", one.opt_state, other.opt_state),
+        ("averaged parameters", one.averaged, other.averaged),
+    ]
+    for what, part, twin in parts:
+        names, twins = ([path for path, _ in jax.tree.leaves_with_path(tree)] for tree in (part, twin))
+        if names == twins and (found := find_leaf_difference(part, twin)):
+            return Divergence(step, what, found)
+    return None
+
+
+def compare_updates(one: ReplayedUpdate, other: ReplayedUpdate) -> Divergence | None:
+    """What differs first in two updates of the same step, before any parameter moves."""
+    if one.batch != other.batch:
+        return Divergence(one.step, "batch")
+    numbers = ("loss", one.loss, other.loss), ("gradient norm", one.gradient_norm, other.gradient_norm)
+    for what, ours, theirs in numbers:
+        if np.float32(ours).tobytes() != np.float32(theirs).tobytes():  # unlike ==, equal for equal NaNs
+            return Divergence(one.step, what)
+    return None
+
+
+def find_leaf_difference(one: PyTree, other: PyTree) -> LeafDifference | None:
+    """The first leaf of two trees of equal structure whose bits differ; None if all are equal."""
+    same = jax.tree.leaves(jax.device_get(_equal_bits(one, other)))
+    named = jax.tree.leaves_with_path(one)
+    for (path, leaf), twin, is_same in zip(named, jax.tree.leaves(other), same, strict=True):
+        if not is_same:
+            with np.errstate(invalid="ignore"):
+                largest = float(np.abs(np.asarray(leaf, np.float64) - np.asarray(twin, np.float64)).max())
+            return LeafDifference(jax.tree_util.keystr(path, simple=True, separator="."), largest)
+    return None
+
+
+@jax.jit
+def _equal_bits(one: PyTree, other: PyTree) -> PyTree:
+    def bits(leaf: Array) -> UInt32[Array, "..."]:
+        return jax.lax.bitcast_convert_type(leaf, jnp.uint32)
+
+    return jax.tree.map(lambda leaf, twin: jnp.array_equal(bits(leaf), bits(twin)), one, other)
+
+
+def _find_differing_line(one: RecordedRun, other: RecordedRun, until: int) -> int | None:
+    """The first step whose lines of metrics differ, although both sum up the same updates."""
+    for step in sorted(one.metrics.keys() & other.metrics.keys()):
+        previous = {max((before for before in run.metrics if before < step), default=0) for run in (one, other)}
+        if step <= until and len(previous) == 1 and one.metrics[step] != other.metrics[step]:
+            return step
+    return None
+
+
+def _find_newest_equal_checkpoint(one: RecordedRun, other: RecordedRun, newest: int) -> tuple[int, int | None]:
+    """The newest step up to ``newest`` at which both runs have intact checkpoints of the same state, else 0.
+
+    Second, the oldest step after it at which both have one and the states differ.
+    """
+    apart = None
+    for step in sorted(set(good_steps(one.folder)) & set(good_steps(other.folder)), reverse=True):
+        if 0 < step <= newest:
+            if compare_states(step, one.restore_state(step), other.restore_state(step)) is None:
+                return step, apart
+            apart = step
+    return 0, apart
 
 
 def _list_differences(folders: tuple[Path, Path], name: str, keys: Iterable[str] = ()) -> list[str]:
-    old, new = (_read_flat(folder / name) for folder in folders)
-    keys = keys or old | new
-    return [f"{key}: {old.get(key)} → {new.get(key)}" for key in keys if old.get(key) != new.get(key)]
+    old, new = (flatten_dict(read_json_object(folder / name), sep=".") for folder in folders)
+    return [f"{key}: {old.get(key)} → {new.get(key)}" for key in keys or old | new if old.get(key) != new.get(key)]
 
 
 def _find_other_shape(one: RecordedRun, other: RecordedRun) -> str | None:
     """The first parameter that only one of two models has, or that has another shape."""
-    shapes, others = _parameter_shapes(one), _parameter_shapes(other)
+    shapes, others = (
+        list_shapes(jax.eval_shape(partial(init_params, run.initial_model, vocab_size), jax.random.key(0)))
+        for run in (one, other)
+        for vocab_size in [load_tokenizer(run.folder).vocab_size]
+    )
     for name in shapes | others:
         if shapes.get(name) != others.get(name):
             ours, theirs = shapes.get(name, "missing"), others.get(name, "missing")
@@ -136,6 +226,47 @@ def _find_other_shape(one: RecordedRun, other: RecordedRun) -> str | None:
     return None
 
 
-def _parameter_shapes(run: RecordedRun) -> dict[str, tuple[int, ...]]:
-    vocab_size = load_tokenizer(run.folder).vocab_size
-    return list_shapes(jax.eval_shape(lambda: init_params(run.initial_model, vocab_size, jax.random.key(0))))
+def format_comparison(comparison: Comparison) -> str:
+    blocks = {"config": comparison.config, "environment": comparison.environment, "data": comparison.data}
+    lines = [" → ".join(comparison.runs), *(line for name in blocks for line in _format_block(name, blocks[name]))]
+    lines += [
+        f"changed      {run} went on with another config or corpus after step {', '.join(map(str, steps))}"
+        for run, steps in zip(comparison.runs, comparison.changed_at, strict=True)
+        if steps
+    ]
+    if comparison.start is not None:
+        differences = [f"differ first at step {comparison.line}: {line}" for line in comparison.line_differences]
+        lines += [*_format_block("metrics", differences), *_format_updates(comparison)]
+    return "\n".join([*lines, *comparison.not_reproduced, _describe_verdict(comparison)])
+
+
+def _format_block(name: str, lines: list[str]) -> list[str]:
+    return [f"{'' if number else name:<12} {line}" for number, line in enumerate(lines or ["no difference"])]
+
+
+def _format_updates(comparison: Comparison) -> list[str]:
+    """The last step at which both runs are equal and the first at which they are not."""
+    start, updates = comparison.start, comparison.updates
+    origin = f"the checkpoints at step {start}, which are equal" if start else "the start"
+    lines = [f"replayed     from {origin}"]
+    if updates:
+        lines.append(f"\n{'step':>8}  {'batch':<12} {'loss':<20} {'gradient norm':<20} run")
+    for pair in updates if comparison.divergence else updates[-1:]:
+        lines += [
+            f"{update.step:>8}  {update.batch[:10]:<12} {update.loss!r:<20} {update.gradient_norm!r:<20} "
+            f"{run}{'  (skipped)' if update.skipped else ''}"
+            for run, update in zip(comparison.runs, pair, strict=True)
+        ]
+    return [*lines, ""]
+
+
+def _describe_verdict(comparison: Comparison) -> str:
+    if divergence := comparison.divergence:
+        leaf = f", {divergence.difference}" if divergence.difference else ""
+        return f"first difference: step {divergence.step}, {divergence.what}{leaf}"
+    if not comparison.differ:
+        return f"no difference up to step {comparison.until}"
+    return (
+        f"what was recorded differs at step {comparison.until}, and yet both replays are equal up to there: it was the "
+        "machine, its versions or chance, and neither config nor data"
+    )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache, partial
 
 import jax
@@ -18,17 +18,8 @@ from model.layers import DropoutKey
 from model.loss import Loss, cross_entropy
 from model.transformer import Params, build
 from training.optimizer import learning_rate
-from training.replay.divergence import compare_with_checkpoint
-from training.replay.replay import (
-    RecordedRun,
-    Replay,
-    ReplayedUpdate,
-    Setup,
-    hash_batch,
-    list_metric_differences,
-    show_progress,
-    start_replay,
-)
+from training.replay.comparison import compare_with_checkpoint
+from training.replay.replay import RecordedRun, Replay, Setup, count_updates, hash_batch, show_progress, start_replay
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes
 from training.state import TrainState, zero_sums
@@ -44,6 +35,10 @@ class ModuleNorms:
     parameters: float
     update: float
     not_finite: int
+
+    @property
+    def update_ratio(self) -> float:
+        return self.update / self.parameters if self.parameters else math.nan
 
 
 @dataclass(frozen=True)
@@ -82,18 +77,17 @@ class Inspection:
     skipped: bool
     modules: list[ModuleNorms]
     pairs: list[PairLoss]
-    verified: dict[str, str] = field(default_factory=dict)
+    verified: dict[str, str]
 
 
 def inspect_update(run: RecordedRun, step: int) -> Inspection:
     """Replay a run up to update ``step``, look into that update, and compare it with the run's records."""
     run.check_step(step)
-    start = run.newest_checkpoint_before(step)
+    start = max((good for good in good_steps(run.folder) if good < step), default=0)
     replay = start_replay(run, start, step)
     for _ in show_progress(range(start, step - 1), replay):
         replay.take_update()
-    inspection = _inspect_next_update(replay, start)
-    return replace(inspection, verified=verify_update(replay, replay.take_update()))
+    return _inspect_next_update(replay, start)
 
 
 def _inspect_next_update(replay: Replay, start: int) -> Inspection:
@@ -122,14 +116,16 @@ def _inspect_next_update(replay: Replay, start: int) -> Inspection:
         skipped=skipped,
         modules=module_norms(gradients, state.params, after.params),
         pairs=pair_losses(setup, state, batch),
+        verified=_verify_next_update(replay),  # last, since it donates the state
     )
 
 
-def verify_update(replay: Replay, update: ReplayedUpdate) -> dict[str, str]:
-    """Compare the update just taken with what the run recorded of it: metrics, batches and checkpoint, where it did."""
-    run, step, verdicts = replay.run, update.step, {}
+def _verify_next_update(replay: Replay) -> dict[str, str]:
+    """Take the next update; compare it with what the run recorded of it: metrics, batches and checkpoint, if any."""
+    update, run, verdicts = replay.take_update(), replay.run, {}
+    step = update.step
     if update.metrics is not None and step in run.metrics:
-        verdicts["metrics"] = "; ".join(list_metric_differences(run, update)) or "equal, to the last digit"
+        verdicts["metrics"] = "; ".join(run.list_metric_differences(update)) or "equal, to the last digit"
     if step in good_steps(run.folder):
         same_batches = read_notes(run.folder, step)["batches"] == replay.batches
         difference = compare_with_checkpoint(replay)
@@ -157,16 +153,14 @@ def pair_losses(setup: Setup, state: TrainState, batch: Batch) -> list[PairLoss]
     """The loss of every pair in the batch, under the dropout of the next update, by row and segment."""
     losses = token_losses(setup, state, batch)
     pairs: list[PairLoss] = []
-    for row in range(len(batch.target_segments)):
-        segments = batch.target_segments[row]
+    for row, segments in enumerate(batch.target_segments):
         tokens = np.bincount(segments)
         smoothed, nats = (np.bincount(segments, weights=side[row]) / np.maximum(tokens, 1) for side in losses)
-        texts = _decode_row(slice_rows(batch, slice(row, row + 1)), setup.stream.tokenizer, len(tokens))
+        sides = (batch.source_tokens[row], batch.source_segments[row]), (batch.target_labels[row], segments)
+        texts = zip(*(_decode_segments(*side, setup.stream.tokenizer, len(tokens)) for side in sides), strict=True)
         pairs += [
-            PairLoss(
-                row, segment, *texts[segment - 1], int(tokens[segment]), float(smoothed[segment]), float(nats[segment])
-            )
-            for segment in range(1, len(tokens))
+            PairLoss(row, segment, source, target, int(tokens[segment]), float(smoothed[segment]), float(nats[segment]))
+            for segment, (source, target) in enumerate(texts, start=1)
         ]
     return pairs
 
@@ -205,17 +199,50 @@ def compile_token_losses(
     return jax.jit(token_losses)
 
 
-def _decode_row(row: Batch, tokenizer: Tokenizer, end: int) -> list[tuple[str, str]]:
-    """Source and target of the segments 1 to ``end`` - 1."""
-    sources, targets = (
-        tokenizer.decode([tokens[segments == segment].tolist() for segment in range(1, end)])
-        for tokens, segments in (
-            (row.source_tokens, row.source_segments),
-            (row.target_labels, row.target_segments),
-        )
-    )
-    return list(zip(sources, targets, strict=True))
+def _decode_segments(tokens: np.ndarray, segments: np.ndarray, tokenizer: Tokenizer, end: int) -> list[str]:
+    return tokenizer.decode([tokens[segments == segment].tolist() for segment in range(1, end)])
 
 
 def _norm(tree: PyTree) -> float:
     return math.sqrt(sum(float(np.square(np.asarray(leaf, np.float64)).sum()) for leaf in jax.tree.leaves(tree)))
+
+
+def sort_by_loss(pairs: list[PairLoss]) -> list[PairLoss]:
+    """The worst first, led by those whose loss is not finite."""
+    return sorted(pairs, key=lambda pair: -pair.loss if math.isfinite(pair.loss) else -math.inf)
+
+
+def format_inspection(update: Inspection) -> str:
+    place = f"checkpoint {update.start}" if update.start else "the start"
+    if repeated := update.step - 1 - update.start:
+        place += f", {count_updates(repeated)} repeated"
+    outcome = "taken"
+    if update.skipped and math.isfinite(update.loss) and math.isfinite(update.gradient_norm):
+        outcome = "skipped: it is not finite or too large, though loss and gradient are finite"
+    elif update.skipped:
+        outcome = "skipped: loss or gradient is not finite"
+    lines = [
+        f"run            {update.run}",
+        f"step           {update.step}, batch {update.index} of epoch {update.epoch} (from 0)",
+        f"batch          SHA-256 {update.batch}",
+        f"               {update.rows} rows, {len(update.pairs)} pairs, {update.source_tokens} source + "
+        f"{update.target_tokens} target tokens",
+        f"rebuilt from   {place}",
+        f"learning rate  {update.learning_rate!r}",
+        f"loss           {update.loss!r} per target token, cross-entropy {update.cross_entropy!r}",
+        f"gradient norm  {update.gradient_norm!r} before clipping",
+        f"update         {outcome}",
+        *(f"{record:<14} {verdict}" for record, verdict in update.verified.items()),
+        f"\n{'module':<24} {'gradient':>11} {'parameters':>11} {'update':>11} {'update/parameters':>18}  not finite",
+        *(
+            f"{module.name:<24} {module.gradient:>11.4g} {module.parameters:>11.4g} {module.update:>11.4g} "
+            f"{module.update_ratio:>18.3g}  {module.not_finite or ''}".rstrip()
+            for module in update.modules
+        ),
+        "\nrow segment      loss tokens  source → target",
+        *(
+            f"{pair.row:>3} {pair.segment:>7} {pair.loss:>9.4f} {pair.tokens:>6}  {pair.source} → {pair.target}"
+            for pair in update.pairs
+        ),
+    ]
+    return "\n".join(lines)

@@ -4,9 +4,10 @@ Nothing about an update is stored, because everything follows from the state bef
 batch from the step, the dropout from seed and step. On the machine and versions of the run, every bit is reproduced.
 """
 
+import json
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,14 @@ from training.progress import Progress, training_metrics
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes, restore
 from training.run.config_history import change_steps
-from training.run.metrics import MEASURED, METRICS, finite_or_text, parse_metrics
+from training.run.metrics import MEASURED, finite_or_text
 from training.state import TrainState, init_state, reset_sums
 from training.step import Gradients, TrainStep, make_gradients, make_train_step
 
 
 @cache
 def compile_update(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> tuple[TrainStep, Gradients]:
-    """The update of a training and its gradients alone, compiled once for all runs that share these configs."""
+    """The update and its gradients alone, compiled once for all runs that share these configs."""
     graphdef = build(model, vocab_size)
     return make_train_step(graphdef, training), jax.jit(make_gradients(graphdef, training))
 
@@ -51,6 +52,18 @@ class Setup:
 
     def initial_state(self) -> TrainState:
         return init_state(self.model, self.training, self.stream.tokenizer.vocab_size)
+
+
+@dataclass(frozen=True)
+class ReplayedUpdate:
+    """An update taken again. ``loss`` is smoothed, per target token; ``metrics`` exist at steps that log."""
+
+    step: int
+    batch: str  # SHA-256 of its arrays
+    loss: float
+    gradient_norm: float
+    skipped: bool
+    metrics: dict[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,14 @@ class RecordedRun:
         """The last step that a checkpoint or a line of metrics proves."""
         return max([0, *good_steps(self.folder)[-1:], *self.metrics])
 
+    def list_metric_differences(self, update: ReplayedUpdate) -> list[str]:
+        """Lines "key value recorded, value replayed" on metrics that differ; none if the run recorded nothing."""
+        recorded = self.metrics.get(update.step)
+        if update.metrics is None or recorded is None:
+            return []
+        pairs = ((key, recorded.get(key), finite_or_text(value)) for key, value in update.metrics.items())
+        return [f"{key} {old} recorded, {new} replayed" for key, old, new in pairs if old != new]
+
     def check_step(self, step: int) -> None:
         """UserError for a step that the run has not taken and by its config never will."""
         steps, epochs = self.training.steps, self.training.epochs
@@ -82,33 +103,16 @@ class RecordedRun:
         if epochs and self.setup(step).stream.epoch_of(step - 1)[0] >= epochs:
             raise UserError(f"--step {step} lies beyond the end of {self.folder}, training.epochs={epochs}")
 
-    def newest_checkpoint_before(self, step: int) -> int:
-        """The newest intact checkpoint from which update ``step`` can be reached, or 0."""
-        return max([0, *(good for good in good_steps(self.folder) if good < step)])
-
     def restore_state(self, step: int) -> TrainState:
         """The state of an intact checkpoint, bound to no device: otherwise the update would be compiled once more."""
         state = restore(self.folder, step, jax.eval_shape(self.setup(step + 1).initial_state))
         return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), state)
 
 
-@dataclass(frozen=True)
-class ReplayedUpdate:
-    """An update taken again. ``loss`` is smoothed, per target token; ``metrics`` exist at steps that log."""
-
-    step: int
-    batch: str  # SHA-256 of its arrays
-    loss: float
-    gradient_norm: float
-    skipped: bool
-    metrics: dict[str, float] | None
-
-
 class Replay:
     """A run at a step. ``batches`` is the SHA-256 of all batches so far, as checkpoints note it."""
 
     def __init__(self, run: RecordedRun, step: int) -> None:
-        """Start from the intact checkpoint at ``step``, or from the initial state at 0."""
         self.run, self.step = run, step
         self.state = run.restore_state(step) if step else self.next_setup.initial_state()
         self.batches: str = read_notes(run.folder, step)["batches"] if step else Progress().batches
@@ -125,12 +129,12 @@ class Replay:
         self.step, self.batches = step, Progress(batches=self.batches).after_batch(batch, step).batches
         metrics = None
         if self.run.logs_at(step, setup.training.log_every):
-            metrics = compute_metrics(self.state, step, setup.training)
+            sums, skips = jax.device_get((self.state.sums, self.state.skipped))
+            values = training_metrics(sums, skips, step, step, 1.0, setup.training)
+            metrics = {key: value for key, value in values.items() if key not in MEASURED}
             self.state = reset_sums(self.state)
-        skipped = int(reading.skipped_in_row) > 0
-        return ReplayedUpdate(
-            step, hash_batch(batch), float(reading.loss), float(reading.gradient_norm), skipped, metrics
-        )
+        loss, norm, skipped = float(reading.loss), float(reading.gradient_norm), int(reading.skipped_in_row) > 0
+        return ReplayedUpdate(step, hash_batch(batch), loss, norm, skipped, metrics)
 
 
 def start_replay(run: RecordedRun, start: int, step: int) -> Replay:
@@ -161,37 +165,17 @@ def count_updates(count: int) -> str:
 
 
 def hash_batch(batch: Batch) -> str:
-    """SHA-256 of a batch's arrays."""
     return Progress().after_batch(batch, 0).batches
 
 
-def compute_metrics(state: TrainState, step: int, config: TrainingConfig) -> dict[str, float]:
-    """The values of metrics.jsonl at ``step``, without measured ones."""
-    sums, skipped = jax.device_get((state.sums, state.skipped))
-    values = training_metrics(sums, skipped, step, step, 1.0, config)
-    return {key: value for key, value in values.items() if key not in MEASURED}
+def to_json(report: Any) -> str:
+    """The report as one JSON object; NaN and infinities, which JSON lacks, become text."""
+    return json.dumps(_replace_not_finite(asdict(report)), ensure_ascii=False, allow_nan=False)
 
 
-def read_training_metrics(run_dir: Path) -> dict[int, dict[str, Any]]:
-    """The training lines of metrics.jsonl by step, without measured values; unreadable lines are skipped."""
-    path = run_dir / METRICS
-    entries = map(parse_metrics, path.read_bytes().splitlines() if path.exists() else [])
-    omitted = (*MEASURED, "step", "kind")
-    return {
-        entry["step"]: {key: entry[key] for key in entry if key not in omitted}
-        for entry in entries
-        if entry.get("kind") == "train"
-    }
-
-
-def list_metric_differences(run: RecordedRun, update: ReplayedUpdate) -> list[str]:
-    """Lines "key value recorded, value replayed" where the run's own metrics differ; none if it recorded nothing."""
-    recorded = run.metrics.get(update.step)
-    if update.metrics is None or recorded is None:
-        return []
-    replayed = {key: finite_or_text(value) for key, value in update.metrics.items()}
-    return [
-        f"{key} {recorded.get(key)} recorded, {value} replayed"
-        for key, value in replayed.items()
-        if recorded.get(key) != value
-    ]
+def _replace_not_finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _replace_not_finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replace_not_finite(inner) for inner in value]
+    return finite_or_text(value) if isinstance(value, float) else value

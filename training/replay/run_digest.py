@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from common.digests import sha256, sha256_of_file
+from common.files import sha256, sha256_of_file
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes, restore
-from training.run.metrics import MEASURED, METRICS
+from training.run.metrics import read_metrics
 from training.state import init_state
 
 
@@ -23,7 +23,7 @@ def digest_run(run_dir: Path, model: ModelConfig, training: TrainingConfig, voca
     progress = read_notes(run_dir, newest)
     like = init_state(model, training, vocab_size)
     state, best = restore(run_dir, newest, like), restore(run_dir, progress["best_step"], like)
-    lines = read_repeatable_metrics(run_dir)
+    lines = read_metrics(run_dir)
     return {
         "steps": str(newest),
         "parameters": digest_tree(state.params),
@@ -40,12 +40,6 @@ def digest_run(run_dir: Path, model: ModelConfig, training: TrainingConfig, voca
         "data": json.loads((run_dir / "data.json").read_text(encoding="utf-8"))["fingerprint"],
         "validation translations": sha256_of_file(run_dir / "eval" / "valid.translations.txt"),
     }
-
-
-def read_repeatable_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl without measured values, which differ when a run is repeated."""
-    lines = map(json.loads, (run_dir / METRICS).read_text(encoding="utf-8").splitlines())
-    return [{key: value for key, value in line.items() if key not in MEASURED} for line in lines]
 
 
 def digest_tree(tree: Any) -> str:

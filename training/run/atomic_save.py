@@ -1,45 +1,56 @@
-"""Write a directory of Orbax trees whole or not at all: under another name, flushed to disk, then renamed."""
+"""Write a directory of Orbax trees whole or not at all: under another name, flushed to disk, then renamed.
+
+Its last file is a manifest with the SHA-256 of every other file and of itself. A directory whose manifest and files are
+as they were written is intact; any other is never restored and never deleted.
+"""
 
 import errno
+import json
 import logging
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 
 from common.errors import UserError, explain_os_error
+from common.files import sha256, sha256_of_file
 from training.devices.distributed import is_first, is_lost_process, wait_for_all
-from training.run.manifest import MANIFEST, Manifest, hash_files
 
 for name in ("absl", "asyncio"):  # where Orbax logs every step of a save, and each error many times
     logging.getLogger(name).setLevel(logging.CRITICAL)
 
+MANIFEST = "manifest.json"
 SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for what else a run writes
 
 
 def write_trees(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) -> Path:
     """Write the trees and a manifest to the directory ``final``, whole or not at all; return it.
 
-    Every process of the run must call this. A directory of that name is replaced. Raises UserError if the disk is full,
-    gone or read-only.
+    Every process of the run must call this. A directory of that name is replaced, and what an interrupted save of that
+    name left is removed. Raises UserError if the disk is full, gone or read-only.
     """
-    temporary, run_dir = temporary_path(final), final.parent.parent
+    temporary, replaced = final.with_name(f".{final.name}"), final.with_name(f".{final.name}-old")
+    run_dir = final.parent.parent
     try:
-        folder = _identify(run_dir)
+        # Orbax creates missing parents: after an unmount it would write below the mount point.
+        folder = run_dir.stat()
         if is_first():
-            temporary.mkdir(parents=True, exist_ok=True)
+            for leftover in filter(Path.exists, (temporary, replaced)):
+                shutil.rmtree(leftover)
+            temporary.mkdir(parents=True)
             _check_disk_space(final, trees)
         wait_for_all("a folder for the checkpoint")
         _save_trees(temporary, trees)
         if is_first():
             (temporary / MANIFEST).write_text(Manifest(step, notes, hash_files(temporary)).to_json())
             _flush(temporary)
-            if _identify(run_dir) != folder:
+            if not os.path.samestat(run_dir.stat(), folder):
                 raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
-            _rename(temporary, final)
+            _rename(temporary, final, replaced)
         wait_for_all("the manifest")
     except Exception as error:  # valid trees fail only because of the disk, which Orbax reports by many exceptions
         shutil.rmtree(temporary, ignore_errors=True)
@@ -48,12 +59,6 @@ def write_trees(final: Path, trees: dict[str, Any], step: int, notes: dict[str, 
         problem = f"cannot write the checkpoint {final} (earlier ones are as they were): {_explain(error)}"
         raise UserError(problem) from error
     return final
-
-
-def _identify(folder: Path) -> tuple[int, int]:
-    # Orbax creates missing parents: after an unmount it would write below the mount point.
-    found = folder.stat()
-    return found.st_dev, found.st_ino
 
 
 def _check_disk_space(final: Path, trees: dict[str, Any]) -> None:
@@ -93,22 +98,52 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _rename(temporary: Path, final: Path) -> None:
-    replaced = replaced_path(final)
-    is_replacement = final.exists()
-    if is_replacement:
+def _rename(temporary: Path, final: Path, replaced: Path) -> None:
+    if final.exists():
         os.replace(final, replaced)
     os.replace(temporary, final)
-    if is_replacement:
+    if replaced.exists():
         shutil.rmtree(replaced)
     _sync(final.parent)
 
 
-def temporary_path(final: Path) -> Path:
-    """Where a directory is written before it is renamed."""
-    return final.with_name(f".{final.name}")
+@dataclass(frozen=True)
+class Manifest:
+    """The step of a checkpoint, a JSON object of its writer's, and the digest of every other file by relative path."""
+
+    step: int
+    notes: dict[str, Any]
+    sha256: dict[str, str]
+
+    def to_json(self) -> str:
+        """The manifest's text, with a digest of its own."""
+        facts = vars(self)
+        return json.dumps(facts | {"check": sha256(json.dumps(facts, sort_keys=True))}, indent=1)
 
 
-def replaced_path(final: Path) -> Path:
-    """Where a directory waits for its deletion while another takes its place."""
-    return final.with_name(f".{final.name}-old")
+def read_manifest(directory: Path) -> Manifest:
+    """Read a checkpoint's manifest; ValueError if a single bit of it has changed."""
+    text = (directory / MANIFEST).read_text(encoding="utf-8")
+    try:
+        facts = json.loads(text)
+        manifest = Manifest(facts["step"], facts["notes"], facts["sha256"])
+    except (KeyError, TypeError):
+        manifest = None
+    if manifest is None or manifest.to_json() != text:
+        raise ValueError(f"{directory / MANIFEST} is damaged")
+    return manifest
+
+
+def hash_files(directory: Path) -> dict[str, str]:
+    """SHA-256 of every file below a directory but its manifest, by relative path."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return {str(path.relative_to(directory)): sha256_of_file(path) for path in files}
+
+
+def is_intact(directory: Path) -> bool:
+    """Whether the manifest and every file that it lists are as they were written."""
+    try:
+        listed = read_manifest(directory).sha256
+        return listed == {name: sha256_of_file(directory / name) for name in listed}
+    except (OSError, ValueError):
+        return False

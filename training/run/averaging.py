@@ -16,8 +16,9 @@ import numpy as np
 from common.errors import UserError
 from model.config import AVERAGE_NAME, ModelConfig
 from model.transformer import Params
-from training.run.catalog import checkpoint_path
-from training.run.checkpoint import load_params, save_average
+from training.run.atomic_save import write_trees
+from training.run.catalog import average_path, checkpoint_path
+from training.run.checkpoint import load_params
 from training.run.metrics import METRICS, parse_metrics
 
 By = Literal["last", "best"]
@@ -26,35 +27,26 @@ By = Literal["last", "best"]
 def write_average(
     run_dir: Path, steps: list[int], name: str, *, by: By, bleu: dict[int, float], config: ModelConfig, vocab_size: int
 ) -> Path:
-    """Save the mean over the intact checkpoints at ``steps`` as ``averages/NAME`` and return that directory.
-
-    Its manifest notes ``by`` and the ``bleu`` of the steps, where known.
-    """
+    """Save the mean over the intact checkpoints at ``steps`` as ``averages/NAME``, and return that directory."""
     check_name(name)
-    params = mean_params(run_dir, steps, config, vocab_size)
     # A manifest's keys are text, since JSON would turn numbers into text and sort them otherwise.
     notes = {"steps": steps, "by": by, "bleu": {str(step): bleu[step] for step in steps if step in bleu}}
-    return save_average(run_dir, name, params, max(steps), notes)
+    params = mean_params(run_dir, steps, config, vocab_size)
+    return write_trees(average_path(run_dir, name), {"params": params}, max(steps), notes)
 
 
 def mean_params(run_dir: Path, steps: list[int], config: ModelConfig, vocab_size: int) -> Params:
-    """The mean of the parameters that inference would load, with one checkpoint in memory at a time.
-
-    Summed in float64 and rounded once, so the mean of one checkpoint is bit-identical to it.
-    """
+    """The mean of the parameters for inference, summed in float64 and rounded once: of one checkpoint, its own bits."""
     first, *rest = (checkpoint_path(run_dir, step) for step in steps)
-    total = jax.tree.map(_as_float64, load_params(first, config, vocab_size))
+    total = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), load_params(first, config, vocab_size))
     for directory in rest:
         params = load_params(directory, config, vocab_size)
-        total = jax.tree.map(lambda leaf, other: leaf + _as_float64(other), total, params)
+        total = jax.tree.map(lambda leaf, other: leaf + np.asarray(other), total, params)
     return jax.tree.map(lambda leaf: jnp.asarray((leaf / len(steps)).astype(np.float32)), total)
 
 
 def choose_steps(run_dir: Path, good: list[int], count: int, by: By, bleu: dict[int, float]) -> list[int]:
-    """The last ``count`` of the ``good`` steps, or those with the best BLEU, oldest first.
-
-    Steps without a BLEU cannot be best; of equal BLEU, the later step wins. Raises UserError if there are too few.
-    """
+    """The last ``count`` good steps, or those of best known BLEU (of equals, the later), oldest first; or UserError."""
     if count < 1:
         raise UserError(f"--{by} must be at least 1, not {count}")
     candidates = good if by == "last" else sorted(set(good) & set(bleu), key=lambda step: (bleu[step], step))
@@ -77,9 +69,8 @@ def validation_bleu(run_dir: Path) -> dict[int, float]:
             if entry["kind"] == "valid":
                 bleu[entry["step"]] = float(entry["bleu"])
         except (ValueError, KeyError, TypeError):
-            raise UserError(
-                f"{path}:{number} is not a line of metrics: continue the run, or delete that line"
-            ) from None
+            problem = f"{path}:{number} is not a line of metrics: continue the run, or delete that line"
+            raise UserError(problem) from None
     return bleu
 
 
@@ -89,7 +80,3 @@ def check_name(name: str) -> None:
         raise UserError(f"--name cannot be {name}: decoding.checkpoint={name} is one of the run's own checkpoints")
     if not re.fullmatch(AVERAGE_NAME, name):
         raise UserError(f"--name must be a letter, then letters, digits, dots, underscores and hyphens, not {name!r}")
-
-
-def _as_float64(leaf: jax.Array) -> np.ndarray:
-    return np.asarray(leaf, np.float64)

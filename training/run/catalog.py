@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from training.devices.distributed import is_first
-from training.run.manifest import is_intact, read_manifest
+from training.run.atomic_save import is_intact, read_manifest
 
 
 def checkpoint_path(run_dir: Path, step: int) -> Path:
@@ -22,29 +22,26 @@ def average_path(run_dir: Path, name: str) -> Path:
     return Path(run_dir) / "averages" / name
 
 
-def examine(run_dir: Path) -> dict[int, bool]:
-    """Every step that has a checkpoint, oldest first, and whether the checkpoint is intact."""
-    return {step: is_intact(checkpoint_path(run_dir, step)) for step in _list_steps(run_dir)}
+def examine(run_dir: Path) -> tuple[list[int], list[int]]:
+    """The steps with an intact checkpoint, and those with a damaged one, oldest first."""
+    steps: tuple[list[int], list[int]] = [], []
+    for step in _list_steps(run_dir):
+        steps[not is_intact(checkpoint_path(run_dir, step))].append(step)
+    return steps
 
 
 def good_steps(run_dir: Path) -> list[int]:
-    """Steps with an intact checkpoint, oldest first."""
-    return [step for step, is_good in examine(run_dir).items() if is_good]
+    return examine(run_dir)[0]
 
 
 def damaged_steps(run_dir: Path) -> list[int]:
-    """Steps with a damaged checkpoint, oldest first."""
-    return [step for step, is_good in examine(run_dir).items() if not is_good]
+    return examine(run_dir)[1]
 
 
 def find_newest_checkpoint(run_dir: Path) -> int | None:
-    """The step of the newest intact checkpoint, with a warning if others are damaged; None if there are none at all.
-
-    Raises UserError if all checkpoints are damaged.
-    """
-    checkpoints = examine(run_dir)
-    good = [step for step, is_good in checkpoints.items() if is_good]
-    if damaged := [step for step, is_good in checkpoints.items() if not is_good]:
+    """The step of the newest intact checkpoint or None, with a warning if some are damaged. UserError if all are."""
+    good, damaged = examine(run_dir)
+    if damaged:
         problem = f"{Path(run_dir) / 'checkpoints'} has damaged checkpoints: {', '.join(map(str, damaged))}"
         if not good:
             raise UserError(f"{problem}, and no good one; nothing was deleted. Move them away to start the run anew")
@@ -109,15 +106,13 @@ def _find_step(run_dir: Path, which: str) -> int:
 
 
 def _require_good_steps(run_dir: Path) -> list[int]:
-    checkpoints = examine(run_dir)
-    steps = [step for step, is_good in checkpoints.items() if is_good]
-    if checkpoints and not steps:
-        raise UserError(f"all checkpoints of {run_dir} are damaged: {', '.join(map(str, checkpoints))}")
-    if not steps:
+    good, damaged = examine(run_dir)
+    if damaged and not good:
+        raise UserError(f"all checkpoints of {run_dir} are damaged: {', '.join(map(str, damaged))}")
+    if not good:
         raise UserError(f"{run_dir} has no complete checkpoint yet: train it with train.py first")
-    return steps
+    return good
 
 
 def _list_steps(run_dir: Path) -> list[int]:
-    paths = checkpoint_path(run_dir, 0).parent.glob("[0-9]*")
-    return sorted(int(path.name) for path in paths if path.name.isdigit())
+    return sorted(int(path.name) for path in Path(run_dir).glob("checkpoints/[0-9]*") if path.name.isdigit())

@@ -6,6 +6,7 @@ renamed. Averages of checkpoints (training/run/averaging.py) are such directorie
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,8 @@ from common.files import write_atomically
 from model.config import ModelConfig
 from model.transformer import Params, init_params
 from training.devices.distributed import is_first
-from training.run.atomic_save import replaced_path, temporary_path, write_trees
-from training.run.catalog import average_path, checkpoint_path, find_for_inference
-from training.run.manifest import MANIFEST, Manifest, read_manifest
+from training.run.atomic_save import MANIFEST, read_manifest, write_trees
+from training.run.catalog import checkpoint_path, find_for_inference
 from training.state import TrainState
 
 ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a newer one
@@ -27,9 +27,8 @@ ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a
 def save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Path:
     """Write the state at its step, with ``notes`` (JSON) in the manifest; return the new directory.
 
-    Every process of the run must call this: each writes what its devices hold, the first one the rest. Directories
-    that an interrupted save left behind are removed. Raises UserError if the checkpoint cannot be written; earlier ones
-    are then unchanged.
+    Every process of the run must call this: each writes what its devices hold, the first one the rest. What interrupted
+    saves left is removed. Raises UserError if the checkpoint cannot be written; earlier ones are then unchanged.
     """
     final = checkpoint_path(run_dir, int(state.step))
     if is_first():
@@ -39,40 +38,22 @@ def save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Path:
 
 
 def read_notes(run_dir: Path, step: int) -> dict[str, Any]:
-    """The notes of an intact checkpoint."""
     return read_manifest(checkpoint_path(run_dir, step)).notes
 
 
 def update_notes(run_dir: Path, step: int, notes: dict[str, Any]) -> None:
     """Replace the notes of an intact checkpoint, atomically; the first process does."""
-    if not is_first():
-        return
     directory = checkpoint_path(run_dir, step)
-    manifest = read_manifest(directory)
-    write_atomically(directory / MANIFEST, Manifest(manifest.step, notes, manifest.sha256).to_json())
+    if is_first():
+        write_atomically(directory / MANIFEST, replace(read_manifest(directory), notes=notes).to_json())
 
 
 def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
-    """Restore the state saved at ``step`` on any devices; ``like`` has the shapes, types and, optionally, shardings.
-
-    Raises UserError if the checkpoint is of another model or optimizer.
-    """
+    """Restore the state saved at ``step``, sharded as ``like`` is; UserError if it is of another model or optimizer."""
     directory = checkpoint_path(run_dir, step)
     parts = {name: _restore_tree(directory / name, tree) for name, tree in _split_state(like).items()}
     rest, averaged = parts["rest"], parts.get("averaged")
     return TrainState(rest["step"], parts["params"], rest["opt_state"], averaged, rest["sums"], rest["skipped"])
-
-
-def save_average(run_dir: Path, name: str, params: Params, step: int, notes: dict[str, Any]) -> Path:
-    """Write parameters averaged up to ``step`` as ``averages/NAME``, in place of an average of that name.
-
-    Only leftovers of interrupted saves of that name are removed: others may belong to a process at work.
-    """
-    final = average_path(run_dir, name)
-    for leftover in (temporary_path(final), replaced_path(final)):
-        if leftover.exists():
-            shutil.rmtree(leftover)
-    return write_trees(final, {"params": params}, step, notes)
 
 
 def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_size: int) -> tuple[Params, int]:

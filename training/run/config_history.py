@@ -8,13 +8,10 @@ NAMES = ("config.yaml", "data.json")
 
 
 def archive_config(run_dir: Path, step: int) -> None:
-    """Copy the files that describe the run up to ``step`` to config.until-STEP.yaml and data.until-STEP.json.
-
-    Copies of an earlier change at the same step stay: no step was taken between the two changes.
-    """
+    """Copy the files that describe the run up to ``step`` to config.until-STEP.yaml and data.until-STEP.json."""
     for name in NAMES:
         copy = _archived_path(run_dir, name, step)
-        if (run_dir / name).exists() and not copy.exists():
+        if (run_dir / name).exists() and not copy.exists():  # else, no step was taken since an earlier change
             write_atomically(copy, (run_dir / name).read_bytes())
 
 

@@ -37,9 +37,10 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout:
-            raise UserError(
-                f"{run_dir} is in use by {_describe_holder(run_dir)}; wait, or choose run_dir=FOLDER"
-            ) from None
+            holder = "another process"
+            with contextlib.suppress(KeyError):
+                holder = "process {pid} on {host} since {since}".format_map(read_json_object(run_dir / HOLDER))
+            raise UserError(f"{run_dir} is in use by {holder}; wait, or choose run_dir=FOLDER") from None
     try:
         since = {"since": datetime.now().isoformat(" ", "seconds")}
         write_atomically(run_dir / HOLDER, json.dumps(_this_process() | since) + "\n")
@@ -65,13 +66,6 @@ def check_not_lost(run_dir: Path) -> None:
 
 def _this_process() -> dict[str, int | str]:
     return {"pid": os.getpid(), "host": platform.node()}
-
-
-def _describe_holder(run_dir: Path) -> str:
-    holder = read_json_object(run_dir / HOLDER)
-    if not {"pid", "host", "since"} <= holder.keys():
-        return "another process"
-    return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
 
 
 def _remove_if_unused(run_dir: Path) -> None:

@@ -40,7 +40,6 @@ class Monitor:
             self.say(f"warning: {rejected} lines of {self.metrics_path} could not be read; they are in {REJECTED}")
 
     def advance(self) -> None:
-        """Move the bar by one step."""
         with contextlib.suppress(OSError):
             self.bar.update()
 
@@ -50,7 +49,11 @@ class Monitor:
             return
         line = {"step": step, "kind": kind} | {key: finite_or_text(value) for key, value in values.items()}
         append_line(self.metrics_path, json.dumps(line))
-        self._record_events(step, kind, values)
+        # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
+        with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
+            for key, value in values.items():
+                self.events.write_event(Event(wall_time=time.time(), step=step, summary=scalar(f"{kind}/{key}", value)))
+            self.events.flush()
         if kind == "train":
             postfix = "loss {loss:.3f}, learning rate {learning_rate:.2e}, {tokens_per_second:,.0f} tokens/s"
             self.bar.set_postfix_str(postfix.format(**values), refresh=False)
@@ -58,10 +61,7 @@ class Monitor:
         self.say(f"step {step:>6} {kind}  {text}", log_only=kind == "train" and not self.bar.disable)
 
     def say(self, text: str, *, log_only: bool = False) -> None:
-        """Write a line to log.txt and, unless ``log_only``, to standard error, above the bar.
-
-        A closed terminal or pipe is ignored: log.txt has every line.
-        """
+        """Write a line to log.txt and, unless ``log_only`` or closed, to standard error, above the bar."""
         if not self.is_first:
             return
         append_line(self.log_path, text)
@@ -76,13 +76,6 @@ class Monitor:
                 self.events.close()
         with contextlib.suppress(OSError):
             self.bar.close()
-
-    def _record_events(self, step: int, kind: str, values: dict[str, float]) -> None:
-        # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
-        with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
-            for key, value in values.items():
-                self.events.write_event(Event(wall_time=time.time(), step=step, summary=scalar(f"{kind}/{key}", value)))
-            self.events.flush()
 
 
 def rewind_metrics(path: Path, step: int, *, evaluated: bool = True) -> int:
@@ -110,6 +103,13 @@ def parse_metrics(line: bytes) -> dict[str, Any]:
         return entry if type(entry["step"]) is int and "kind" in entry else {}
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
+    """The readable lines of metrics.jsonl, without measured values, which differ when a run is repeated."""
+    path = run_dir / METRICS
+    entries = filter(None, map(parse_metrics, path.read_bytes().splitlines() if path.exists() else []))
+    return [{key: value for key, value in entry.items() if key not in MEASURED} for entry in entries]
 
 
 def finite_or_text(value: float) -> float | str:

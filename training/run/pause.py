@@ -1,43 +1,95 @@
-"""When a training pauses: after a signal, at its time limit, or because another of its processes pauses."""
+"""The wall time of a run, its speed, and when it pauses: after a signal, at its time limit, or with another process."""
 
 import contextlib
+import os
+import signal
+import time
 from collections.abc import Iterator
+from types import FrameType
 
 import jax
 
 from training.devices.distributed import any_process
-from training.run.clock import Clock
-from training.run.signals import StopRequest, defer_signals, explain_pause
+from training.run.signals import SIGNALS, Interrupted, describe_signal, handle_signals, interrupt
+
+
+class Clock:
+    """Measures a run's time over all its sessions, the time of this session, and the speed of training alone."""
+
+    def __init__(self, step: int, earlier_seconds: float) -> None:
+        self._earlier_seconds = earlier_seconds
+        self._session_start = time.monotonic()
+        self.start_window(step)
+
+    def start_window(self, step: int) -> None:
+        self._window_step, self._window_start = step, time.monotonic()
+
+    @property
+    def session_seconds(self) -> float:
+        return time.monotonic() - self._session_start
+
+    @property
+    def run_seconds(self) -> float:
+        return self._earlier_seconds + self.session_seconds
+
+    @contextlib.contextmanager
+    def not_training(self) -> Iterator[None]:
+        """Leave the time inside, such as that of an evaluation, out of the speed."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._window_start += time.monotonic() - start
+
+    def steps_per_second(self, step: int) -> float:
+        """The speed since the last call, which starts the next window."""
+        speed = (step - self._window_step) / (time.monotonic() - self._window_start)
+        self.start_window(step)
+        return speed
 
 
 class Pause:
     """Decides after each step whether to save and stop. ``minutes`` limits this session; 0 means no limit."""
 
-    def __init__(self, stop: StopRequest, clock: Clock, minutes: float, sync_every: int) -> None:
-        self._stop, self._clock, self._limit, self._sync_every = stop, clock, 60 * minutes, sync_every
+    signal = 0  # the number of the signal that arrived
 
-    @property
-    def signal(self) -> int:
-        """The number of the signal that was received, or 0."""
-        return self._stop.received
+    def __init__(self, clock: Clock, minutes: float, sync_every: int) -> None:
+        self._clock, self._limit, self._sync_every = clock, 60 * minutes, sync_every
+
+    def record(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: record it, and restore the default effect for the next one."""
+        self.signal = number
+        for other in SIGNALS:
+            signal.signal(other, signal.SIG_DFL)
+        message = f"\n{describe_signal(number)}: finishing the step and saving; again: quit at once\n"
+        with contextlib.suppress(OSError):
+            os.write(2, message.encode())  # print would fail if the signal arrived during a print
 
     def is_due(self, step: int) -> bool:
         """Whether to stop after this step. Several processes agree on it, which waits for the step, at intervals."""
         if jax.process_count() > 1 and step % self._sync_every:
             return False
-        return any_process(bool(self._stop.received) or 0 < self._limit < self._clock.session_seconds)
+        return any_process(bool(self.signal) or 0 < self._limit < self._clock.session_seconds)
 
-    def interruptible(self) -> contextlib.AbstractContextManager[None]:
-        """Inside, where everything is saved, a signal ends the program at once."""
-        return self._stop.immediate()
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Inside, where everything is saved, a signal ends the program at once, as does one already recorded."""
+        with handle_signals(interrupt):
+            if self.signal:
+                raise Interrupted(self.signal)
+            yield
 
     def __str__(self) -> str:
         """The reason for the pause."""
-        return explain_pause(self._stop.received, self._clock.session_seconds, self._limit)
+        seconds = self._clock.session_seconds
+        if self.signal:
+            return signal.Signals(self.signal).name
+        return f"{seconds / 60:.3g} minutes" if 0 < self._limit < seconds else "a signal to another process"
 
 
 @contextlib.contextmanager
 def pausing(clock: Clock, minutes: float, sync_every: int) -> Iterator[Pause]:
-    """Inside, the first signal is only noted, for ``Pause.is_due``; a second one kills the process."""
-    with defer_signals() as stop:
-        yield Pause(stop, clock, minutes, sync_every)
+    """Inside, the first signal is only recorded, for ``Pause.is_due``; a second one kills the process."""
+    pause = Pause(clock, minutes, sync_every)
+    with handle_signals(pause.record):
+        yield pause

@@ -5,7 +5,7 @@ import threading
 import jax
 import pytest
 
-from training.devices.background import in_background
+from training.devices.compilation import in_background
 
 
 def test_it_is_made_beside_what_follows():

@@ -92,7 +92,8 @@ def test_every_damaged_file_is_seen(tmp_path):
 
 def test_leftovers_of_an_interrupted_save_are_not_believed_and_go(tmp_path):
     save(tmp_path, make_state(2), {})
-    shutil.copytree(tmp_path / "checkpoints" / "2", tmp_path / "checkpoints" / ".4")
+    for leftover in (".3", ".4"):
+        shutil.copytree(tmp_path / "checkpoints" / "2", tmp_path / "checkpoints" / leftover)
     assert good_steps(tmp_path) == [2]
     save(tmp_path, make_state(4), {})
     assert good_steps(tmp_path) == [2, 4]

@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from training.run.signals import Interrupted, defer_signals, exit_when_interrupted
+from training.run.pause import Clock, pausing
+from training.run.signals import Interrupted, exit_when_interrupted
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +21,10 @@ def usual_handlers():
         signal.signal(number, handler)
 
 
+def recording():
+    return pausing(Clock(0, 0.0), minutes=0.0, sync_every=1)
+
+
 def send(number):
     os.kill(os.getpid(), number)
 
@@ -27,24 +32,24 @@ def send(number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect(number, capfd):
     before = signal.getsignal(number)
-    with defer_signals() as stop:
-        assert stop.received == 0
+    with recording() as pause:
+        assert pause.signal == 0
         send(number)
-        assert stop.received == number
+        assert pause.signal == number
         assert all(signal.getsignal(each) is signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM))
     assert signal.getsignal(number) is before
     assert "finishing the step and saving; again: quit at once" in capfd.readouterr().err
 
 
 def test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before():
-    with defer_signals() as stop:
-        with pytest.raises(Interrupted) as interruption, stop.immediate():
+    with recording() as pause:
+        with pytest.raises(Interrupted) as interruption, pause.interruptible():
             send(signal.SIGTERM)
         assert interruption.value.number == signal.SIGTERM
-        assert stop.received == 0
+        assert pause.signal == 0
         send(signal.SIGTERM)  # among steps again
-        assert stop.received == signal.SIGTERM
-        with pytest.raises(Interrupted), stop.immediate():
+        assert pause.signal == signal.SIGTERM
+        with pytest.raises(Interrupted), pause.interruptible():
             raise AssertionError("not reached")
 
 
@@ -59,8 +64,8 @@ def test_before_the_first_step_it_exits_as_shells_do_with_a_line(number, name, c
 def test_a_signal_that_is_ignored_stays_ignored():
     earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:
-        with defer_signals() as stop, stop.immediate():
+        with recording() as pause, pause.interruptible():
             send(signal.SIGHUP)
-        assert stop.received == 0
+        assert pause.signal == 0
     finally:
         signal.signal(signal.SIGHUP, earlier)
