@@ -16,16 +16,14 @@ from data.sources.text import RowReader, read_tsv
 from data.splits.holdout import stable_hash, without_shared
 from data.splits.overlap import find_overlap, has_shared
 
-ROOT = Path(__file__).parents[1]
-HELD_OUT = ROOT / "data" / "tatoeba_held_out.txt"
+HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
 
 
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "file", type=Path, help="spa.txt as downloaded: English, Spanish and attribution, separated by tabs"
-    )
+    columns = "spa.txt as downloaded: English, Spanish and attribution, separated by tabs"
+    parser.add_argument("file", type=Path, help=columns)
     parser.add_argument("--to", type=Path, default=Path("corpora/tatoeba-en-es"), help="folder to write (%(default)s)")
     arguments = parser.parse_args()
     with exit_on_user_error():
@@ -40,23 +38,18 @@ def prepare_tatoeba(file: Path, folder: Path) -> None:
     distinct = dict.fromkeys((normalise(english), normalise(spanish)) for english, spanish in reader)
     pairs = Pairs([en for en, es in distinct if en and es], [es for en, es in distinct if en and es])
     splits = split_pairs(pairs)
-    check_no_overlap(splits)
+    if leaks := [names for names, sides in find_overlap(splits).items() if has_shared(sides)]:
+        raise UserError(f"splits share sentences: {', '.join(leaks)}")
     print(f"{file}  {reader.report.rows} rows, {reader.report.malformed} malformed, {len(pairs)} distinct pairs")
     for name, part in splits.items():
-        print(write_split(folder / f"{name}.tsv", part))
+        path, content = folder / f"{name}.tsv", as_tsv(part.sources, part.targets)
+        write_atomically(path, content)
+        sentences = f"{len(set(part.sources))} English and {len(set(part.targets))} Spanish sentences"
+        print(f"{path}  {len(part)} pairs, {sentences}, sha256 {sha256(content)}")
     left_out = len(pairs) - sum(map(len, splits.values()))
     print(f"left out  {left_out} pairs that share a sentence with a held-out one")
     print("overlap   none between the files, case and punctuation ignored")
     print(f"\nnext      python train.py configs/tatoeba-small.yaml data.root={folder}")
-
-
-def write_split(path: Path, pairs: Pairs) -> str:
-    """Write the pairs, English first, and return a line about the file."""
-    content = as_tsv(pairs.sources, pairs.targets)
-    write_atomically(path, content)
-    distinct = len(set(pairs.sources)), len(set(pairs.targets))
-    counts = f"{len(pairs)} pairs, {distinct[0]} English and {distinct[1]} Spanish sentences"
-    return f"{path}  {counts}, sha256 {sha256(content)}"
 
 
 def split_pairs(pairs: Pairs) -> dict[str, Pairs]:
@@ -81,13 +74,6 @@ def read_held_out() -> dict[str, str]:
     """The split, valid or test, of each held-out pair, by hash."""
     rows = (line.split() for line in HELD_OUT.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     return {key: name for name, key in rows}
-
-
-def check_no_overlap(splits: dict[str, Pairs]) -> None:
-    """Run the check of every training run on what is about to be written."""
-    leaks = [names for names, sides in find_overlap(splits).items() if has_shared(sides)]
-    if leaks:
-        raise UserError(f"splits share sentences: {', '.join(leaks)}")
 
 
 if __name__ == "__main__":

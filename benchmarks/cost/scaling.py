@@ -1,14 +1,13 @@
 """Expected time and efficiency of a training step on many devices, by arithmetic, and the tables that show it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jax.sharding import AbstractMesh
 
-from benchmarks.cost.memory import state_bytes, temporary_bytes
-from benchmarks.cost.step import StepCost
-from benchmarks.cost.transfers import Accelerator, Layout, list_transfers
+from benchmarks.cost.devices import Accelerator, Layout, list_transfers, state_bytes, temporary_bytes
+from benchmarks.cost.operations import StepCost
 from common.errors import UserError
 from common.text_table import Table, three_digits
 from model.sharding import MESH_AXES
@@ -47,13 +46,12 @@ class Scenario:
         """Return the expected time of a step on all devices of a layout."""
         recomputed = 4 / 3 if cost.model.rematerialize else 1
         transfers = list_transfers(cost, self.training, layout)
-        blocking = [transfer for transfer in transfers if transfer.content == "activations"]
-        hideable = [transfer for transfer in transfers if transfer.content != "activations"]
+        sending = [(transfer.content == "activations", transfer.seconds(self.accelerator)) for transfer in transfers]
         return StepTime(
             recomputed * cost.flops() / layout.devices / (self.utilisation * self.accelerator.flops),
             cost.update_bytes(self.training) / (layout.fsdp * layout.tensor) / self.accelerator.memory_bandwidth,
-            sum(transfer.seconds(self.accelerator) for transfer in hideable),
-            sum(transfer.seconds(self.accelerator) for transfer in blocking),
+            hideable=sum(seconds for is_blocking, seconds in sending if not is_blocking),
+            blocking=sum(seconds for is_blocking, seconds in sending if is_blocking),
         )
 
 
@@ -64,22 +62,12 @@ def step_table(cost: StepCost, scenario: Scenario) -> Table:
         ["batch", f"{cost} tokens, if none is padding: {cost.places():,}"],
         ["parameters", f"{cost.parameters():,}"],
         ["operations of matrix products", flops],
-        *([name, _megabytes(size)] for name, size in asdict(cost.bytes(scenario.training)).items() if size),
+        *([name, _megabytes(size)] for name, size in cost.bytes(scenario.training).items() if size),
         ["the optimizer reads and writes", _megabytes(cost.update_bytes(scenario.training))],
-        ["accelerator", describe_accelerator(scenario.accelerator)],
+        ["accelerator", str(scenario.accelerator)],
         ["utilisation of its peak, assumed", f"{scenario.utilisation:.0%}"],
     ]
     return Table("a step", "Bytes of all devices together.", ["", ""], rows)
-
-
-def describe_accelerator(accelerator: Accelerator) -> str:
-    """Name an accelerator with its speed, memory and links."""
-    sizes = accelerator.memory, accelerator.memory_bandwidth, accelerator.inside, accelerator.between
-    memory, bandwidth, inside, between = (f"{size / 1e9:,.0f}" for size in sizes)
-    return (
-        f"{accelerator.name}: {accelerator.flops / 1e12:,.0f} TFLOP/s, {memory} GB at {bandwidth} GB/s, "
-        f"links {inside} GB/s in a node of {accelerator.node:,}, {between} GB/s between nodes"
-    )
 
 
 def scaling_table(
@@ -87,10 +75,9 @@ def scaling_table(
 ) -> Table:
     """Compare layouts on these numbers of devices, on the rows of ``cost`` or on a fixed number for each device."""
     header = ["devices", "layout", "rows a device", "state GB", "temporary GB", "sent MB", "compute ms", "sending ms"]
-    rows = []
+    single, rows = replace(cost, rows=rows_per_device or cost.rows), []
     for count in devices:
-        batch = replace(cost, rows=rows_per_device * count) if rows_per_device else cost
-        single = replace(cost, rows=rows_per_device) if rows_per_device else cost
+        batch = replace(cost, rows=rows_per_device * count if rows_per_device else cost.rows)
         rows += [_scaling_row(batch, scenario, layout, single) for layout in choose_layouts(count)]
     title = f"{rows_per_device} rows on each device" if rows_per_device else f"a batch of {cost.rows} rows"
     note = "Efficiency: transfers hidden behind products / not hidden. A dash: the rows do not divide so."
@@ -107,17 +94,14 @@ def choose_layouts(devices: int) -> list[Layout]:
 
 def _scaling_row(cost: StepCost, scenario: Scenario, layout: Layout, single: StepCost) -> list[str]:
     """Efficiency compares with ``single``, the step of one device alone."""
-    training = scenario.training
+    training, time = scenario.training, scenario.step_time(cost, layout)
     first = [f"{layout.devices}", str(layout)]
     try:
         check_divisible(AbstractMesh(layout, MESH_AXES), cost.model, cost.rows, training.accumulation)
     except UserError:
         return [*first, *["–"] * 7]
-    time = scenario.step_time(cost, layout)
     seconds_per_row = scenario.step_time(single, Layout(1, 1, 1)).sequential() / single.rows
-    efficiencies = [
-        cost.rows * seconds_per_row / layout.devices / seconds for seconds in (time.overlapped(), time.sequential())
-    ]
+    ideal = cost.rows * seconds_per_row / layout.devices
     state = state_bytes(cost, training, layout)
     sent = sum(transfer.sent() for transfer in list_transfers(cost, training, layout))
     return [
@@ -126,7 +110,7 @@ def _scaling_row(cost: StepCost, scenario: Scenario, layout: Layout, single: Ste
         f"{sent / 1e6:,.0f}",
         three_digits(1e3 * (time.compute + time.update)),
         f"{1e3 * time.hideable:.2f} + {1e3 * time.blocking:.2f}",
-        " / ".join(f"{efficiency:.0%}" for efficiency in efficiencies),
+        f"{ideal / time.overlapped():.0%} / {ideal / time.sequential():.0%}",
     ]
 
 
