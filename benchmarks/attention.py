@@ -158,8 +158,7 @@ def report_attention(results: Results[Case], peaks: Mapping[Contestant[Case], in
     rows = [replace(row, ratio=1 / row.ratio) for row in compare(rows, ("torch", "jax.nn"))]  # of times, not of speeds
     objects, cells = [], []
     for case, group in groupby(rows, key=lambda row: row.contestant.workload):
-        of_case = list(group)
-        for pair in zip(of_case[::2], of_case[1::2], strict=True):
+        for pair in zip(group, group, strict=True):  # forward alone, and with gradients
             sizes = pair[0].facts, peaks.get(pair[0].contestant)
             objects.append(json_object(pair, sizes))
             speeds = [[three_digits(row.milliseconds), *row.speed_cells(results.rates)] for row in pair]

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cost.devices import (
+from benchmarks.cost.scaling import (
     Accelerator,
     Layout,
+    Scenario,
     Transfer,
     activation_bytes,
     list_transfers,
@@ -15,7 +16,6 @@ from benchmarks.cost.devices import (
     state_bytes,
     temporary_bytes,
 )
-from benchmarks.cost.scaling import Scenario
 from model.config import ModelConfig
 from tests.benchmarks.cost.collectives import COST, TRAINING, bytes_sent
 from training.config import TrainingConfig
