@@ -97,8 +97,14 @@ def compile_calls(name: str, case: Case) -> tuple[Mapping[str, Call], Any]:
     cotangent, *inputs = (jnp.asarray(array, case.dtype) for array in layout)
     inputs.append(jnp.tile(case.segments(), (case.B, 1)))
     attention = jax_attention(name, case)
+
+    def output_and_gradients(cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        *differentiable, segments = inputs
+        output, pull_back = jax.vjp(lambda *arrays: attention(*arrays, segments), *differentiable)
+        return output, *pull_back(cotangent)
+
     forward = jax.jit(attention).lower(*inputs).compile()
-    gradients = jax.jit(with_gradients(attention)).lower(cotangent, *inputs).compile()
+    gradients = jax.jit(output_and_gradients).lower(cotangent, *inputs).compile()
     calls = {"forward": partial(forward, *inputs), "gradients": partial(gradients, cotangent, *inputs)}
     return calls, gradients.memory_analysis()
 
@@ -117,17 +123,6 @@ def jax_attention(name: str, case: Case) -> Callable[..., Array]:
     return jax_nn if name.startswith("jax.nn") else puente
 
 
-def with_gradients(attention: Callable[..., Array]) -> Callable[..., tuple[Array, ...]]:
-    """Return (cotangent, query, key, value, segments) → the output, and gradients of query, key and value."""
-
-    def output_and_gradients(cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
-        *differentiable, segments = inputs
-        output, pull_back = jax.vjp(lambda *arrays: attention(*arrays, segments), *differentiable)
-        return output, *pull_back(cotangent)
-
-    return output_and_gradients
-
-
 def prepare_gradients(name: str, case: Case) -> Call:
     """Return the gradients' call, for a fresh process in which a small call has loaded the libraries."""
     small, _ = compile_calls(name, replace(case, B=1, N=1, T=min(case.T, 16)))
@@ -140,7 +135,7 @@ def measure_attention(cases: Sequence[Case], kernels: Sequence[str], rounds: int
 
     On a CPU the memory of everyone's gradients is measured at the largest case.
     """
-    products = enter_products() if with_rates else Entrant({})
+    products = enter_products if with_rates else None
     results = measure([list_contestants(case, kernels) for case in cases], prepare, products, rounds, apart=False)
     peaks: dict[Contestant[Case], int | None] = {}
     if jax.default_backend() == "cpu":
@@ -163,8 +158,7 @@ def report_attention(results: Results[Case], peaks: Mapping[Contestant[Case], in
     rows = [replace(row, ratio=1 / row.ratio) for row in compare(rows, ("torch", "jax.nn"))]  # of times, not of speeds
     objects, cells = [], []
     for case, group in groupby(rows, key=lambda row: row.contestant.workload):
-        of_case = list(group)
-        for pair in zip(of_case[::2], of_case[1::2], strict=True):
+        for pair in zip(group, group, strict=True):  # forward alone, and with gradients
             sizes = pair[0].facts, peaks.get(pair[0].contestant)
             objects.append(json_object(pair, sizes))
             speeds = [[three_digits(row.milliseconds), *row.speed_cells(results.rates)] for row in pair]
@@ -181,7 +175,6 @@ def json_object(rows: Sequence[Row[Case]], sizes: tuple[int | None, int | None])
     figures = {"case": str(case), **asdict(case), "auto": case.automatic_kernel(), "contestant": contestant}
     figures |= {"ratio_to": rows[0].ratio_to, "temp_bytes": sizes[0], "peak_bytes": sizes[1]}
     for row in rows:
-        figures[f"{row.call}_ms"] = row.milliseconds
-        figures[f"{row.call}_ratio"] = row.ratio
-        figures[f"{row.call}_flops_per_second"] = row.flops_per_second
+        speeds = {"ms": row.milliseconds, "ratio": row.ratio, "flops_per_second": row.flops_per_second}
+        figures |= {f"{row.call}_{key}": figure for key, figure in speeds.items()}
     return figures

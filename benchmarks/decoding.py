@@ -1,17 +1,16 @@
 """How fast sentences are decoded: this project's search, MarianMT and CTranslate2 on the same sentences."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 
 import jax
 import numpy as np
 
-from benchmarks.cost.decoding import DecodingCost
+from benchmarks.cost.operations import DecodingCost
 from benchmarks.peers import check_installed
 from benchmarks.report import Report, Row, best_rate, compare, create_report, describe_model, flops_unit
-from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure, own_process
+from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.special_tokens import EOS
 from common.text_table import Table, three_digits
@@ -99,9 +98,8 @@ def measure_decoding(
     cost: DecodingCost, beams: Sequence[int], names: Sequence[str], rounds: int, *, with_rates: bool
 ) -> Report:
     """Measure contestants, each in its own process, at every beam size; UserError if none of them can take part."""
-    contestants = [Contestant(name, cost) for name in names]
-    with own_process(enter_products) if with_rates else nullcontext(Entrant({})) as products:
-        return report_decoding(measure([contestants], partial(prepare, beams), products, rounds, apart=True))
+    contestants, products = [Contestant(name, cost) for name in names], enter_products if with_rates else None
+    return report_decoding(measure([contestants], partial(prepare, beams), products, rounds, apart=True))
 
 
 def report_decoding(results: Results[DecodingCost]) -> Report:
@@ -110,10 +108,11 @@ def report_decoding(results: Results[DecodingCost]) -> Report:
     UserError if no contestant could take part.
     """
     cost = results.measurements[0].contestant.workload
-    rows: list[Row[DecodingCost]] = []
-    for each in results.measurements:
-        for beam, milliseconds in each.milliseconds.items():
-            rows.append(Row(each.contestant, beam, milliseconds, cost.batch * cost.flops(beam), cost.batch))
+    rows = [
+        Row(each.contestant, beam, milliseconds, cost.batch * cost.flops(beam), cost.batch)
+        for each in results.measurements
+        for beam, milliseconds in each.milliseconds.items()
+    ]
     if not rows:
         raise UserError("; ".join(results.notes()))
     objects, cells, rate = [], [], best_rate(results.rates)
@@ -135,20 +134,13 @@ def report_decoding(results: Results[DecodingCost]) -> Report:
 
 def report_text(run: str, step: int, decoding: DecodingConfig, evaluation: Evaluation) -> Report:
     """Return how fast a run translated real text, in a table of its own: no other contestant has this model."""
-    figures = {
-        "run": run,
-        "step": step,
-        "decoding": asdict(decoding),
-        "sentences": len(evaluation.sources),
-        "target_tokens": evaluation.target_tokens,
-        "seconds": evaluation.seconds,
-        "sentences_per_second": evaluation.sentences_per_second,
-        "target_tokens_per_second": evaluation.target_tokens_per_second,
-        "bleu": evaluation.scores.bleu,
-    }
+    sentences, bleu = len(evaluation.sources), evaluation.scores.bleu
+    speeds = evaluation.sentences_per_second, evaluation.target_tokens_per_second
+    figures = {"run": run, "step": step, "decoding": asdict(decoding), "sentences": sentences}
+    figures |= {"target_tokens": evaluation.target_tokens, "seconds": evaluation.seconds}
+    figures |= {"sentences_per_second": speeds[0], "target_tokens_per_second": speeds[1], "bleu": bleu}
     note = "The run's test set with its own settings; everything was compiled before."
     header = ["run", "step", "beam", "batch", "sentences", "sentences/s", "target tokens/s", "BLEU"]
-    settings = [f"{step}", f"{decoding.beam_size}", f"{decoding.batch_sentences}", f"{len(evaluation.sources):,}"]
-    speeds = [three_digits(evaluation.sentences_per_second), three_digits(evaluation.target_tokens_per_second)]
-    row = [run, *settings, *speeds, f"{evaluation.scores.bleu:.2f}"]
+    settings = [run, f"{step}", f"{decoding.beam_size}", f"{decoding.batch_sentences}", f"{sentences:,}"]
+    row = [*settings, *map(three_digits, speeds), f"{bleu:.2f}"]
     return Report([Table("Decoding real text", note, header, [row])], figures)

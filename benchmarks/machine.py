@@ -51,14 +51,9 @@ def count_cores() -> int:
 
 def processor() -> str:
     """Return the name of the CPU."""
-    try:
-        names = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        names = []
-    return next(iter(names), platform.processor() or platform.machine())
-
-
-# Memory
+    description = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", description.read_text()) if description.exists() else []
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def measure_peak_rise(prepare: Callable[[], Call]) -> int | None:
@@ -73,30 +68,27 @@ def measure_peak_rise(prepare: Callable[[], Call]) -> int | None:
 def _peak_rise(prepare: Callable[[], Call]) -> int | None:
     call = prepare()
     try:
-        # Not getrusage's ru_maxrss, which a child inherits from its parent. 5 sets the peak to what is in use now.
-        Path("/proc/self/clear_refs").write_text("5")
-        before = _peak_of_process()
-        result = jax.block_until_ready(call())
-        after = _peak_of_process()
+        Path("/proc/self/clear_refs").write_text("5")  # sets the peak to what is in use now
     except OSError:
         return None
+    before = _peak_of_process()
+    result = jax.block_until_ready(call())
+    after = _peak_of_process()
     del result
-    return after - before
+    return after - before if before and after else None
 
 
 def peak_memory() -> int | None:
     """Return the most bytes that this process has used: of a GPU the device's, of a CPU its own (Linux; else None)."""
-    if statistics := jax.devices()[0].memory_stats():
-        return int(statistics["peak_bytes_in_use"])
-    try:
-        return _peak_of_process()
-    except OSError:
-        return None
+    statistics = jax.devices()[0].memory_stats()
+    return int(statistics["peak_bytes_in_use"]) if statistics else _peak_of_process()
 
 
-def _peak_of_process() -> int:
-    [kilobytes] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return 1024 * int(kilobytes)
+def _peak_of_process() -> int | None:
+    # Not getrusage's ru_maxrss, which a child inherits from its parent.
+    status = Path("/proc/self/status")
+    kilobytes = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else []
+    return 1024 * int(kilobytes[0]) if kilobytes else None
 
 
 def memory_limit() -> int:
@@ -108,17 +100,9 @@ def memory_limit() -> int:
     return sys.maxsize
 
 
-# Matrix products
-
-
 def matrix_size() -> tuple[int, str]:
     """Return the rows and the dtype of square matrices whose product shows what the machine can do at best."""
     return (1024, "float32") if jax.default_backend() == "cpu" else (8192, "bfloat16")
-
-
-def matrix_rate(milliseconds: float) -> float:
-    """Return the FLOP/s of a product of two such matrices, which takes 2 · rows³ operations."""
-    return 2e3 * matrix_size()[0] ** 3 / milliseconds
 
 
 def matrix_products(*, with_bfloat16: bool = False) -> dict[str, Call]:
@@ -130,7 +114,7 @@ def matrix_products(*, with_bfloat16: bool = False) -> dict[str, Call]:
     size, dtype = matrix_size()
     values = np.random.default_rng(0).standard_normal((size, size), np.float32)
     products: dict[str, Call] = {}
-    for operands in dict.fromkeys([dtype, *(["bfloat16"] if with_bfloat16 else [])]):
+    for operands in {dtype: None, "bfloat16": None} if with_bfloat16 else [dtype]:
         matrix, suffix = jnp.asarray(values, operands), "" if operands == dtype else f" {operands}"
         product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32 if suffix else None))
         products[f"jax{suffix}"] = partial(product, matrix, matrix)

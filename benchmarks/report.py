@@ -33,12 +33,10 @@ class Row(Generic[Workload]):
 
     @property
     def per_second(self) -> float:
-        """Sentences or tokens a second."""
         return 1e3 * self.amount / self.milliseconds
 
     @property
     def flops_per_second(self) -> float:
-        """Operations a second."""
         return 1e3 * self.flops / self.milliseconds
 
     def speed_cells(self, rates: Mapping[str, float], *, bfloat16: bool = False) -> list[str]:
@@ -61,12 +59,8 @@ class Row(Generic[Workload]):
 
 def compare(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list[Row[Workload]]:
     """Compare rows of the same workload and call with the first ``preferred`` contestant there, or else the first."""
-
-    def rank(row: Row[Workload]) -> int:
-        return preferred.index(row.contestant.name) if row.contestant.name in preferred else len(preferred)
-
     references: dict[tuple[str, Any], Row[Workload]] = {}
-    for row in sorted(rows, key=rank):
+    for row in sorted(rows, key=lambda row: [row.contestant.name != name for name in preferred]):
         references.setdefault((str(row.contestant.workload), row.call), row)
     pairs = [(row, references[str(row.contestant.workload), row.call]) for row in rows]
     return [replace(a, ratio=a.per_second / b.per_second, ratio_to=b.contestant.name) for a, b in pairs]
@@ -74,9 +68,9 @@ def compare(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list[Row
 
 def best_rate(rates: Mapping[str, float], *, bfloat16: bool = False) -> float | None:
     """Return the FLOP/s of the fastest matrix product; of bfloat16 operands only where these were measured apart."""
-    narrow = [rate for name, rate in rates.items() if name.endswith("bfloat16")]
-    wide = [rate for name, rate in rates.items() if not name.endswith("bfloat16")]
-    return max(narrow if bfloat16 and narrow else wide, default=None)
+    narrow = {name: rate for name, rate in rates.items() if name.endswith("bfloat16")}
+    usual = [rate for name, rate in rates.items() if name not in narrow]
+    return max(narrow.values() if bfloat16 and narrow else usual, default=None)
 
 
 def flops_unit(rates: Mapping[str, float]) -> tuple[str, float]:
@@ -93,13 +87,6 @@ def describe_model(model: ModelConfig, vocab_size: int) -> str:
     """Return the dimensions that decide a model's cost."""
     layers = f"{model.encoder_layers} + {model.decoder_layers} layers of width {model.d_model}"
     return f"{layers}, vocabulary {vocab_size:,}, {model.dtype}"
-
-
-def describe_machine() -> str:
-    """Return the GPU, or the CPU with the number of its cores that are used."""
-    if jax.default_backend() != "cpu":
-        return jax.devices()[0].device_kind
-    return f"{count_cores()} core{'s' * (count_cores() > 1)} of {processor()}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +111,9 @@ def create_report(
     reached = ", ".join(f"{name} {rate / size:.0f}" for name, rate in results.rates.items())
     products = f"Products of {matrix_size()[0]} × {matrix_size()[0]} matrices, {unit}: {reached}." if reached else ""
     against = ", ".join(dict.fromkeys(figures["ratio_to"] for figures in objects if "ratio_to" in figures))
-    summary = f"{what} on {describe_machine()}; best of {results.rounds}; ratio to {against}."
+    cores = f"{count_cores()} core{'s' * (count_cores() > 1)} of {processor()}"
+    machine = cores if jax.default_backend() == "cpu" else jax.devices()[0].device_kind
+    summary = f"{what} on {machine}; best of {results.rounds}; ratio to {against}."
     used = [any(column) for column in zip(*cells, strict=True)]
     rows = [list(compress(row, used)) for row in [header, *cells]]
     table = Table(title, " ".join(filter(None, [summary, costs, products])), rows[0], rows[1:])

@@ -31,10 +31,9 @@ def measure_start(command: list[str], folder: Path) -> dict[str, float]:
 def time_first_step(command: list[str], run_dir: Path, environment: dict[str, str]) -> float:
     """Return the seconds until the first step has its line of metrics, and end the process."""
     log, metrics = run_dir.with_suffix(".stderr"), run_dir / "metrics.jsonl"
+    command = [*command, f"run_dir={run_dir}", "training.log_every=1"]
     start = time.perf_counter()
-    with log.open("wb") as stderr:
-        options = [f"run_dir={run_dir}", "training.log_every=1"]
-        process = subprocess.Popen([*command, *options], env=environment, stdout=stderr, stderr=stderr)
+    with log.open("wb") as stderr, subprocess.Popen(command, env=environment, stdout=stderr, stderr=stderr) as process:
         try:
             while not (metrics.exists() and b"\n" in metrics.read_bytes()):
                 if process.poll() is not None:
@@ -44,7 +43,6 @@ def time_first_step(command: list[str], run_dir: Path, environment: dict[str, st
             return time.perf_counter() - start
         finally:
             process.kill()
-            process.wait()
 
 
 def start_table(seconds: dict[str, float]) -> Table:

@@ -10,11 +10,11 @@ from typing import Any
 
 import jax
 
-from benchmarks.cost.step import StepCost, count_tokens
+from benchmarks.cost.operations import StepCost, count_tokens
 from benchmarks.machine import peak_memory
 from benchmarks.peers import check_installed
 from benchmarks.report import Report, Row, best_rate, compare, create_report, describe_model, flops_unit, mebibytes
-from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, enter_products, measure, own_process
+from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.text_table import three_digits
 from data.batches.packing import Batch
@@ -41,7 +41,6 @@ class Corpus:
     data: DataConfig
     tokenizer: TokenizerConfig
     folder: Path
-    vocab_size: int
     input_milliseconds: float  # to pack a batch, while nothing else runs
 
 
@@ -70,10 +69,6 @@ class Usage:
     peak_bytes: int | None
     compile_seconds: float | None = None
     kernels: list[str] | None = None
-
-
-def is_ours(name: str) -> bool:
-    return name.startswith(OURS)
 
 
 def list_contestants(
@@ -109,8 +104,8 @@ def list_on_corpus(
     steps = prepared.stream.steps_in(1)
     milliseconds = 1e3 * (time.perf_counter() - start) / steps
     prepared.save(folder)
-    corpus = Corpus(data, tokenizer, folder, prepared.tokenizer.vocab_size, milliseconds)
-    sizes = corpus.vocab_size, data.batch_rows, data.row_length, data.row_length
+    corpus = Corpus(data, tokenizer, folder, milliseconds)
+    sizes = prepared.tokenizer.vocab_size, data.batch_rows, data.row_length, data.row_length
     return [Contestant(name, Task(StepCost(model, *sizes), training, corpus)) for name, model in models.items()]
 
 
@@ -139,14 +134,13 @@ class PuenteSteps:
 
     def usage(self) -> Usage:
         """Return the figures of all steps so far."""
-        used = usage_of(self.cost, self.tokens / self.steps, self.cost.parameters(), peak_memory())
-        return replace(used, compile_seconds=self.compile_seconds, kernels=sorted(set(self.kernels.values())))
+        figures = self.tokens / self.steps, self.cost.parameters(), peak_memory()
+        return usage_of(self.cost, *figures, self.compile_seconds, sorted(set(self.kernels.values())))
 
 
-def usage_of(cost: StepCost, tokens: int | float, parameters: int, peak_bytes: int | None) -> Usage:
-    """Return what every contestant reports."""
-    padding = 1 - tokens / cost.places()
-    return Usage(cost.sources, cost.targets, cost.flops(), tokens, padding, parameters, peak_bytes)
+def usage_of(cost: StepCost, tokens: int | float, *figures: Any) -> Usage:
+    """Return what a contestant reports, with its ``figures`` from ``parameters`` on."""
+    return Usage(cost.sources, cost.targets, cost.flops(), tokens, 1 - tokens / cost.places(), *figures)
 
 
 def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
@@ -169,11 +163,8 @@ def prepare_peer(name: str, task: Task) -> Entrant:
     if name.startswith("marian"):
         from benchmarks.peers.marian import MarianLoss as loss  # transformers takes memory
     step = TrainingStep(loss(cost, training), cost, training, autocast=name.endswith("bfloat16"))
-
-    def usage() -> Usage:
-        return usage_of(cost, cost.places(), step.count_parameters(), step.peak_memory())
-
-    return enter({"step": step}, usage, STEPS_A_TURN)
+    parameters = step.count_parameters()
+    return enter({"step": step}, lambda: usage_of(cost, cost.places(), parameters, step.peak_memory()), STEPS_A_TURN)
 
 
 def check_plain(cost: StepCost) -> None:
@@ -191,7 +182,7 @@ def check_plain(cost: StepCost) -> None:
 def prepare(contestant: Contestant[Task]) -> Entrant:
     """Prepare a contestant in its own process."""
     jax.config.update("jax_enable_compilation_cache", False)  # the time of compiling is a figure
-    if not is_ours(contestant.name):
+    if not contestant.name.startswith(OURS):
         return prepare_peer(contestant.name, contestant.workload)
     steps = PuenteSteps(contestant.workload)
     return enter({"step": steps}, steps.usage, STEPS_A_TURN)
@@ -204,24 +195,22 @@ def measure_training(contestants: Sequence[Contestant[Task]], rounds: int) -> Re
     """
     by_batch = [list(group) for _, group in groupby(contestants, key=lambda contestant: str(contestant.workload))]
     groups = by_batch if jax.default_backend() == "cpu" else [[contestant] for contestant in contestants]
-    with own_process(partial(enter_products, with_bfloat16=any(map(uses_bfloat16, contestants)))) as products:
-        return report_training(measure(groups, prepare, products, rounds, apart=True))
+    products = partial(enter_products, with_bfloat16=any(map(uses_bfloat16, contestants)))
+    return report_training(measure(groups, prepare, products, rounds, apart=True))
 
 
 def uses_bfloat16(contestant: Contestant[Task]) -> bool:
     """Say whether the operands of the contestant's matrix products are bfloat16."""
     ours = contestant.workload.cost.model.matmul_dtype == "bfloat16"
-    return ours if is_ours(contestant.name) else contestant.name.endswith("bfloat16")
+    return ours if contestant.name.startswith(OURS) else contestant.name.endswith("bfloat16")
 
 
-def row_of(measurement: Measurement[Task]) -> Row[Task] | None:
-    """Return the speed in real tokens, with the time to pack a corpus; None for a contestant that could not take part.
+def row_of(measurement: Measurement[Task]) -> Row[Task]:
+    """Return the speed in real tokens, with the time to pack a corpus.
 
     While a corpus is packed, the others have their turns. On a CPU, whose cores both share, the times add up to their
     sum at most; next to an accelerator the longer one counts.
     """
-    if measurement.obstacle:
-        return None
     corpus, usage = measurement.contestant.workload.corpus, measurement.facts
     step, packing = measurement.milliseconds["step"], corpus.input_milliseconds if corpus else 0.0
     milliseconds = step + packing if jax.default_backend() == "cpu" else max(step, packing)
@@ -230,12 +219,17 @@ def row_of(measurement: Measurement[Task]) -> Row[Task] | None:
 
 def report_training(results: Results[Task]) -> Report:
     """Return the figures of every contestant; one that could not take part has a row that says so."""
-    rows = compare([row for row in map(row_of, results.measurements) if row], ("marian", "marian-bfloat16"))
+    rows = compare([row_of(each) for each in results.measurements if not each.obstacle], ("marian", "marian-bfloat16"))
     objects, cells, remaining = [], [], iter(rows)
     for each in results.measurements:
-        row = None if each.obstacle else next(remaining)
-        objects.append(json_object(each, row, results.rates))
-        cells.append([str(each.contestant.workload), each.contestant.name, *figure_cells(each, row, results.rates)])
+        objects.append(contestant_json(each))
+        cells.append([str(each.contestant.workload), each.contestant.name])
+        if each.obstacle:
+            cells[-1] += ["out of memory" if "out of memory" in each.obstacle else "refused", *[""] * 7]
+        else:
+            row = next(remaining)
+            objects[-1] |= figures_json(row, results.rates)
+            cells[-1] += figure_cells(row, results.rates)
     header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", flops_unit(results.rates)[0], "of rate"]
     header += ["compile s", "peak MiB", "padding"]
     costs = [f"{three_digits(row.flops / row.amount / 1e6)} on {row.contestant.workload}" for row in rows]
@@ -244,31 +238,31 @@ def report_training(results: Results[Task]) -> Report:
     return create_report(results, "Training", what, header, cells, objects, f"MFLOP a token: {counted}.")
 
 
-def json_object(measurement: Measurement[Task], row: Row[Task] | None, rates: Mapping[str, float]) -> dict[str, Any]:
-    """Return the figures of a contestant by their keys in the report."""
-    task, bfloat16 = measurement.contestant.workload, uses_bfloat16(measurement.contestant)
-    figures = {
+def contestant_json(measurement: Measurement[Task]) -> dict[str, Any]:
+    """Return what is known of a contestant before it is measured, by the keys of the report."""
+    task = measurement.contestant.workload
+    return {
         "contestant": measurement.contestant.name,
         "batch": str(task),
         "rows": task.cost.rows,
         "sources": task.cost.sources,
         "targets": task.cost.targets,
         "sentences": None if task.corpus else task.cost.sentences,
-        "operands": "bfloat16" if bfloat16 else "float32",
+        "operands": "bfloat16" if uses_bfloat16(measurement.contestant) else "float32",
         "refused": measurement.obstacle,
     }
-    if row is None:
-        return figures
-    figures |= asdict(row.facts) | row.as_json("tokens") | {"bytes": asdict(task.cost.bytes(task.training))}
+
+
+def figures_json(row: Row[Task], rates: Mapping[str, float]) -> dict[str, Any]:
+    """Return the figures of a contestant by the keys of the report."""
+    task, rate = row.contestant.workload, best_rate(rates, bfloat16=uses_bfloat16(row.contestant))
+    figures = asdict(row.facts) | row.as_json("tokens") | {"bytes": task.cost.bytes(task.training)}
     figures["input_milliseconds"] = task.corpus.input_milliseconds if task.corpus else None
-    figures["share_of_rate"] = row.flops_per_second / (best_rate(rates, bfloat16=bfloat16) or 1)
-    return figures
+    return figures | {"share_of_rate": row.flops_per_second / (rate or 1)}
 
 
-def figure_cells(measurement: Measurement[Task], row: Row[Task] | None, rates: Mapping[str, float]) -> list[str]:
+def figure_cells(row: Row[Task], rates: Mapping[str, float]) -> list[str]:
     """Return the cells after the contestant's name, empty where there is no figure."""
-    if row is None:
-        return ["out of memory" if "out of memory" in str(measurement.obstacle) else "refused", *[""] * 7]
     usage = row.facts
     return [
         three_digits(row.milliseconds),

@@ -1,6 +1,4 @@
-"""Contestants take turns in one run: other load on the machine slows all of them, and the best of several rounds is
-the one that was disturbed least.
-"""
+"""Contestants take turns in one run: other load slows all of them, and their best rounds were disturbed least."""
 
 import math
 import multiprocessing
@@ -9,14 +7,14 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 
-from benchmarks.machine import Call, matrix_products, matrix_rate
+from benchmarks.machine import Call, matrix_products, matrix_size
 from common.errors import UserError
 
 Timer = Callable[[int], float]  # makes a number of calls, and returns the mean seconds of one
@@ -74,36 +72,39 @@ class Results(Generic[Workload]):
 def measure(
     groups: Iterable[Sequence[Contestant[Workload]]],
     prepare: Callable[[Contestant[Workload]], Entrant],
-    products: Entrant,
+    products: Callable[[], Entrant] | None,
     rounds: int,
     *,
     apart: bool,
 ) -> Results[Workload]:
-    """Let the contestants of a group take turns with each other and with plain matrix products.
+    """Let the contestants of a group take turns with each other and with plain matrix products, unless these are None.
 
     A contestant whose ``prepare`` fails has a measurement that says why. With ``apart`` each has its own process.
     """
+
+    def start(prepare: Callable[[], Entrant]) -> AbstractContextManager[Entrant]:
+        return own_process(prepare) if apart else nullcontext(prepare())
+
     measurements: list[Measurement[Workload]] = []
-    rates = dict.fromkeys(map(str, products.timers), 0.0)
-    for group in groups:
-        print(f"measuring {', '.join(who.name for who in group)} on {group[0].workload}", file=sys.stderr)
-        entrants: dict[str, Entrant] = {}
-        obstacles: dict[str, str] = {}
-        with ExitStack() as stack:
-            for contestant in group:
-                entrant = partial(prepare, contestant)
-                try:
-                    entrants[contestant.name] = stack.enter_context(own_process(entrant)) if apart else entrant()
-                except (RuntimeError, ValueError, UserError) as error:  # no room on the device, or a library refuses
-                    obstacles[contestant.name] = describe_failure(error)
-            everyone = [*entrants.items(), ("", products)]
-            timers = {(name, call): timer for name, entrant in everyone for call, timer in entrant.timers.items()}
-            times = take_turns(timers, rounds)
-            facts = {name: entrant.facts() for name, entrant in entrants.items()}
-        for who in group:
-            milliseconds = {call: best for (name, call), best in times.items() if name == who.name}
-            measurements.append(Measurement(who, milliseconds, facts.get(who.name), obstacles.get(who.name)))
-        rates = {name: max(rate, matrix_rate(times["", name])) for name, rate in rates.items()}
+    rates: dict[Any, float] = {}
+    with start(products) if products else nullcontext(Entrant({})) as plain:
+        for group in groups:
+            print(f"measuring {', '.join(who.name for who in group)} on {group[0].workload}", file=sys.stderr)
+            entrants, obstacles = {"": plain}, {}
+            with ExitStack() as stack:
+                for who in group:
+                    try:
+                        entrants[who.name] = stack.enter_context(start(partial(prepare, who)))
+                    except (RuntimeError, ValueError, UserError) as error:  # no memory left, or a library refuses
+                        obstacles[who.name] = describe_failure(error)
+                timers = {(name, call): timer for name, each in entrants.items() for call, timer in each.timers.items()}
+                times = take_turns(timers, rounds)
+                facts = {name: each.facts() for name, each in entrants.items()}
+            for who in group:
+                milliseconds = {call: best for (name, call), best in times.items() if name == who.name}
+                measurements.append(Measurement(who, milliseconds, facts.get(who.name), obstacles.get(who.name)))
+            for name in plain.timers:
+                rates[name] = max(rates.get(name, 0.0), 2e3 * matrix_size()[0] ** 3 / times["", name])
     return Results(measurements, rates, rounds)
 
 
@@ -149,8 +150,12 @@ def own_process(prepare: Callable[[], Entrant]) -> Iterator[Entrant]:
     cores, idle ones included: a fast contestant would pay for the presence of the others. ``prepare`` is pickled.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+
+        def time_there(name: Hashable, repetitions: int) -> float:
+            return pool.submit(_time, name, repetitions).result()
+
         names = pool.submit(_prepare, prepare).result()
-        yield Entrant({name: partial(_time_in, pool, name) for name in names}, lambda: pool.submit(_facts).result())
+        yield Entrant({name: partial(time_there, name) for name in names}, lambda: pool.submit(_facts).result())
 
 
 _entrant: Entrant  # in a process of its own
@@ -160,10 +165,6 @@ def _prepare(prepare: Callable[[], Entrant]) -> list[Hashable]:
     global _entrant
     _entrant = prepare()
     return list(_entrant.timers)
-
-
-def _time_in(pool: ProcessPoolExecutor, name: Hashable, repetitions: int) -> float:
-    return pool.submit(_time, name, repetitions).result()
 
 
 def _time(name: Hashable, repetitions: int) -> float:

@@ -8,16 +8,16 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from attention import KERNELS
 from benchmarks.attention import Case, measure_attention
-from benchmarks.cost.decoding import DecodingCost
-from benchmarks.cost.step import StepCost
+from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding, report_text
 from benchmarks.machine import count_cores, use_cores, use_gpu
 from benchmarks.report import Report
@@ -103,7 +103,8 @@ SIZES = "64,4,16,64;16,8,128,64;2,8,1024,64;1,8,4096,64"
 GPU_SIZES = ";".join(f"{16384 // length},8,{length},128" for length in (64, 128, 256, 512, 1024, 2048, 4096, 8192))
 GPU_CONFIG, GPU_BATCH = ROOT / "configs/tatoeba-base.yaml", 512
 # What the peers were measured with: a corpus, our usual dimensions and no averaging of parameters.
-RECIPE, RECIPE_CHANGES = ROOT / "configs/tatoeba-small.yaml", ["model.matmul_dtype=float32", "training.ema_decay=0"]
+RECIPE = ROOT / "configs/tatoeba-small.yaml"
+RECIPE_CHANGES = ["model.matmul_dtype=float32", "training.ema_decay=0", "data.batch_rows=64"]
 ROWS, LENGTH, SENTENCE = 256, 16, 16  # of a batch; tokens of a row; tokens of a sentence that shares its row
 GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,128,256", "definition,xla,cudnn,auto"
 
@@ -112,13 +113,7 @@ def main() -> None:
     """Entry point."""
     with exit_on_user_error():
         arguments = command_line()
-        match arguments.command:
-            case "attention":
-                report = benchmark_attention(arguments)
-            case "decode":
-                report = benchmark_decoding(arguments)
-            case "train":
-                report = benchmark_training(arguments)
+        report = arguments.measure(arguments)
         texts = [as_markdown(table) if arguments.markdown else as_text(table) for table in report.tables]
         print("\n\n".join([*texts, *filter(None, ["\n".join(report.json["notes"])])]))
         if arguments.json:
@@ -148,16 +143,16 @@ def benchmark_decoding(arguments: argparse.Namespace, model: ModelConfig | None 
         raise UserError(f"--contestants: there is no {unknown[0]} on a GPU; choose from {','.join(known)}")
     if arguments.run:
         load_run_config(arguments.run)  # a mistake in it ends the program now
-    use_processes(arguments, cost.threads)
+    use_processes(arguments.gpu, cost.threads)
     with_rates = arguments.gpu or arguments.machine_rate
     report = measure_decoding(cost, arguments.beams, contestants, arguments.rounds, with_rates=with_rates)
     text = translate_test_set(arguments.run) if arguments.run else Report([], {})
     return Report([*report.tables, *text.tables], report.json | {"text": text.json or None})
 
 
-def use_processes(arguments: argparse.Namespace, cores: int) -> None:
+def use_processes(gpu: bool, cores: int) -> None:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first process takes all of a GPU's memory
-    use_gpu() if arguments.gpu else use_cores(cores)
+    use_gpu() if gpu else use_cores(cores)
 
 
 def decoding_cost(arguments: argparse.Namespace, model: ModelConfig | None = None) -> DecodingCost:
@@ -182,11 +177,15 @@ def translate_test_set(run_dir: Path) -> Report:
 def benchmark_training(arguments: argparse.Namespace) -> Report:
     path, overrides = choose_experiment(arguments)
     config = load_config(path, overrides)
-    contestants, notes, start = contestants_on_full_batches(arguments, config), [], None
-    use_processes(arguments, count_cores())
+    models, notes, start = choose_models(arguments, config), [], None
+    contestants = contestants_on_full_batches(arguments, config)
+    use_processes(arguments.gpu, count_cores())
     with TemporaryDirectory(prefix="puente-benchmark-") as folder:
         try:
-            contestants += [] if arguments.no_corpus else contestants_on_corpus(arguments, config, Path(folder))
+            if not arguments.no_corpus:
+                print("reading the corpus", file=sys.stderr)
+                corpus = Path(folder, "corpus")
+                contestants += list_on_corpus(models, config.data, config.tokenizer, config.training, corpus)
         except UserError as error:
             notes.append(f"no steps on a corpus: {error}")
         report = measure_training(contestants, arguments.rounds)
@@ -200,12 +199,6 @@ def benchmark_training(arguments: argparse.Namespace) -> Report:
     return Report([*report.tables, *([start_table(start)] if start else [])], report.json | settings)
 
 
-def contestants_on_corpus(arguments: argparse.Namespace, config: RunConfig, folder: Path) -> list[Contestant[Task]]:
-    print("reading the corpus", file=sys.stderr)
-    models = choose_models(arguments, config)
-    return list_on_corpus(models, config.data, config.tokenizer, config.training, folder / "corpus")
-
-
 def choose_experiment(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
     """Return a config file and the values that replace its own."""
     overrides = [text for text in arguments.experiment if "=" in text]
@@ -214,17 +207,18 @@ def choose_experiment(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
         raise UserError(f"one CONFIG at a time, not {' and '.join(map(str, paths))}")
     if paths:
         return paths[0], overrides
-    return (GPU_RECIPE, overrides) if arguments.gpu else (RECIPE, [*RECIPE_CHANGES, "data.batch_rows=64", *overrides])
+    return (GPU_RECIPE, overrides) if arguments.gpu else (RECIPE, [*RECIPE_CHANGES, *overrides])
 
 
-def names_config(arguments: argparse.Namespace) -> bool:
-    return any("=" not in text for text in arguments.experiment)
+def is_usual(arguments: argparse.Namespace) -> bool:
+    """Say whether the peers' recipe is measured on a CPU, and no other config."""
+    return not arguments.gpu and all("=" in text for text in arguments.experiment)
 
 
 def contestants_on_full_batches(arguments: argparse.Namespace, config: RunConfig) -> list[Contestant[Task]]:
     """Return all contestants, on a batch for each number of rows and each length of them."""
-    gpu, data = arguments.gpu, config.data
-    rows, length = (data.batch_rows, data.row_length) if gpu or names_config(arguments) else (ROWS, LENGTH)
+    gpu = arguments.gpu
+    rows, length = (ROWS, LENGTH) if is_usual(arguments) else (config.data.batch_rows, config.data.row_length)
     numbers_of_rows = arguments.rows or (positive_integers(GPU_ROWS) if gpu else [rows])
     costs = []
     for batch_rows, row_length in product(numbers_of_rows, arguments.lengths or [length]):
@@ -239,50 +233,43 @@ def contestants_on_full_batches(arguments: argparse.Namespace, config: RunConfig
 
 def choose_models(arguments: argparse.Namespace, config: RunConfig) -> dict[str, ModelConfig]:
     """Return the model of a named config as it is, and the usual one on a CPU with both dtypes of operands."""
-    if arguments.gpu or names_config(arguments):
-        return {OURS: config.model}
-    return {OURS: config.model, f"{OURS}-bfloat16": replace(config.model, matmul_dtype="bfloat16")}
+    bfloat16 = {f"{OURS}-bfloat16": replace(config.model, matmul_dtype="bfloat16")}
+    return {OURS: config.model} | (bfloat16 if is_usual(arguments) else {})
 
 
 def command_line() -> argparse.Namespace:
     parser = Parser(__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    attention = commands.add_parser(
-        "attention",
-        description=ATTENTION,
-        epilog=ATTENTION_EXAMPLES,
-        help="attention alone, next to jax.nn and PyTorch",
-    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    summary = "attention alone, next to jax.nn and PyTorch"
+    attention = commands.add_parser("attention", description=ATTENTION, epilog=ATTENTION_EXAMPLES, help=summary)
+    attention.set_defaults(measure=benchmark_attention)
     add = attention.add_argument
     add("--sizes", type=sizes, metavar="B,N,T,H;…", help=f"batch rows, heads, positions, width ({SIZES})")
-    add("--kernels", type=names_among(KERNELS), default=KERNELS, metavar="NAME,…", help=f"of {','.join(KERNELS)} (all)")
+    kernels = partial(names_among, KERNELS)
+    add("--kernels", type=kernels, default=KERNELS, metavar="NAME,…", help=f"of {','.join(KERNELS)} (all)")
     add("--causal", action="store_true", help="each size also with causality")
     add("--gpu", action="store_true", help="on a GPU: causality, packing and machine rate included")
 
-    decode = commands.add_parser(
-        "decode",
-        description=DECODE,
-        epilog=DECODE_EXAMPLES,
-        help="greedy and beam search, next to MarianMT and CTranslate2",
-    )
-    add, usual = decode.add_argument, DecodingCost()
+    summary = "greedy and beam search, next to MarianMT and CTranslate2"
+    decode = commands.add_parser("decode", description=DECODE, epilog=DECODE_EXAMPLES, help=summary)
+    decode.set_defaults(measure=benchmark_decoding)
+    add, usual, contestants = decode.add_argument, DecodingCost(), partial(names_among, CONTESTANTS)
     add("--beams", type=positive_integers, metavar="K,…", default="1,5", help="beam sizes, 1 is greedy (1,5)")
     add("--batch", type=positive_integer, help=f"sentences decoded together ({usual.batch}; on a GPU {GPU_BATCH})")
     add("--sources", type=positive_integer, default=usual.sources, help="tokens a sentence (%(default)s)")
     add("--length", type=positive_integer, default=usual.length, help="tokens generated for each (%(default)s)")
-    add("--contestants", type=names_among(CONTESTANTS), metavar="NAME,…", help=f"of {','.join(CONTESTANTS)} (all)")
+    add("--contestants", type=contestants, metavar="NAME,…", help=f"of {','.join(CONTESTANTS)} (all)")
     add("--run", type=Path, metavar="RUN", help="also translate the test set of this run directory")
     add("--gpu", action="store_true", help="on a GPU, machine rate included")
 
-    train = commands.add_parser(
-        "train", description=TRAIN, epilog=TRAIN_EXAMPLES, help="the training step, next to MarianMT and nn.Transformer"
-    )
-    add = train.add_argument
+    summary = "the training step, next to MarianMT and nn.Transformer"
+    train = commands.add_parser("train", description=TRAIN, epilog=TRAIN_EXAMPLES, help=summary)
+    train.set_defaults(measure=benchmark_training)
+    add, kernels = train.add_argument, partial(names_among, ("auto", *KERNELS))
     add("experiment", nargs="*", metavar="[CONFIG] [key=value …]", help="an experiment, and values over its own")
     add("--rows", type=positive_integers, metavar="B,…", help=f"of a batch ({ROWS}; data.batch_rows; {GPU_ROWS})")
     add("--lengths", type=positive_integers, metavar="T,…", help=f"tokens of a row ({LENGTH}; data.row_length)")
     add("--sentences", type=positive_integer, help=f"that share a row (1; on a GPU {SENTENCE} tokens each)")
-    kernels = names_among(("auto", *KERNELS))
     add("--kernels", type=kernels, metavar="NAME,…", help=f"(model.kernel; on a GPU {GPU_KERNELS})")
     add("--peer", choices=["torch"], help="PyTorch models of the same dimensions take turns")
     add("--no-corpus", action="store_true", help="full batches only")
@@ -307,15 +294,11 @@ def sizes(text: str) -> list[list[int]]:
     return shapes
 
 
-def names_among(known: Sequence[str]) -> Callable[[str], list[str]]:
-    """Return a parser of names separated by commas."""
-
-    def parse(text: str) -> list[str]:
-        if unknown := [name for name in text.split(",") if name not in known]:
-            raise argparse.ArgumentTypeError(f"there is no {unknown[0]} here; choose from {','.join(known)}")
-        return text.split(",")
-
-    return parse
+def names_among(known: Sequence[str], text: str) -> list[str]:
+    """Parse names separated by commas."""
+    if unknown := [name for name in text.split(",") if name not in known]:
+        raise argparse.ArgumentTypeError(f"there is no {unknown[0]} here; choose from {','.join(known)}")
+    return text.split(",")
 
 
 def output_file(text: str) -> Path:

@@ -19,9 +19,8 @@ HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "file", type=Path, help="spa.txt as downloaded: English, Spanish and attribution, separated by tabs"
-    )
+    columns = "spa.txt as downloaded: English, Spanish and attribution, separated by tabs"
+    parser.add_argument("file", type=Path, help=columns)
     parser.add_argument("--to", type=Path, default=Path("corpora/tatoeba-en-es"), help="folder to write (%(default)s)")
     arguments = parser.parse_args()
     with exit_on_user_error():

@@ -19,9 +19,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.cost.scaling import Scenario, scaling_table, step_table
-from benchmarks.cost.step import StepCost
-from benchmarks.cost.transfers import Accelerator
+from benchmarks.cost.operations import StepCost
+from benchmarks.cost.scaling import Accelerator, Scenario, scaling_table, step_table
 from cli.command_line import Parser, positive, positive_integer, positive_integers, share
 from common.errors import exit_on_user_error
 from common.text_table import as_markdown, as_text

@@ -11,8 +11,6 @@ import jax
 
 from common.errors import UserError
 
-PACKAGES = ("torch", "transformers", "ctranslate2")
-
 
 def check_installed(*packages: str) -> None:
     """Require these packages; UserError with a reason that continues a sentence beginning with the contestant."""
@@ -22,7 +20,8 @@ def check_installed(*packages: str) -> None:
 
 def installed_versions() -> dict[str, str | None]:
     """Return the version of every peer, None where it is not installed."""
-    return {package: version(package) if find_spec(package) else None for package in PACKAGES}
+    packages = ("torch", "transformers", "ctranslate2")
+    return {package: version(package) if find_spec(package) else None for package in packages}
 
 
 def device_name() -> str:

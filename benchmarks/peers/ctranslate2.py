@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 import ctranslate2
 from ctranslate2.converters.transformers import MarianMTLoader
 
-from benchmarks.cost.decoding import DecodingCost
+from benchmarks.cost.operations import DecodingCost
 from benchmarks.peers import device_name
 from benchmarks.peers.marian import build_for_decoding
 from common.errors import UserError

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 from transformers import MarianConfig, MarianMTModel
 
-from benchmarks.cost.decoding import DecodingCost
-from benchmarks.cost.step import StepCost
+from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.peers.pytorch import DTYPES, find_device, smoothed_loss
 from common.special_tokens import BOS, EOS, PAD
 from model.config import ModelConfig

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float32
 from torch.nn.functional import cross_entropy, linear, scaled_dot_product_attention
 
-from benchmarks.cost.step import StepCost
+from benchmarks.cost.operations import StepCost
 from benchmarks.machine import peak_memory
 from benchmarks.peers import device_name
 from common.errors import UserError
@@ -64,10 +64,8 @@ class TrainingStep:
         """``autocast`` computes in bfloat16 where PyTorch's autocast does."""
         self.device, self.autocast, self.clip_norm = find_device(), autocast, training.clip_norm
         self.loss = loss.to(self.device)
-        betas = training.beta1, training.beta2
-        self.optimizer = torch.optim.Adam(
-            self.loss.parameters(), lr=training.learning_rate, betas=betas, eps=training.epsilon, fused=True
-        )
+        options = {"lr": training.learning_rate, "betas": (training.beta1, training.beta2), "eps": training.epsilon}
+        self.optimizer = torch.optim.Adam(self.loss.parameters(), **options, fused=True)
         batch, names = cost.batch()._asdict(), ("source_tokens", "target_inputs", "target_labels")
         self.batch = {name: torch.from_numpy(batch[name]).long().to(self.device) for name in names}
         self()
@@ -87,7 +85,6 @@ class TrainingStep:
             torch.cuda.synchronize()
 
     def count_parameters(self) -> int:
-        """Return the number of learned values."""
         return sum(parameter.numel() for parameter in self.loss.parameters() if parameter.requires_grad)
 
     def peak_memory(self) -> int | None:

@@ -3,8 +3,7 @@
 import jax
 import pytest
 
-from benchmarks.cost.decoding import DecodingCost
-from benchmarks.cost.step import StepCost
+from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.turns import Contestant, Measurement, Results
 from model.config import ModelConfig
 from training.config import TrainingConfig

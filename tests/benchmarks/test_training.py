@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import pytest
 
-from benchmarks.cost.step import count_tokens
+from benchmarks.cost.operations import count_tokens
 from benchmarks.training import (
     PuenteSteps,
     Task,

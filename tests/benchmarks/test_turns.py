@@ -29,7 +29,7 @@ def prepare(contestant: Contestant[str]) -> Entrant:
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_contestant_that_fails_leaves_the_others_their_turns(apart, capsys):
     groups = [[Contestant("a", "x"), Contestant("broken", "x")]] if apart else [[Contestant("broken", "y")]]
-    found = measure(groups, prepare, enter({"jax": tuple}), 1, apart=apart)
+    found = measure(groups, prepare, partial(enter, {"jax": tuple}), 1, apart=apart)
     by_name = {each.contestant.name: each for each in found.measurements}
     assert by_name["broken"].obstacle == "fails: no" and by_name["broken"].milliseconds == {}
     assert found.rates["jax"] > 0 and found.notes() == ["broken: fails: no"]

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from benchmarks.cost.step import StepCost
+from benchmarks.cost.operations import StepCost
 from model.config import ModelConfig
 from model.sharding import ROWS
 from model.transformer import build

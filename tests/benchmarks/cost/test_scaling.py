@@ -5,9 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cost.memory import activation_bytes, logit_bytes, state_bytes, temporary_bytes
-from benchmarks.cost.scaling import Scenario
-from benchmarks.cost.transfers import Accelerator, Layout, Transfer, list_transfers
+from benchmarks.cost.scaling import (
+    Accelerator,
+    Layout,
+    Scenario,
+    Transfer,
+    activation_bytes,
+    list_transfers,
+    logit_bytes,
+    state_bytes,
+    temporary_bytes,
+)
 from model.config import ModelConfig
 from tests.benchmarks.cost.collectives import COST, TRAINING, bytes_sent
 from training.config import TrainingConfig

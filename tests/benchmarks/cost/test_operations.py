@@ -1,6 +1,6 @@
-"""The cost of a training step by hand, and as XLA counts it."""
+"""The cost of a training step and of decoding by hand, and as XLA counts it."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from benchmarks.cost.step import StepCost, count_tokens
+from benchmarks.cost.operations import DecodingCost, StepCost, count_tokens
 from common.special_tokens import BOS, EOS
 from model.config import ModelConfig
 from model.transformer import build, init_params
+from tests.benchmarks.small import DECODING, MODEL
+from tests.benchmarks.small import STEP as COST
 from training.config import TrainingConfig
 from training.step import summed_loss
-
-MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=2, d_ff=32)
-COST = StepCost(MODEL, vocab_size=50, rows=3, sources=4, targets=5)
 
 
 def test_operations_by_hand():
@@ -101,6 +100,32 @@ def test_bytes_by_hand():
     each = 4 * parameters
     logits = 4 * 3 * 5 * 50
     expected = {"parameters": each, "gradients": each, "moments": 2 * each, "averaged": 0, "logits": logits}
-    assert asdict(COST.bytes(plain)) == expected
-    assert asdict(COST.bytes(averaged)) == expected | {"averaged": each}
+    assert COST.bytes(plain) == expected
+    assert COST.bytes(averaged) == expected | {"averaged": each}
     assert (COST.update_bytes(plain), COST.update_bytes(averaged)) == (7 * each, 9 * each)
+
+
+def test_operations_of_decoding_by_hand():
+    """Multiplications, each with an addition, one matrix after the other."""
+    # Encoder, 4 tokens, 1 layer: four projections 16 × 16; up and down 16 × 32; 4 scores and 4 values of 2 × 8.
+    encoder = 4 * (4 * 256 + 2 * 512 + 4 * 16 + 4 * 16)
+    cross_keys_and_values = 4 * 2 * 2 * 256  # 4 tokens, 2 layers
+    # Decoder, a token in a layer: 6 projections; up and down; scores and values of the source.
+    layer = 6 * 256 + 2 * 512 + 2 * 4 * 16
+    past = (1 + 2 + 3 + 4 + 5) * 2 * 16  # scores and values of the 5 tokens, in a layer
+    decoder = 5 * (2 * layer + 16 * 50) + 2 * past
+    assert DECODING.flops(1) == 2 * (encoder + cross_keys_and_values + decoder)
+    assert DECODING.flops(5) == 2 * (encoder + cross_keys_and_values + 5 * decoder)
+
+
+def test_operations_of_the_usual_sentences():
+    """At 200 GFLOP/s these are about 900 sentences a second greedily, and 237 with five beams."""
+    cost = DecodingCost()
+    assert cost.flops(1) == 221_126_656
+    assert (200e9 / cost.flops(1), 200e9 / cost.flops(5)) == pytest.approx((904, 238), abs=1)
+
+
+def test_sentences_have_no_special_tokens_and_are_the_same_for_all():
+    rows = DECODING.source_tokens()
+    assert rows.shape == (3, 4) and rows.min() >= 4 and rows.max() < 50
+    assert (rows == DECODING.source_tokens()).all()

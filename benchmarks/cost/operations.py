@@ -1,0 +1,179 @@
+"""Operations of the matrix products, and bytes, of a training step and of decoding: the same work for every engine.
+
+B batch row · S source position · T target position · K beam · V vocabulary
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from flax import nnx
+from jax.tree_util import keystr
+from jaxtyping import Int32
+
+from common.special_tokens import BOS, EOS
+from data.batches.packing import Batch
+from model.config import ModelConfig
+from model.transformer import Transformer
+from training.config import TrainingConfig
+
+FLOAT = 4  # bytes: parameters, gradients, moments and logits are float32
+MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD"}  # every token is multiplied by these parameters
+OF_SOURCES = re.compile(r"encoder/|cross_attention/(key|value)/")  # their paths, if source tokens are
+
+
+class Parameter(NamedTuple):
+    """A parameter without its values."""
+
+    path: str
+    axes: str  # the letters of model/sharding.py
+    shape: tuple[int, ...]
+
+
+@cache
+def list_parameters(model: ModelConfig, vocab_size: int) -> tuple[Parameter, ...]:
+    """Return every parameter of the model."""
+    abstract = nnx.eval_shape(lambda: Transformer(model, vocab_size, rngs=nnx.Rngs(0)))
+    params = nnx.state(abstract, nnx.Param)
+    leaves = jax.tree.leaves_with_path(params, is_leaf=lambda node: isinstance(node, nnx.Param))
+    return tuple(
+        Parameter(keystr(path, simple=True, separator="/"), leaf.get_metadata("axes"), leaf.shape)
+        for path, leaf in leaves
+    )
+
+
+def source_products(model: ModelConfig, vocab_size: int, sources: int) -> int:
+    """Return the multiplications for a row of source tokens: the encoder, and the decoder's keys and values of them."""
+    return sources * _matrix_sizes(model, vocab_size)[0] + model.encoder_layers * _attention(model, sources**2)
+
+
+def target_products(model: ModelConfig, vocab_size: int, targets: int, pairs: int) -> int:
+    """Return the multiplications for target tokens: the decoder, ``pairs`` of query and key per layer, and logits."""
+    return targets * _matrix_sizes(model, vocab_size)[1] + model.decoder_layers * _attention(model, pairs)
+
+
+@cache
+def _matrix_sizes(model: ModelConfig, vocab_size: int) -> tuple[int, int]:
+    """Return the sizes of all matrices that source tokens are multiplied by, and those of target tokens."""
+    sizes = [0, 0]
+    for path, axes, shape in list_parameters(model, vocab_size):
+        if axes in MATRICES:
+            sizes[0 if OF_SOURCES.search(path) else 1] += math.prod(shape)
+    return sizes[0], sizes[1]
+
+
+def _attention(model: ModelConfig, pairs: int) -> int:
+    """Return the multiplications of all heads for pairs of a query and a key: scores, and weighted values."""
+    return pairs * model.num_heads * (model.head_dim + model.value_width)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """A training step on ``rows`` of S source and T target places, all filled by ``batch``."""
+
+    model: ModelConfig
+    vocab_size: int
+    rows: int
+    sources: int  # S
+    targets: int  # T
+    sentences: int = 1  # that share a row
+
+    def __str__(self) -> str:
+        packed = f", {self.sentences} sentences a row" if self.sentences > 1 else ""
+        return f"{self.rows} × {self.sources} + {self.targets}{packed}"
+
+    def places(self) -> int:
+        """Return the number of source and target tokens of full rows."""
+        return self.rows * (self.sources + self.targets)
+
+    def flops(self) -> int:
+        """Return the operations of all matrix products of a step: a multiplication and an addition each.
+
+        The backward pass takes twice the operations of the forward pass: the gradients of both factors of a product are
+        products of the same size. Attention counts every query with every key of its row, including pairs hidden by
+        causality or packing, as the definition computes them. A kernel that recomputes scores for the gradients does
+        more than is counted, one that skips hidden pairs less. Sums, norms, activations, softmax, dropout, the loss and
+        the optimizer are not counted.
+        """
+        source = source_products(self.model, self.vocab_size, self.sources)
+        pairs = self.targets * (self.targets + self.sources)
+        return 2 * 3 * self.rows * (source + target_products(self.model, self.vocab_size, self.targets, pairs))
+
+    def parameters(self) -> int:
+        """Return the number of learned values."""
+        return sum(math.prod(parameter.shape) for parameter in list_parameters(self.model, self.vocab_size))
+
+    def bytes(self, training: TrainingConfig) -> dict[str, int]:
+        """Return the bytes that a step holds at least on one device, by what they hold.
+
+        Devices that share a batch exchange the gradients. The logits are the largest activation; the others depend on
+        what the compiler keeps.
+        """
+        parameters = FLOAT * self.parameters()
+        state = {"parameters": parameters, "gradients": parameters, "moments": 2 * parameters}
+        averaged = parameters if training.ema_decay else 0
+        return state | {"averaged": averaged, "logits": FLOAT * self.rows * self.targets * self.vocab_size}
+
+    def update_bytes(self, training: TrainingConfig) -> int:
+        """Return the bytes that the optimizer moves at least: it reads gradients and state, and writes the state."""
+        return FLOAT * self.parameters() * (9 if training.ema_decay else 7)
+
+    def batch(self) -> Batch:
+        """Return random tokens in every place; the sentences of a row differ by at most one token in length."""
+        generator = np.random.default_rng(0)
+        source, target = (
+            generator.integers(EOS + 1, self.vocab_size, (self.rows, length), np.int32)
+            for length in (self.sources, self.targets)
+        )
+        source_segments, source_positions = self._segments_and_positions(self.sources)
+        target_segments, target_positions = self._segments_and_positions(self.targets)
+        inputs = np.where(target_positions == 0, BOS, np.roll(target, 1, axis=1)).astype(np.int32)
+        return Batch(source, source_segments, source_positions, inputs, target, target_segments, target_positions)
+
+    def _segments_and_positions(self, length: int) -> tuple[Int32[np.ndarray, "B n"], Int32[np.ndarray, "B n"]]:
+        segment = np.arange(length) * self.sentences // length
+        position = np.arange(length) - np.searchsorted(segment, segment)
+        segments, positions = (np.tile(row.astype(np.int32), (self.rows, 1)) for row in (segment + 1, position))
+        return segments, positions
+
+
+@dataclass(frozen=True)
+class DecodingCost:
+    """``batch`` random sentences of ``sources`` tokens; every engine generates exactly ``length`` tokens for each.
+
+    Engines get random weights in the dimensions of ``model``: values do not change the time.
+    """
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    vocab_size: int = 8000
+    batch: int = 128
+    sources: int = 12
+    length: int = 16
+    threads: int = 2  # of a CPU
+
+    def __str__(self) -> str:
+        return f"{self.batch} sentences of {self.sources} tokens to {self.length}"
+
+    def source_tokens(self) -> Int32[np.ndarray, "B S"]:
+        """Return the sentences: full rows of ordinary tokens."""
+        generator = np.random.default_rng(0)
+        return generator.integers(EOS + 1, self.vocab_size, (self.batch, self.sources), np.int32)
+
+    def flops(self, beam_size: int) -> int:
+        """Return the operations of all matrix products for one sentence: a multiplication and an addition each.
+
+        The encoder runs once; each decoder layer projects the source to keys and values once. Each of the K beams then
+        pays for its tokens: projections, feed-forward network, the source, all earlier tokens, and the vocabulary.
+        """
+        pairs = self.length * self.sources + self.length * (self.length + 1) // 2
+        beam = target_products(self.model, self.vocab_size, self.length, pairs)
+        return 2 * (source_products(self.model, self.vocab_size, self.sources) + beam_size * beam)
+
+
+def count_tokens(batch: Batch) -> int:
+    """Return the number of source and target tokens of a batch, without padding."""
+    return int((batch.source_segments > 0).sum() + (batch.target_segments > 0).sum())
