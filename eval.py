@@ -25,15 +25,11 @@ from evaluation.evaluate import Evaluation, evaluate, write_report
 TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")
 
 
+@exit_on_user_error()
 def main() -> None:
     arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
-    with exit_on_user_error():
-        evaluate_run(Path(arguments.RUN), arguments.overrides)
-
-
-def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
-    """Load the run and the set, translate and score, write the report and print it."""
-    run = load_run(run_dir, overrides, "eval.py", (*MAY_CHANGE, *TEST_SET))
+    run_dir = Path(arguments.RUN)
+    run = load_run(run_dir, arguments.overrides, "eval.py", (*MAY_CHANGE, *TEST_SET))
     config = run.config
     set_name = name_set(config.data, load_run_config(run_dir).data, run_dir)
     pairs, file = load_held_out(config.data, "test", run_dir)
@@ -45,9 +41,8 @@ def evaluate_run(run_dir: Path, overrides: list[str]) -> None:
     print_scores(evaluation)
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
     if evaluation.in_pieces:
-        print(
-            f"in pieces {evaluation.in_pieces} sources, cut at sentence ends: too long for decoding.max_source_tokens"
-        )
+        why = "too long for decoding.max_source_tokens"
+        print(f"in pieces {evaluation.in_pieces} sources, cut at sentence ends: {why}")
     if evaluation.unended:
         print(f"unended   {evaluation.unended} translations met their limit, decoding.max_length_*, and stand whole")
     examples = zip(evaluation.sources, evaluation.translations, evaluation.references, strict=True)
@@ -72,17 +67,17 @@ def name_of_source(source: str) -> str:
 def print_scores(evaluation: Evaluation) -> None:
     """Each score with its signature and with what it was computed on."""
     scores, sources, rows = evaluation.scores, len(evaluation.sources), evaluation.rows
-    assert scores.bleu_interval is not None
-    low, high = scores.bleu_interval.low, scores.bleu_interval.high
-    print(f"BLEU      {scores.bleu:.2f}  95 % interval {low:.2f} to {high:.2f}  {scores.signature}")
+    interval = scores.bleu_interval
+    assert interval is not None
+    print(f"BLEU      {scores.bleu:.2f}  95 % interval {interval.low:.2f} to {interval.high:.2f}  {scores.signature}")
     print(f"chrF      {scores.chrf:.2f}  {scores.chrf_signature}")
     print(f"          on {sources} distinct sources against all their {rows} references")
     print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")
     print(f"          on {rows} rows, each with its one reference")
-    print(
-        f"speed     {evaluation.seconds:.1f} s, {evaluation.sentences_per_second:.1f} sentences/s, "
-        f"{evaluation.target_tokens_per_second:.0f} target tokens/s, compilation included"
+    speed = (
+        f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target tokens/s"
     )
+    print(f"speed     {evaluation.seconds:.1f} s, {speed}, compilation included")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import jax
 from tqdm import tqdm
@@ -15,7 +14,7 @@ from tqdm import tqdm
 from common.files import write_atomically
 from data.pairs import Pairs
 from data.report import SourceReport
-from evaluation.metrics import Interval, Scores, group_references, score
+from evaluation.metrics import Scores, group_references, score
 from evaluation.translate import Translator
 from model.config import DecodingConfig
 from model.transformer import Params
@@ -50,50 +49,21 @@ class Evaluation:
         return self.target_tokens / self.seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report(Scores):
-    """``eval/SET.json``: scores and what they were computed with. None: written by a version without that key."""
-
-    sources: int
-    rows: int
-    step: int  # of the checkpoint
-    test_set: str
-    test_set_sha256: str
-    malformed: int | None = None  # lines of the set that were skipped
-    in_pieces: int | None = None
-    unended: int | None = None
-    overlap_with_training: dict[str, int] | None
-    decoding: dict[str, Any]
-    seconds: float
-    sentences_per_second: float
-    target_tokens_per_second: float
-    device: str
-    versions: dict[str, str]
-
-
 def evaluate(
     translator: Translator, params: Sequence[Params], pairs: Pairs, *, bootstrap: bool = False, progress: bool = False
 ) -> Evaluation:
-    """Translate each distinct source once and score it against all its references.
-
-    ``progress`` shows a bar on standard error if that is a terminal.
-    """
+    """Translate each distinct source once and score it against all its references; ``progress`` shows a bar."""
     sources, references = group_references(pairs.sources, pairs.targets)
     start = time.perf_counter()
     with tqdm(total=len(sources), unit="sentence", leave=False, disable=None if progress else True) as bar:
         translations = translator.translate(params, sources, on_progress=bar.update)
     seconds = time.perf_counter() - start
     texts = [translation.text for translation in translations]
-    return Evaluation(
-        sources,
-        references,
-        texts,
-        in_pieces=sum(len(translation.sources) > 1 for translation in translations),
-        unended=sum(not translation.ended for translation in translations),
-        scores=score(texts, references, bootstrap=bootstrap),
-        seconds=seconds,
-        target_tokens=sum(translation.length for translation in translations),
-    )
+    in_pieces = sum(len(translation.sources) > 1 for translation in translations)
+    unended = sum(not translation.ended for translation in translations)
+    scores = score(texts, references, bootstrap=bootstrap)
+    target_tokens = sum(translation.length for translation in translations)
+    return Evaluation(sources, references, texts, in_pieces, unended, scores, seconds, target_tokens)
 
 
 def write_report(
@@ -111,30 +81,23 @@ def write_report(
     ``overlap`` counts the set's distinct sources and targets among the training sentences; None if not counted. The
     JSON is written last, so it never refers to translations that are not there.
     """
-    report = Report(
-        **vars(evaluation.scores),
-        sources=len(evaluation.sources),
-        rows=evaluation.rows,
-        step=step,
-        test_set=file.file,
-        test_set_sha256=file.sha256,
-        malformed=file.malformed,
-        in_pieces=evaluation.in_pieces,
-        unended=evaluation.unended,
-        overlap_with_training=overlap and {"sources": overlap[0], "targets": overlap[1]},
-        decoding=asdict(decoding),
-        seconds=evaluation.seconds,
-        sentences_per_second=evaluation.sentences_per_second,
-        target_tokens_per_second=evaluation.target_tokens_per_second,
-        device=jax.devices()[0].device_kind,
-        versions={"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
-    )
+    report = asdict(evaluation.scores) | {
+        "sources": len(evaluation.sources),
+        "rows": evaluation.rows,
+        "step": step,
+        "test_set": file.file,
+        "test_set_sha256": file.sha256,
+        "malformed": file.malformed,
+        "in_pieces": evaluation.in_pieces,
+        "unended": evaluation.unended,
+        "overlap_with_training": overlap and {"sources": overlap[0], "targets": overlap[1]},
+        "decoding": asdict(decoding),
+        "seconds": evaluation.seconds,
+        "sentences_per_second": evaluation.sentences_per_second,
+        "target_tokens_per_second": evaluation.target_tokens_per_second,
+        "device": jax.devices()[0].device_kind,
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+    }
     folder = run_dir / "eval"
     write_atomically(folder / f"{set_name}.translations.txt", "".join(f"{line}\n" for line in evaluation.translations))
-    write_atomically(folder / f"{set_name}.json", json.dumps(asdict(report), indent=2, ensure_ascii=False) + "\n")
-
-
-def read_report(run_dir: Path, set_name: str) -> Report:
-    values = json.loads((run_dir / "eval" / f"{set_name}.json").read_text(encoding="utf-8"))
-    interval = values.pop("bleu_interval")
-    return Report(**values, bleu_interval=interval and Interval(**interval))
+    write_atomically(folder / f"{set_name}.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")

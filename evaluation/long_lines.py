@@ -1,7 +1,7 @@
-"""Text too long for a model: cut into pieces that fit, which are translated separately and joined again.
+"""Text too long for a model is cut into pieces that fit, at sentence ends where possible.
 
-Pieces end at sentence ends where possible. As in the Europarl corpus's splitter (Koehn 2005), a sentence end is
-recognised by its punctuation, a list of abbreviations and the case of the letter that follows.
+As in the Europarl corpus's splitter (Koehn 2005), a sentence end is recognised by its punctuation, a list of
+abbreviations and the case of the letter that follows.
 """
 
 import re
@@ -25,9 +25,8 @@ def cut(text: str, longest: int, count: Count) -> list[str]:
     """Cut a normalised text into pieces of at most ``longest`` tokens; a text that fits is the only piece.
 
     ``count`` returns the number of tokens of each text, EOS included. A piece ends at the last sentence end that fits,
-    else after the last ; : , or dash, else at the last space; a word is cut only if it is too long by itself. No piece
-    is empty, and ``join`` restores the text, with an extra space wherever a word was cut. A single character is a piece
-    even if it has more than ``longest`` tokens.
+    else after the last ; : , or dash, else at the last space; a word, but no single character, is cut if it is too long
+    by itself. No piece is empty, and ``join`` restores the text, with an extra space wherever a word was cut.
     """
     if count([text])[0] <= longest:
         return [text]
@@ -77,20 +76,17 @@ def split_units(text: str, longest: int, count: Count) -> list[Unit]:
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     room = max(1, longest - 2)  # without EOS and the space that a tokenizer may put first
     while spans:
-        counts, overlong = count([text[start:stop] for start, stop in spans]), []
+        counts = count([text[start:stop] for start, stop in spans])
+        overlong: list[tuple[int, int]] = []
         for (start, stop), tokens in zip(spans, counts, strict=True):
             if tokens <= longest or stop - start == 1:
                 units.append(Unit(start, stop, tokens))
             else:
-                overlong += split_evenly(start, stop, -(-tokens // room))
+                length = stop - start
+                parts = min(-(-tokens // room), length)
+                overlong += pairwise(start + length * part // parts for part in range(parts + 1))
         spans = overlong
     return sorted(units)
-
-
-def split_evenly(start: int, stop: int, parts: int) -> list[tuple[int, int]]:
-    """The spans of parts of nearly equal length, at most one for each character."""
-    parts = min(parts, stop - start)
-    return list(pairwise(start + (stop - start) * part // parts for part in range(parts + 1)))
 
 
 def find_ends(text: str, units: list[Unit]) -> list[list[int]]:
@@ -122,8 +118,7 @@ def is_abbreviation(word: str) -> bool:
 def find_furthest(line: Line, start: int, guess: int) -> int:
     """The last stop that fits, at least ``start + 1``; a correct guess costs one call of ``count``.
 
-    The search takes doubling steps away from the guess, then halves (Bentley and Yao 1976), so that no text much longer
-    than a piece is ever counted.
+    Doubling steps away from the guess, then halves (Bentley and Yao 1976), never count a text much longer than a piece.
     """
     low, high, step = start + 1, len(line.units) + 1, 1  # low fits, high does not
     fits, more_fits = line.fit(start, guess, min(guess + 1, high - 1))
@@ -144,8 +139,7 @@ def find_furthest(line: Line, start: int, guess: int) -> int:
 def choose_stop(line: Line, start: int, last: int, ends: list[list[int]]) -> int:
     """The last sentence end up to ``last``, else clause end, else word end, else ``last`` itself.
 
-    The end of the text is all three. An earlier end is counted again, because a tokenizer may use more tokens for a
-    text than for a longer one that begins with it.
+    An earlier end is counted again: a tokenizer may need more tokens for a text than for a longer one that begins so.
     """
     if last == len(line.units):
         return last

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
@@ -24,50 +24,38 @@ class Interval:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores from 0 to 100, each with sacreBLEU's signature.
+    """Scores from 0 to 100, each with sacreBLEU's signature."""
 
-    ``bleu`` and ``chrf`` count each distinct source once, against all its references. ``bleu_per_row`` counts every
-    row of the file as a sentence with one reference, as other toolkits do.
-    """
-
-    bleu: float
+    bleu: float  # like chrF, of distinct sources, each against all its references
     signature: str
     chrf: float
     chrf_signature: str
-    bleu_per_row: float
+    bleu_per_row: float  # every row of the file is a sentence with one reference, as in other toolkits
     bleu_per_row_signature: str
     bleu_interval: Interval | None = None
 
 
 def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """The distinct sources, in order of first occurrence, and the references of each.
-
-    Empty targets are left out, because an empty reference would turn off BLEU's brevity penalty. A source with nothing
-    else keeps one.
-    """
+    """The distinct sources, in order of first occurrence, and the references of each."""
     groups: dict[str, list[str]] = {}
     for source, target in zip(sources, targets, strict=True):
         groups.setdefault(source, []).append(target)
+    # An empty reference would turn off BLEU's brevity penalty. A source with nothing else keeps one.
     return list(groups), [list(filter(None, group)) or [""] for group in groups.values()]
 
 
 def score(translations: list[str], references: list[list[str]], *, bootstrap: bool = False) -> Scores:
     """Score each translation against its own list of references; ``bootstrap`` adds the interval (one second).
 
-    ValueError for an empty set, a translation without references, or lists of different lengths: sacreBLEU checks none
-    of these.
+    ValueError for an empty set, no references, or lists of different lengths, none of which sacreBLEU checks.
     """
     if not translations or len(translations) != len(references) or not all(references):
         raise ValueError(f"{len(translations)} translations and {len(references)} lists of references cannot be scored")
-    streams = _streams(references)
+    streams: Streams = [list(stream) for stream in zip_longest(*references)]  # every first reference, every second …
     repeated = [text for text, group in zip(translations, references, strict=True) for _ in group]
-    rows = [reference for group in references for reference in group]
-    return Scores(
-        *_measure(BLEU(), translations, streams),
-        *_measure(CHRF(), translations, streams),
-        *_measure(BLEU(), repeated, [rows]),
-        bleu_interval=bleu_interval(translations, streams) if bootstrap else None,
-    )
+    bleu, chrf = _measure(BLEU(), translations, streams), _measure(CHRF(), translations, streams)
+    bleu_per_row = _measure(BLEU(), repeated, [list(chain(*references))])
+    return Scores(*bleu, *chrf, *bleu_per_row, bleu_interval(translations, streams) if bootstrap else None)
 
 
 def bleu_interval(translations: list[str], streams: Streams) -> Interval:
@@ -82,8 +70,3 @@ def bleu_interval(translations: list[str], streams: Streams) -> Interval:
 
 def _measure(metric: Any, translations: list[str], streams: Streams) -> tuple[float, str]:
     return float(metric.corpus_score(translations, streams).score), str(metric.get_signature())
-
-
-def _streams(references: list[list[str]]) -> Streams:
-    """References in sacreBLEU's form: every sentence's first, then every sentence's second; None if it has no more."""
-    return [list(stream) for stream in zip_longest(*references)]

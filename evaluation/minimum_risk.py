@@ -6,7 +6,6 @@ or equal weights for samples of the model (Eikema and Aziz 2020).
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from itertools import combinations
 
 from sacrebleu.metrics.bleu import BLEU, MAX_NGRAM_ORDER
@@ -15,14 +14,7 @@ from sacrebleu.metrics.helpers import extract_all_char_ngrams, extract_word_ngra
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 BLEU_WORDS, CHRF_DEFAULTS = Tokenizer13a(), CHRF()
-
-
-@dataclass(frozen=True)
-class NGrams:
-    """The counts of a text's n-grams, and their total, for each order."""
-
-    counts: list[Counter[str]]
-    totals: list[int]
+NGrams = tuple[list[Counter[str]], list[int]]  # the counts of a text's n-grams for each order, and their totals
 
 
 def choose(candidates: list[str], weights: list[float], utility: str) -> int:
@@ -41,9 +33,10 @@ def expected_utilities(candidates: list[str], weights: list[float], utility: str
     ngrams = {text: count_ngrams(text, utility) for text in shares}
     utilities = {(text, text): 100.0 for text in shares}
     for one, other in combinations(shares, 2):
-        matches = count_matches(ngrams[one], ngrams[other])
-        utilities[one, other] = compute_utility(matches, ngrams[one], ngrams[other], utility)
-        utilities[other, one] = compute_utility(matches, ngrams[other], ngrams[one], utility)
+        (our_counts, ours), (their_counts, theirs) = ngrams[one], ngrams[other]
+        matches = [(our & their).total() for our, their in zip(our_counts, their_counts, strict=True)]
+        utilities[one, other] = compute_utility(matches, ours, theirs, utility)
+        utilities[other, one] = compute_utility(matches, theirs, ours, utility)
     # fsum does not depend on the order: rounding must not break a tie.
     expected = {text: math.fsum(share * utilities[text, other] for other, share in shares.items()) for text in shares}
     return [expected[candidate] for candidate in candidates]
@@ -54,36 +47,24 @@ def weigh_texts(candidates: list[str], weights: list[float]) -> dict[str, float]
     total = math.fsum(weights)
     if not 0 < total < math.inf or min(weights) < 0:
         raise ValueError(f"weights must be finite, at least 0, and not all 0: {weights}")
-    texts: dict[str, list[float]] = {}
-    for candidate, weight in zip(candidates, weights, strict=True):
-        texts.setdefault(candidate, []).append(weight / total)
-    return {text: math.fsum(parts) for text, parts in texts.items()}
+    pairs = list(zip(candidates, weights, strict=True))
+    return {text: math.fsum(weight / total for each, weight in pairs if each == text) for text in candidates}
 
 
 def count_ngrams(text: str, utility: str) -> NGrams:
     """The 1- to 4-grams of BLEU's words, or the 1- to 6-grams of chrF's characters, without spaces."""
-    match utility:
-        case "bleu":
-            words = BLEU_WORDS(text.rstrip()).split()
-            counts = [extract_word_ngrams(words, order) for order in range(1, MAX_NGRAM_ORDER + 1)]
-        case "chrf":
-            counts = extract_all_char_ngrams(text, CHRF.CHAR_ORDER)
-        case _:
-            raise ValueError(f"utility must be bleu or chrf, not {utility}")
-    return NGrams(counts, [count.total() for count in counts])
+    if utility == "bleu":
+        words = BLEU_WORDS(text.rstrip()).split()
+        counts = [extract_word_ngrams(words, order) for order in range(1, MAX_NGRAM_ORDER + 1)]
+    elif utility == "chrf":
+        counts = extract_all_char_ngrams(text, CHRF.CHAR_ORDER)
+    else:
+        raise ValueError(f"utility must be bleu or chrf, not {utility}")
+    return counts, [count.total() for count in counts]
 
 
-def count_matches(one: NGrams, other: NGrams) -> list[int]:
-    """The number of n-grams of each order that the texts share: symmetric, so counted once for a pair."""
-    return [
-        sum(min(ours[ngram], theirs[ngram]) for ngram in ours.keys() & theirs.keys())
-        for ours, theirs in zip(one.counts, other.counts, strict=True)
-    ]
-
-
-def compute_utility(matches: list[int], candidate: NGrams, reference: NGrams, utility: str) -> float:
-    """The utility from the matches, bit for bit sacreBLEU's ``sentence_score`` of the texts."""
-    ours, theirs = candidate.totals, reference.totals
+def compute_utility(matches: list[int], ours: list[int], theirs: list[int], utility: str) -> float:
+    """From counts of n-grams by order, bit for bit sacreBLEU's ``sentence_score`` of a candidate and a reference."""
     if utility == "bleu":
         return BLEU.compute_bleu(matches, ours, ours[0], theirs[0], smooth_method="exp", effective_order=True).score
     # Like sacreBLEU, ignore n-grams of an order that the reference does not have.

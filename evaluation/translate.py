@@ -29,8 +29,9 @@ from model.transformer import Params, Tokens, Transformer, build
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
 
-Sentences = list[list[int]]  # tokens, without BOS and EOS
-OnProgress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
+Ensemble = Sequence[Params]  # one tree per model
+Sentences = Sequence[list[int]]  # tokens, without BOS and EOS
+Progress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
 
 
 class Hypothesis(NamedTuple):
@@ -44,16 +45,12 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """A line's translation: its text, and the source and target tokens of each separately translated piece.
-
-    A line has one piece; a line too long for the model has several, an empty one none. ``log_prob`` and ``score`` are
-    sums over pieces.
-    """
+    """A line's translation. A line has one piece; a line too long for the model has several, an empty one none."""
 
     text: str
-    sources: Sentences
+    sources: Sentences  # of the pieces
     targets: Sentences
-    log_prob: float
+    log_prob: float  # the sum over pieces, as the score is
     score: float
     ended: bool
 
@@ -67,9 +64,9 @@ class Translation:
 class Translator:
     """One model or an ensemble, without parameters, with the tokenizer and the search settings.
 
-    Parameters are an argument, one tree per model, so one Translator serves every evaluation of a run and compiles each
-    bucket once. A sentence's bucket and length limit depend on that sentence alone, and batches of a bucket have one
-    shape. Attention is computed by its definition: translations do not depend on the kernel or device of training.
+    Parameters are an argument, so one Translator serves every evaluation of a run and compiles each bucket once. A
+    sentence's bucket and length limit depend on that sentence alone, and batches of a bucket have one shape. Attention
+    is computed by its definition: translations do not depend on the kernel or device of training.
     """
 
     models: tuple[ModelConfig, ...]
@@ -79,7 +76,6 @@ class Translator:
 
     @cached_property
     def graphdefs(self) -> tuple[nnx.GraphDef[Transformer], ...]:
-        """The models' structures; see ``model.transformer.build``."""
         return tuple(build(replace(model, kernel="definition"), self.tokenizer.vocab_size) for model in self.models)
 
     @property
@@ -98,7 +94,7 @@ class Translator:
         return int(min(length * self.decoding.max_length_factor + self.decoding.max_length_extra, self.positions))
 
     def translate(
-        self, params: Sequence[Params], lines: list[str], *, prefix: str = "", on_progress: OnProgress = None
+        self, params: Ensemble, lines: list[str], *, prefix: str = "", on_progress: Progress = None
     ) -> list[Translation]:
         """Translate each line, by the search's best hypothesis or by minimum Bayes risk; see ``candidates``."""
         by_risk = self.decoding.mbr != "none"
@@ -113,13 +109,7 @@ class Translator:
         return candidates[choose([candidate.text for candidate in candidates], weights, self.decoding.mbr)]
 
     def candidates(
-        self,
-        params: Sequence[Params],
-        lines: list[str],
-        count: int,
-        *,
-        prefix: str = "",
-        on_progress: OnProgress = None,
+        self, params: Ensemble, lines: list[str], count: int, *, prefix: str = "", on_progress: Progress = None
     ) -> list[list[Translation]]:
         """Up to ``count`` translations of each line, best first or in drawing order, all beginning with ``prefix``.
 
@@ -128,23 +118,20 @@ class Translator:
         sources = [self.tokenizer.encode(self.pieces(line)) for line in lines]
         prefix_tokens = self.tokenizer.encode([normalise(prefix)])[0]
         prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
-        flat = list(chain.from_iterable(sources))
-        found = iter(self.search(params, flat, count, prefixes=prefixes, on_progress=on_progress))
+        found = iter(self.search(params, list(chain(*sources)), count, prefixes=prefixes, on_progress=on_progress))
         return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
 
     def pieces(self, line: str) -> list[str]:
         """The line whole if it fits, else cut at sentence ends; an empty line has no pieces."""
-
-        def count(texts: list[str]) -> list[int]:
-            return [len(tokens) + 1 for tokens in self.tokenizer.encode(texts)]
-
-        text = normalise(line)
-        return cut(text, self.longest, count) if text else []
+        text, encode = normalise(line), self.tokenizer.encode
+        return cut(text, self.longest, lambda texts: [len(tokens) + 1 for tokens in encode(texts)]) if text else []
 
     def _join(self, sources: Sentences, found: list[list[Hypothesis]], count: int) -> list[Translation]:
         """Translations of a line from those of its pieces: the best combinations, or the draws side by side."""
+        if not sources:
+            return [Translation("", [], [], 0.0, 0.0, True)]
         combinations: list[tuple[Hypothesis, ...]] = [()]
-        if found and self.decoding.search == "sample":
+        if self.decoding.search == "sample":
             combinations = list(zip(*found, strict=True))
         else:
             for hypotheses in found:
@@ -154,68 +141,49 @@ class Translator:
             raise UserError("the search found no translation: the model's parameters are not finite")
         translations = []
         for chosen in combinations:
-            targets = [hypothesis.tokens for hypothesis in chosen]
-            log_prob = math.fsum(hypothesis.log_prob for hypothesis in chosen)
-            score = math.fsum(hypothesis.score for hypothesis in chosen)
-            ended = all(hypothesis.ended for hypothesis in chosen)
-            translations.append(Translation(join(self.spell(targets)), sources, targets, log_prob, score, ended))
+            targets, log_probs, scores, ended = map(list, zip(*chosen, strict=True))
+            sums = math.fsum(log_probs), math.fsum(scores)
+            translations.append(Translation(join(self.spell(targets)), sources, targets, *sums, all(ended)))
         return translations
 
-    def spell(self, targets: Sentences) -> list[str]:
+    def spell(self, targets: list[list[int]]) -> list[str]:
         """Tokens as normalised text: a model may spell line feeds with byte tokens."""
         return [normalise(text) for text in self.tokenizer.decode(targets)]
 
     def search(
-        self,
-        params: Sequence[Params],
-        sources: Sentences,
-        count: int,
-        *,
-        prefixes: Sentences | None = None,
-        on_progress: OnProgress = None,
+        self, params: Ensemble, sources: Sentences, count: int, prefixes: Sentences = (), on_progress: Progress = None
     ) -> list[list[Hypothesis]]:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
-        found: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0, True)] for _ in sources]
-        prefixes = prefixes or [[] for _ in sources]
-        lengths = [len(source) + 1 for source in sources]
-        for bucket, indices in group_by_bucket(lengths, self.decoding.batch_sentences):
+        found: dict[int, list[Hypothesis]] = {}
+        prefixes = prefixes or [[]] * len(sources)
+        for shape, indices in group_by_bucket([len(source) + 1 for source in sources], self.decoding.batch_sentences):
             chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
-            for index, hypotheses in zip(indices, self._search(params, bucket, *chosen, count), strict=True):
-                found[index] = hypotheses
+            found.update(zip(indices, self._search(params, shape, *chosen, count), strict=False))
             if on_progress:
                 on_progress(len(indices))
-        return found
+        return [found.get(index, [Hypothesis([], 0.0, 0.0, True)]) for index in range(len(sources))]
 
     def _search(
-        self, params: Sequence[Params], bucket: int, sources: Sentences, prefixes: Sentences, count: int
-    ) -> list[list[Hypothesis]]:
+        self, params: Ensemble, shape: tuple[int, int], sources: Sentences, prefixes: Sentences, count: int
+    ) -> Iterator[list[Hypothesis]]:
         """Search one batch, filled up with empty rows."""
-        size, settings = batch_size(bucket, self.decoding.batch_sentences), self.decoding
         limits = [self.limit(len(source) + 1) for source in sources]
+        room, config, missing = self.limit(shape[1]), self.decoding, (0, shape[0] - len(sources))
+        ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
+        sampling = Sampling(config.temperature, config.top_k, config.top_p) if config.search == "sample" else None
+        # Random draws of a sentence depend on its tokens alone, not on its place in the input.
+        numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
         found: Hypotheses = search_batch(
             self.graphdefs,
             tuple(params),
-            pad_rows([[*source, EOS] for source in sources], (size, bucket)),
-            np.array(limits + [0] * (size - len(limits)), np.int32),
-            self._prefix_rows(prefixes, limits, (size, self.limit(bucket))),
-            checksums(sources, size),
-            np.uint32(settings.seed),
-            search_settings(settings, count, self.limit(bucket)),
+            pad_rows([[*source, EOS] for source in sources], shape),
+            np.pad(np.array(limits, np.int32), missing),
+            prefix_rows(prefixes, limits, (shape[0], room)),
+            np.pad(np.array(numbers, np.uint32), missing),
+            np.uint32(config.seed),
+            SearchSettings(room, config.beam_size, count, ranking, sampling),
         )
-        return list(islice(hypotheses_of(found), len(sources)))
-
-    def _prefix_rows(
-        self, prefixes: Sentences, limits: list[int], shape: tuple[int, int]
-    ) -> Int[np.ndarray, "B T"] | None:
-        if not any(prefixes):
-            return None
-        for prefix, limit in zip(prefixes, limits, strict=True):
-            if len(prefix) >= limit:
-                raise UserError(
-                    f"the prefix has {len(prefix)} tokens, but the translation of this sentence may have only {limit}, "
-                    "EOS included (decoding.max_length_factor, decoding.max_length_extra)"
-                )
-        return pad_rows(prefixes, shape)
+        return hypotheses_of(found)
 
 
 @partial(jax.jit, static_argnames=("graphdefs", "settings"))
@@ -233,25 +201,22 @@ def search_batch(
     models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
     sources = Sources(Tokens.one_per_row(source_tokens), limits, prefixes)
     if settings.sampling:
-        found = sample(models, sources, settings, jax.random.key(seed), numbers)
-    elif settings.beam_size == 1:
-        found = greedy(models, sources, settings)
-    else:
-        found = beam_search(models, sources, settings)
-    return replicate(found)
+        return replicate(sample(models, sources, settings, jax.random.key(seed), numbers))
+    search = greedy if settings.beam_size == 1 else beam_search
+    return replicate(search(models, sources, settings))
 
 
-def search_settings(config: DecodingConfig, count: int, max_length: int) -> SearchSettings:
-    """The settings with which ``count`` translations are searched or drawn."""
-    ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
-    sampling = Sampling(config.temperature, config.top_k, config.top_p) if config.search == "sample" else None
-    return SearchSettings(max_length, config.beam_size, count, ranking, sampling)
-
-
-def checksums(sources: Sentences, size: int) -> UInt32[np.ndarray, " B"]:
-    """Numbers that make the random draws of a sentence depend on its tokens alone, not on its place in the input."""
-    numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
-    return np.array(numbers + [0] * (size - len(numbers)), np.uint32)
+def prefix_rows(prefixes: Sentences, limits: list[int], shape: tuple[int, int]) -> Int[np.ndarray, "B T"] | None:
+    """The prefixes in rows, or None if all are empty; UserError for one that leaves no room in its sentence's limit."""
+    if not any(prefixes):
+        return None
+    for prefix, limit in zip(prefixes, limits, strict=True):
+        if len(prefix) >= limit:
+            most = f"{limit}, EOS included (decoding.max_length_factor, decoding.max_length_extra)"
+            raise UserError(
+                f"the prefix has {len(prefix)} tokens, but the translation of this sentence may have only {most}"
+            )
+    return pad_rows(prefixes, shape)
 
 
 def pad_rows(sequences: Sentences, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:
@@ -282,12 +247,9 @@ def batch_size(bucket: int, batch_sentences: int) -> int:
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 
-def group_by_bucket(lengths: list[int], batch_sentences: int) -> Iterator[tuple[int, list[int]]]:
-    """Batches of sentence indices, each with its bucket, shortest first.
-
-    Lengths include EOS: a sentence of length 1 is empty and is in no batch.
-    """
+def group_by_bucket(lengths: list[int], batch_sentences: int) -> Iterator[tuple[tuple[int, int], list[int]]]:
+    """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none."""
     order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lengths.__getitem__)
     for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):
         indices, size = list(group), batch_size(bucket, batch_sentences)
-        yield from ((bucket, indices[start : start + size]) for start in range(0, len(indices), size))
+        yield from (((size, bucket), indices[start : start + size]) for start in range(0, len(indices), size))

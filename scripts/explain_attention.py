@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -16,7 +17,7 @@ import jax
 from benchmarks.machine import processor
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
-from evaluation.attention_lessons import one_head, other_scores, scale, several_heads, three_uses
+from evaluation.attention_lessons import one_head, several_heads
 from evaluation.attention_lessons.pictures import PICTURES, png
 from training.run.environment import describe_environment
 
@@ -24,27 +25,22 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"
 
 Blocks = dict[str, Callable[[], str]]  # the name in the marks, and the function that prints the text between them
-LESSONS = (one_head, scale, several_heads, three_uses, other_scores)
-BLOCKS: Blocks = {name: block for lesson in LESSONS for name, block in lesson.BLOCKS.items()}
-MEASURED: Blocks = {"cost": lambda: other_scores.cost(describe_machine())}
+BLOCKS: Blocks = {block.__name__.replace("_", "-"): block for block in one_head.BLOCKS + several_heads.BLOCKS}
+BLOCKS |= {use: partial(several_heads.weights_of_use, use) for use in ("encoder", "decoder", "encoder-decoder")}
+MEASURED: Blocks = {"cost": lambda: several_heads.cost(describe_machine())}
 
 
+@exit_on_user_error()
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout, allow_abbrev=False)
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument(
-        "--check", action="store_true", help="write nothing; exit with code 1 if the page's numbers are out of date"
-    )
-    choice.add_argument(
-        "--measure",
-        action="store_true",
-        help="also measure the time and memory of section 8 on this machine (a minute or two; run nothing else)",
-    )
+    check_help = "write nothing; exit with code 1 if the page's numbers are out of date"
+    measure_help = "also measure the time and memory of section 8 on this machine (a minute or two; run nothing else)"
+    choice.add_argument("--check", action="store_true", help=check_help)
+    choice.add_argument("--measure", action="store_true", help=measure_help)
     arguments = parser.parse_args()
-    with exit_on_user_error():
-        check() if arguments.check else write(BLOCKS | MEASURED if arguments.measure else BLOCKS)
+    check() if arguments.check else write(BLOCKS | MEASURED if arguments.measure else BLOCKS)
 
 
 def check() -> None:

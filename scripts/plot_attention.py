@@ -26,15 +26,25 @@ from evaluation.attention_view.sentence import MOST_TOKENS, render_files, transl
 from evaluation.attention_view.word_pairs import format_table
 
 
+@exit_on_user_error()
 def main() -> None:
+    """Find all mistakes before anything is printed or written."""
     positionals = {
         "RUN": "a run directory, such as runs/tatoeba-small",
         "SENTENCE": f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens",
     }
     arguments = parse_command_line(__doc__, positionals, add_options)
-    with exit_on_user_error():
-        pairs = [(first, second) for first, second in arguments.pair]
-        plot_attention(Path(arguments.RUN), arguments.SENTENCE, arguments.overrides, pairs, arguments.svg)
+    run_dir = Path(arguments.RUN)
+    run = load_run(run_dir, [*arguments.overrides, "decoding.batch_sentences=1"], "looking at it")
+    if len(run.params) > 1 or run.config.decoding.mbr != "none":
+        raise UserError("this draws one model and the translation that it finds: no decoding.ensemble or decoding.mbr")
+    attended = translate_and_attend(run.translator, run.params[0], arguments.SENTENCE)
+    weights = weigh_pairs(attended, run.translator, list(map(tuple, arguments.pair)))
+    files = render_files(attended, weights, str(run_dir), arguments.svg)
+    for name, content in files.items():
+        write_atomically(run_dir / "attention" / name, content)
+    tables = [f"\n{format_table(pair)}" for pair in weights] + [""] * bool(weights)
+    print(attended.translation, *tables, *(run_dir / "attention" / name for name in files), sep="\n")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -48,30 +58,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "them to the page; may be repeated",
     )
     parser.add_argument("--svg", action="store_true", help="write the pictures as SVG instead of PNG")
-
-
-def plot_attention(
-    run_dir: Path, sentence: str, overrides: list[str], pairs: list[tuple[str, str]], as_svg: bool
-) -> None:
-    """Translate, write the files, and print the translation, the word pairs and the files' paths.
-
-    UserError, before anything is printed or written, for a sentence that cannot be drawn and for an unknown word.
-    """
-    run = load_run(run_dir, [*overrides, "decoding.batch_sentences=1"], "looking at it")
-    if len(run.params) > 1 or run.config.decoding.mbr != "none":
-        raise UserError("this draws one model and the translation that it finds: no decoding.ensemble or decoding.mbr")
-    attended = translate_and_attend(run.translator, run.params[0], sentence)
-    weights = weigh_pairs(attended, run.translator, pairs)
-    files = render_files(attended, weights, str(run_dir), as_svg)
-    paths = [run_dir / "attention" / name for name in files]
-    for path, content in zip(paths, files.values(), strict=True):
-        write_atomically(path, content)
-    print(attended.translation)
-    for pair in weights:
-        print(f"\n{format_table(pair)}")
-    if weights:
-        print()
-    print(*paths, sep="\n")
 
 
 if __name__ == "__main__":

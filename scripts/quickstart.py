@@ -5,9 +5,11 @@ repeated: a second run continues an interrupted training, or shows the results.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from common.errors import exit_on_user_error
@@ -18,38 +20,21 @@ CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
 HELD_OUT = {"test": "generated sentences", "phrasebook.phrases": "hand-written phrases"}
 SENTENCE = "My sister is going to buy the white shoes."
 
-NEXT = f"""
-Try next
-  translate your own words     python scripts/translate.py {RUN}
-  another sentence's attention python scripts/plot_attention.py {RUN} "The white cat is sleeping on the table."
-  Spanish to English           python train.py {CONFIG} data.source=es data.target=en run_dir=runs/reverse
-  your own sentences           python train.py {CONFIG} data.train=mine.tsv data.valid= data.test= run_dir=runs/mine
-  what the corpus looks like   python scripts/inspect_data.py {CONFIG}
-  every setting, explained     python train.py --help
-  real text                    configs/tatoeba-small.yaml; README.md says where its corpus comes from
-"""
 
-
+@exit_on_user_error()
 def main() -> None:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    ).parse_args()
+    layout = argparse.RawDescriptionHelpFormatter
+    argparse.ArgumentParser(description=__doc__, formatter_class=layout, allow_abbrev=False).parse_args()
     os.chdir(ROOT)  # the commands are relative to the clone
-    with exit_on_user_error():
-        try:
-            if not is_done():
-                take_all_steps()
-        except KeyboardInterrupt:
-            sys.exit("\ninterrupted: the same command continues")
-        report()
-
-
-def take_all_steps() -> None:
-    """Train, evaluate on both held-out sets, and draw the attention of one sentence."""
-    run("train.py", CONFIG)
-    run("eval.py", str(RUN))
-    run("eval.py", str(RUN), "data.test=phrasebook:phrases")
-    run("scripts/plot_attention.py", str(RUN), SENTENCE)
+    try:
+        if not is_done():
+            run("train.py", CONFIG)
+            run("eval.py", str(RUN))
+            run("eval.py", str(RUN), "data.test=phrasebook:phrases")
+            run("scripts/plot_attention.py", str(RUN), SENTENCE)
+    except KeyboardInterrupt:
+        sys.exit("\ninterrupted: the same command continues")
+    report()
 
 
 def is_done() -> bool:
@@ -61,36 +46,27 @@ def is_done() -> bool:
 
 
 def run(program: str, *arguments: str) -> None:
-    """Print a command as a user would type it, and run it; exit with its code if it fails."""
+    """Print a command as a user would type it, and run it; exit with its code, as a shell reports it, if it fails."""
     quoted = " ".join(f'"{argument}"' if " " in argument else argument for argument in arguments)
     print(f"\n$ python {program} {quoted}", flush=True)
-    status = wait_for(subprocess.Popen([sys.executable, program, *arguments]))
-    if status:
-        sys.exit(status)
-
-
-def wait_for(process: subprocess.Popen[bytes]) -> int:
-    """The exit code as a shell reports it. Ctrl-C reaches the program too, which then has time to save."""
-    while True:
-        try:
+    process, status = subprocess.Popen([sys.executable, program, *arguments]), None
+    while status is None:
+        with suppress(KeyboardInterrupt):  # it reaches the program too, which then has time to save
             status = process.wait()
-            return status if status >= 0 else 128 - status
-        except KeyboardInterrupt:
-            continue
+    if status:
+        sys.exit(status if status > 0 else 128 - status)
 
 
 def report() -> None:
-    """Print the scores, the pictures and what to try next."""
-    from evaluation.evaluate import read_report  # imports JAX, which the commands before do not need here
-
     print(f"\n{RUN} is done (to start it over: rm -r {RUN})\n\nHeld out")
     for name, title in HELD_OUT.items():
-        scores = read_report(RUN, name)
-        print(f"  {title:<26} BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f} on {scores.sources} sources")
+        scores = json.loads((RUN / "eval" / f"{name}.json").read_text(encoding="utf-8"))
+        print(f"  {title:<26} BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources")
     print("\nAttention, drawn")
     for file in [*sorted(RUN.glob("attention/*.html")), *sorted(RUN.glob("attention/*.png"))]:
         print(f"  {file}")
-    print(NEXT, end="")
+    next_steps = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    print(next_steps.format(run=RUN, config=CONFIG), end="")
 
 
 if __name__ == "__main__":

@@ -27,40 +27,31 @@ if __name__ == "__main__":
 from tqdm import tqdm
 
 from cli.command_line import decode_lines, parse_command_line
-from cli.load_run import LoadedRun, load_run
+from cli.load_run import load_run
 from common.errors import UserError, exit_on_user_error
 from evaluation.forced_scores import score_translations
 
 LINES = 512  # read, scored and written together
 
 
+@exit_on_user_error()
 def main() -> None:
     arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
-    with exit_on_user_error():
-        score_lines(load_run(Path(arguments.RUN), arguments.overrides, "scoring"))
-
-
-def score_lines(run: LoadedRun) -> None:
-    """Score standard input in blocks, then print the totals to standard error."""
+    run = load_run(Path(arguments.RUN), arguments.overrides, "scoring")
     pairs = read_pairs(sys.stdin.buffer)
-    lines = tokens = 0
-    total = 0.0
+    lines, tokens, total = 0, 0, 0.0
     with tqdm(unit="line", leave=False, disable=None) as bar:
         while block := list(islice(pairs, LINES)):
             scores = score_translations(run.translator, run.params, block)
-            numbered = enumerate(scores, start=lines + 1)
-            facts = [{"line": number} | asdict(score) for number, score in numbered]
+            facts = [{"line": number} | asdict(score) for number, score in enumerate(scores, start=lines + 1)]
             print("\n".join(json.dumps(each, ensure_ascii=False) for each in facts), flush=True)
             lines, tokens = lines + len(block), tokens + sum(len(score.tokens) for score in scores)
             total += sum(score.log_prob for score in scores)
             bar.update(len(block))
     if lines:
-        print(
-            f"{lines} translations, {tokens} tokens with EOS: log-probability {total:.2f}, "
-            f"perplexity {math.exp(-total / tokens):.4f} per token",
-            file=sys.stderr,
-        )
+        sums = f"log-probability {total:.2f}, perplexity {math.exp(-total / tokens):.4f} per token"
+        print(f"{lines} translations, {tokens} tokens with EOS: {sums}", file=sys.stderr)
 
 
 def read_pairs(lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:

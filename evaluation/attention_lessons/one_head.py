@@ -1,9 +1,11 @@
-"""Sections 1 to 3 and 5: one query, several queries, the shapes, and which keys a query sees.
+"""Sections 1 to 5: one query, several queries, shapes, why scores are divided by √d_k, and which keys a query sees.
 
 T query position · S key position · H width of a query/key head · U width of a value head
 """
 
 import math
+from collections.abc import Callable
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attention import attend_head, dot_product, head_weights, scaled_dot_product, softmax_over_keys, visible_keys
-from evaluation.attention_lessons.text import (
-    aligned,
-    code_block,
-    labelled,
-    matrix,
-    number,
-    numbers,
-    side_by_side,
-    sizes,
-)
+from evaluation.attention_lessons.text import aligned, code_block, markdown_table, matrix, number, side_by_side, sizes
 
 # T = 3 queries and S = 2 keys of width H = 4, values of width U = 2.
 QUERY = jnp.array([[1.0, 0, 2, 1], [0, 2, 0, 1], [-2, 1, 1, 2]])
@@ -31,6 +24,12 @@ QUERIES, KEYS = ["query 1", "query 2", "query 3"], ["key 1", "key 2"]
 # Section 5: scores of 16, 8 and 16, so scaled scores of 2, 1 and 2; the third key is to be hidden.
 WIDE_QUERY = jnp.ones((1, 64))
 WIDE_KEY = jnp.array([[1 / 4] * 64, [1 / 8] * 64, [1 / 4] * 64])
+
+# With this seed and that of several_heads.py, no printed number is so close to a rounding boundary that another machine
+# could print its neighbour; a test checks that.
+SEED = 4
+WIDTHS, DRAWN_QUERIES, DRAWN_KEYS = (4, 16, 64, 256), 4096, 16
+ROW_LENGTHS, ROW_WIDTH, ROW_QUERIES = (4, 16, 64, 256, 1024), 64, 128
 
 
 def softmax(scores: Float[Array, "T S"]) -> Float[Array, "T S"]:
@@ -53,21 +52,19 @@ def one_query() -> str:
     [weights], [output] = attend_to_all(query, KEY, VALUE)
     steps = [
         ["", *KEYS],
-        ["key", *(numbers(key, 0) for key in KEY)],
-        ["value", *(numbers(value, 0) for value in VALUE)],
+        ["key", *(number(key, 0) for key in KEY)],
+        ["value", *(number(value, 0) for value in VALUE)],
         ["query · key", *map(number, products)],
         ["divided by √4", *map(number, scores)],
         ["exp", *(number(math.exp(score)) for score in scores)],
         ["weight: exp / sum of both", *map(number, weights)],
-        ["weight × value", *map(numbers, weights[:, None] * VALUE)],
+        ["weight × value", *map(number, weights[:, None] * VALUE)],
     ]
-    return code_block(
-        f"query  {numbers(query[0], 0)}", aligned(steps, "     "), f"output, their sum  {numbers(output)}"
-    )
+    sum_of_values = f"output, their sum  {number(output)}"
+    return code_block(f"query  {number(query[0], 0)}", aligned(steps, "     "), sum_of_values)
 
 
 def several_queries() -> str:
-    """Scores, weights and outputs of three queries."""
     weights, output = attend_to_all(QUERY, KEY, VALUE)
     scores = matrix("scores", scaled_dot_product(QUERY, KEY), QUERIES, KEYS)
     return code_block(
@@ -92,8 +89,86 @@ def shapes() -> str:
     for queries, keys, width, value_width in ((3, 2, 4, 2), (1, 5, 4, 3), (5, 1, 4, 1)):
         query, key, value = jnp.ones((queries, width)), jnp.ones((keys, width)), jnp.ones((keys, value_width))
         weights, output = attend_to_all(query, key, value)
-        arrays = query, key, weights, value, output
-        rows.append([*map(str, (queries, keys, width, value_width)), *map(sizes, arrays)])
+        rows.append([*map(str, (queries, keys, width, value_width)), *map(sizes, (query, key, weights, value, output))])
+    return code_block(aligned(rows, "    "))
+
+
+@cache
+def softmax_statistics(
+    width: int, score: Callable[..., Array]
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, " T"], Float[Array, " T"]]:
+    """The variance of random queries' scores, the mean of their largest weights, and two gradients of each query.
+
+    The gradients are Frobenius norms of the weights' Jacobians: by the query's scores, and by the query itself.
+    """
+
+    def weigh(query: Array, key: Array) -> Array:
+        return softmax(score(query, key))
+
+    @jax.jit  # compiled as a whole: operation by operation takes several times longer
+    def compute(query: Array, key: Array) -> tuple[Array, ...]:
+        scores, weights = jax.vmap(score)(query, key), jax.vmap(weigh)(query, key)
+        by_score, by_query = jax.vmap(jax.jacobian(softmax))(scores), jax.vmap(jax.jacobian(weigh))(query, key)
+        return scores.var(), weights.max(axis=-1).mean(), norms(by_score), norms(by_query)
+
+    return compute(*(vectors[..., :width] for vectors in random_rows(DRAWN_QUERIES, DRAWN_KEYS, max(WIDTHS))))
+
+
+def norms(jacobians: Float[Array, "T *rest"]) -> Float[Array, " T"]:
+    return jnp.sqrt((jacobians.reshape(len(jacobians), -1) ** 2).sum(axis=1))
+
+
+@cache
+def random_rows(queries: int, keys: int, width: int) -> tuple[Float[Array, "T 1 H"], Float[Array, "T S H"]]:
+    """Queries, each with keys of its own, all components independent and standard normal."""
+    query_seed, key_seed = jax.random.split(jax.random.key(SEED))
+    return jax.random.normal(query_seed, (queries, 1, width)), jax.random.normal(key_seed, (queries, keys, width))
+
+
+def scale() -> str:
+    """A table for unscaled scores and one for scaled scores, with a row per width."""
+    head = ["d_k", "variance", "largest weight"]
+    head += [f"∂ weights / ∂ {what}, {kind}" for what in ("scores", "query") for kind in ("mean", "median")]
+    parts = [f"{DRAWN_QUERIES} queries, each with {DRAWN_KEYS} keys of its own, all components standard normal."]
+    for title, score in (("Scores q·k:", dot_product), ("Scores q·k / √d_k:", scaled_dot_product)):
+        rows = []
+        for width in WIDTHS:
+            variance, largest_weight, *gradients = softmax_statistics(width, score)
+            averages = [number(average(gradient)) for gradient in gradients for average in (np.mean, np.median)]
+            rows.append([str(width), number(variance, 2), number(largest_weight), *averages])
+        parts += [title, markdown_table(head, rows)]
+    return "\n\n".join(parts)
+
+
+def number_of_keys() -> str:
+    """Dividing by √d_k and by √n: the spread of scores, and the share of the keys that the weights spread over."""
+    head = ["keys n", "q·k / √d_k: std", "keys in use", "q·k / √n: std", "keys in use"]
+    query, key = random_rows(ROW_QUERIES, max(ROW_LENGTHS), ROW_WIDTH)
+    rows = [[str(keys)] for keys in ROW_LENGTHS]
+    for keys, row in zip(ROW_LENGTHS, rows, strict=True):
+        for divisor in (ROW_WIDTH, keys):
+            deviation, percentage = spread(query, key[:, :keys], math.sqrt(divisor))
+            row += [number(deviation, 2), f"{number(percentage, 0)} %"]
+    return markdown_table(head, rows)
+
+
+@jax.jit
+def spread(query: Float[Array, "T 1 H"], key: Float[Array, "T S H"], divisor: Float[Array, ""]) -> Float[Array, " 2"]:
+    """The scores' standard deviation, and exp(entropy) of the weights as a percentage of all keys."""
+    scores = jax.vmap(dot_product)(query, key)[:, 0] / divisor
+    entropy = jax.scipy.special.entr(softmax(scores)).sum(axis=-1)
+    return jnp.array([scores.std(), 100 * jnp.exp(entropy).mean() / scores.shape[1]])
+
+
+def padded_row() -> str:
+    """The first query's weights in a row of 2 keys and in one padded to 9, divided by √d_k and by √n."""
+    rows = [["", "/ √d_k: key 1", "key 2", "/ √n: key 1", "key 2"]]
+    for title, padding in (("row of 2 keys", 0), ("the same, padded to 9", 7)):
+        key = jnp.pad(KEY, [(0, padding), (0, 0)])
+        visible = jnp.arange(2 + padding)[None] < 2
+        by_width = head_weights(QUERY[:1], key, visible)
+        by_keys = softmax_over_keys(dot_product(QUERY[:1], key) / math.sqrt(2 + padding), visible)
+        rows.append([title, *map(number, [*by_width[0, :2], *by_keys[0, :2]])])
     return code_block(aligned(rows, "    "))
 
 
@@ -102,21 +177,22 @@ def visible() -> str:
     tokens, segments = ["De", "nada", "</s>", "pad"], jnp.array([1, 1, 1, 0])
     tables = []
     for causal in (False, True):
-        is_visible = np.asarray(visible_keys(segments, segments, causal=causal))
-        tables.append(labelled(f"causal={causal}", np.where(is_visible, "1", "·").tolist(), tokens, tokens))
+        marks = np.where(visible_keys(segments, segments, causal=causal), "1", "·").tolist()
+        rows = ([token, *row] for token, row in zip(tokens, marks, strict=True))
+        tables.append(aligned([[f"causal={causal}", *tokens], *rows]))
     return code_block(f"segments  {' '.join(map(str, segments))}", side_by_side(*tables))
 
 
 def finite_mask() -> str:
     """Weights of three keys, the third hidden by a finite number before or after scaling, or by being invisible."""
     rows = [["third key masked by", "before scaling", "after scaling"]]
-    for name, mask in (("adding -10", -10.0), ("adding -100", -100.0), ("adding -1e9", -1e9)):
-        third = jnp.array([[0, 0, mask]])
+    for mask in ("-10", "-100", "-1e9"):
+        third = jnp.array([[0, 0, float(mask)]])
         before = (dot_product(WIDE_QUERY, WIDE_KEY) + third) / math.sqrt(64)
         after = scaled_dot_product(WIDE_QUERY, WIDE_KEY) + third
-        rows.append([name, *(numbers(softmax(scores)[0]) for scores in (before, after))])
+        rows.append([f"adding {mask}", *(number(softmax(scores)[0]) for scores in (before, after))])
     hidden = head_weights(WIDE_QUERY, WIDE_KEY, jnp.array([[True, True, False]]))
-    rows.append(["being invisible", *[numbers(hidden[0])] * 2])
+    rows.append(["being invisible", *[number(hidden[0])] * 2])
     return code_block(aligned(rows, "     "))
 
 
@@ -130,18 +206,11 @@ def sees_nothing() -> str:
         ("adding -∞", jax.nn.softmax(scores - jnp.inf)),
         ("being invisible", head_weights(WIDE_QUERY, WIDE_KEY, nothing)),
     ):
-        rows.append([name, numbers(weights[0]), number((weights @ value)[0, 0])])
+        rows.append([name, number(weights[0]), number((weights @ value)[0, 0])])
     gradient = jax.grad(lambda query: attend_head(query, WIDE_KEY, value, nothing).sum())(WIDE_QUERY)
-    largest = number(jnp.abs(gradient).max())
-    return code_block(aligned(rows, "     "), f"largest gradient of the last output by the query  {largest}")
+    largest = f"largest gradient of the last output by the query  {number(jnp.abs(gradient).max())}"
+    return code_block(aligned(rows, "     "), largest)
 
 
-BLOCKS = {
-    "one-query": one_query,
-    "several-queries": several_queries,
-    "wrong-axis": wrong_axis,
-    "shapes": shapes,
-    "visible": visible,
-    "finite-mask": finite_mask,
-    "sees-nothing": sees_nothing,
-}
+BLOCKS = [one_query, several_queries, wrong_axis, shapes, scale, number_of_keys, padded_row]
+BLOCKS += [visible, finite_mask, sees_nothing]

@@ -10,10 +10,9 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from attention import dot_product, scaled_dot_product, visible_keys
-from evaluation.attention_lessons.scale import KEYS, WIDTHS, softmax_statistics
-from evaluation.attention_lessons.several_heads import HEADS
+from evaluation.attention_lessons.one_head import DRAWN_KEYS, WIDTHS, softmax_statistics
+from evaluation.attention_lessons.several_heads import HEADS, SOURCE, TARGET, uses
 from evaluation.attention_lessons.text import number
-from evaluation.attention_lessons.three_uses import SOURCE, TARGET, uses
 from evaluation.attention_view.heatmaps import COLOURS
 
 # Two sentence pairs packed into one row on each side, and padding.
@@ -25,7 +24,7 @@ SEGMENT_COLOURS = ListedColormap([LIGHT, "#8fbbdb", "#f7b97f"])  # invisible, an
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG file without date or program version, so that equal figures are equal files."""
+    """The figure as a PNG file; without date and program version, equal figures are equal files."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=130, facecolor="white", metadata={"Software": None})
     return file.getvalue()
@@ -45,7 +44,7 @@ def draw_scale() -> Figure:
     for line, name in (("-", "mean of the queries"), ("--", "median")):
         right.plot([], [], color="0.3", linestyle=line, label=name)
     format_panel(left, "Variance of a score", ["1", "4", "16", "64", "256"])
-    format_panel(middle, f"Largest of {KEYS} weights, mean", [])
+    format_panel(middle, f"Largest of {DRAWN_KEYS} weights, mean", [])
     format_panel(right, "Norm of the softmax's Jacobian", ["0.01", "0.03", "0.1", "0.3"])
     middle.set_ylim(0, 1)
     left.legend(frameon=False, fontsize=11)
@@ -58,8 +57,7 @@ def format_panel(axes: Axes, title: str, ticks: list[str]) -> None:
     axes.set_title(title, fontsize=11)
     axes.set_xscale("log", base=2)
     axes.set_xticks(WIDTHS, map(str, WIDTHS))
-    axes.set_xlim(3.2, 320)
-    axes.set_xlabel("$d_k$, the width of a key")
+    axes.set(xlim=(3.2, 320), xlabel="$d_k$, the width of a key")
     if ticks:
         axes.set_yscale("log")
         axes.set_yticks(list(map(float, ticks)), ticks)
@@ -68,7 +66,7 @@ def format_panel(axes: Axes, title: str, ticks: list[str]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw_visible() -> Figure:
+def draw_masks() -> Figure:
     """Which keys each query of a row with two sentence pairs sees, in the three uses."""
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     sides = [(PACKED_SOURCE, PACKED_SOURCE), (PACKED_TARGET, PACKED_TARGET), (PACKED_TARGET, PACKED_SOURCE)]
@@ -104,14 +102,9 @@ def draw_uses() -> Figure:
         label(axes, f"head {head + 1}" if head else f"{use.title}\nhead 1", use.queries, use.keys)
         axes.set(ylabel="query", xlabel="key" if head else "", anchor="N")
         for row, key in np.argwhere(visible):
-            weight = weights[row, key]
-            colour = "white" if weight > 0.4 else "black"
-            axes.text(key, row, number(weight, 2), ha="center", va="center", color=colour)
+            colour = "white" if weights[row, key] > 0.4 else "black"
+            axes.text(key, row, number(weights[row, key], 2), ha="center", va="center", color=colour)
     return figure
 
 
-PICTURES = {
-    "attention-scale.png": draw_scale,
-    "attention-visible.png": draw_visible,
-    "attention-welcome.png": draw_uses,
-}
+PICTURES = {"attention-scale.png": draw_scale, "attention-visible.png": draw_masks, "attention-welcome.png": draw_uses}

@@ -1,20 +1,27 @@
-"""Section 6: several heads, one by one and fused.
+"""Sections 6 to 9: several heads, one by one and fused; the three uses; other scores and their cost; other kernels.
 
 B batch row · T query position · S key position · N query head · H width of a query/key head · U width of a value head
 D model width
 """
 
 from collections import namedtuple
+from functools import cache, partial
+from timeit import timeit
+from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from attention import Mask, attend, attention_weights, scaled_dot_product
-from evaluation.attention_lessons.one_head import attend_to_all
+from attention import Mask, Score, additive, attend, attention_weights, dot_product, general, scaled_dot_product
+from evaluation.attention_lessons.one_head import KEY, QUERY, attend_to_all, softmax
 from evaluation.attention_lessons.text import aligned, code_block, markdown_table, matrix, number, side_by_side, sizes
 
 HEADS = 2
-
+SOURCE, TARGET = ["You", "are", "welcome", "</s>"], ["<s>", "De", "nada"]
+WIDTH, SEED = 6, 8
+TIMED_LENGTHS, (TIMED_BATCH, TIMED_HEADS, TIMED_WIDTH), TURNS = (16, 64, 128, 256), (4, 4, 64), 15
 
 # Matrices of "D NH", "D NH", "D NU" and "NU D"; in the first three, the columns of N heads stand side by side.
 Projections = namedtuple("Projections", "query key value output")
@@ -22,22 +29,13 @@ Projections = namedtuple("Projections", "query key value output")
 # Two words of width D = 4 through N = 2 heads of width H = 4. Columns 0 to 3 of a matrix are head 1's.
 WORDS, COMPONENTS = ["De", "nada"], ["x0", "x1", "x2", "x3"]
 WORD_VECTORS = jnp.array([[2.0, 0, 1, 1], [0, 2, -1, 2]])
-MATRICES = (
+MATRICES = (  # the last one transposed
     [[1.0, 0, 0, 1, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0, 0, -1], [0, 0, 1, 0, 0, 0, 1, 0], [1, 0, 0, 0, 0, 1, 0, 1]],
     [[0.0, 1, 0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 1, 0, 1], [0, 0, 1, 1, 0, 1, 0, 0], [0, 1, 0, -1, 0, 0, -1, 0]],
     [[1.0, 0, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 0, 0, 0]],
-    [
-        [1.0, 0, 0, 0],
-        [0, 1, 0, 0],
-        [0, 0, 1, 0],
-        [0, 0, 0, 1],
-        [0, 0, 0, -1],
-        [0, 1, 0, 0],
-        [0, 0, -1, 0],
-        [1, 0, 0, 0],
-    ],
+    [[1.0, 0, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 1, 0, 0], [0, 0, 1, 0, 0, 0, -1, 0], [0, 0, 0, 1, -1, 0, 0, 0]],
 )
-PROJECTIONS = Projections(*map(jnp.array, MATRICES))
+PROJECTIONS = Projections._make([*map(jnp.array, MATRICES[:3]), jnp.array(MATRICES[3]).T])
 
 STEPS = (  # of a sublayer, as the page names them and their axes
     ("x, who asks", "B T D"),
@@ -51,15 +49,17 @@ STEPS = (  # of a sublayer, as the page names them and their axes
     ("output = heads side by side W^O", "B T D"),
 )
 Sublayer = namedtuple("Sublayer", "x context query key value weights heads concatenated output")  # arrays of STEPS
+Use = namedtuple(
+    "Use", "title queries keys causal steps"
+)  # one of attention: its tokens, and the steps of its sublayer
 
 
 def apply_sublayer(
     x: Float[Array, "B T D"], context: Float[Array, "B S D"], matrices: Projections, *, causal: bool = False
 ) -> Sublayer:
     """Multi-head attention as ``model/layers.py`` has it, without biases."""
-    query, key, value = (
-        split_heads(vectors @ table) for vectors, table in zip((x, context, context), matrices, strict=False)
-    )
+    projected = zip((x, context, context), matrices, strict=False)
+    query, key, value = (split_heads(vectors @ table) for vectors, table in projected)
     mask = unpadded(query, key, causal)
     weights, heads = attention_weights(query, key, mask), attend(query, key, value, mask=mask)
     concatenated = heads.swapaxes(1, 2).reshape(*x.shape[:2], -1)
@@ -99,25 +99,21 @@ def attend_by_head(x: Float[Array, "T D"]) -> list[Float[Array, "T U"]]:
 
 def attend_by_part(x: Float[Array, "T D"]) -> list[Float[Array, "T U"]]:
     """What some tutorials do instead: a head gets only its part of each word's vector, here two components."""
-    outputs = []
-    for rows, columns in ((slice(0, 2), slice(0, 2)), (slice(2, 4), slice(4, 6))):
-        outputs.append(attend_to_all(*(x[:, rows] @ table[rows, columns] for table in PROJECTIONS[:3]))[1])
-    return outputs
+    parts = (slice(0, 2), slice(0, 2)), (slice(2, 4), slice(4, 6))  # rows and columns of the matrices
+    projected = ([x[:, rows] @ table[rows, columns] for table in PROJECTIONS[:3]] for rows, columns in parts)
+    return [attend_to_all(*vectors)[1] for vectors in projected]
 
 
 def head_by_head() -> str:
     """Every step of both heads, each with its own 4 × 4 columns of the matrices."""
     parts = []
     for head in range(HEADS):
-        query, key, value = project(WORD_VECTORS, head)
-        weights, output = attend_to_all(query, key, value)
-        projected = zip("qkv", (query, key, value), strict=True)
-        scores = matrix("scores", scaled_dot_product(query, key), WORDS, WORDS, 2)
-        parts += [
-            f"head {head + 1}",
-            side_by_side(*(matrix(name, vectors, WORDS, (), 0) for name, vectors in projected)),
-            side_by_side(scores, matrix("weights", weights, WORDS, WORDS), matrix("output", output, WORDS)),
-        ]
+        projected = project(WORD_VECTORS, head)
+        weights, output = attend_to_all(*projected)
+        scores = matrix("scores", scaled_dot_product(*projected[:2]), WORDS, WORDS, 2)
+        inputs = (matrix(name, vectors, WORDS, (), 0) for name, vectors in zip("qkv", projected, strict=True))
+        results = scores, matrix("weights", weights, WORDS, WORDS), matrix("output", output, WORDS)
+        parts += [f"head {head + 1}", side_by_side(*inputs), side_by_side(*results)]
     return code_block(*parts)
 
 
@@ -127,12 +123,9 @@ def heads_together() -> str:
     output = concatenated @ PROJECTIONS.output
     fused = apply_sublayer(WORD_VECTORS[None], WORD_VECTORS[None], PROJECTIONS)
     steps = [(*step, sizes(array)) for step, array in zip(STEPS, fused, strict=True)]
-    return code_block(
-        matrix("concat(head 1, head 2)", concatenated, WORDS),
-        matrix("concat(head 1, head 2) W^O", output, WORDS),
-        f"fused\n\n{aligned(steps, '   ', left=3)}",
-        f"largest difference between the two outputs  {number(jnp.abs(output - fused.output[0]).max(), 5)}",
-    )
+    parts = matrix("concat(head 1, head 2)", concatenated, WORDS), matrix("concat(head 1, head 2) W^O", output, WORDS)
+    difference = f"largest difference between the two outputs  {number(jnp.abs(output - fused.output[0]).max(), 5)}"
+    return code_block(*parts, f"fused\n\n{aligned(steps, '   ', left=3)}", difference)
 
 
 def dimensions() -> str:
@@ -140,17 +133,121 @@ def dimensions() -> str:
     head = ["component changed", *(f"{kind}, head {n}" for kind in ("whole vector", "its part") for n in (1, 2))]
     rows = []
     for index, component in enumerate(COMPONENTS):
-        changed, row = WORD_VECTORS.at[0, index].add(1.0), [component]
+        rows.append([component])
         for attend_heads in (attend_by_head, attend_by_part):
-            pairs = zip(attend_heads(changed), attend_heads(WORD_VECTORS), strict=True)
-            row += [number(jnp.abs(new - old).max()) for new, old in pairs]
-        rows.append(row)
+            pairs = zip(attend_heads(WORD_VECTORS.at[0, index].add(1.0)), attend_heads(WORD_VECTORS), strict=True)
+            rows[-1] += [number(jnp.abs(new - old).max()) for new, old in pairs]
     return markdown_table(head, rows)
 
 
-BLOCKS = {
-    "words": words,
-    "head-by-head": head_by_head,
-    "heads-together": heads_together,
-    "dimensions": dimensions,
-}
+# Section 7: the three uses in an encoder-decoder. Section 9: other kernels on the same arrays.
+
+
+def draw_normal(name: int, *shape: int, deviation: float = 1.0) -> Array:
+    """Random numbers, rounded to tenths so that they are the same everywhere."""
+    return jnp.round(deviation * jax.random.normal(jax.random.fold_in(jax.random.key(SEED), name), shape), 1)
+
+
+def draw_projections(first: int) -> Projections:
+    """Four matrices whose deviation about preserves a vector's length."""
+    return Projections(*(draw_normal(first + index, WIDTH, WIDTH, deviation=WIDTH**-0.5) for index in range(4)))
+
+
+@cache
+def uses() -> dict[str, Use]:
+    """The attention sublayers of an encoder and a decoder block, added to their inputs, without norms or dropout."""
+    source, target = draw_normal(0, 1, len(SOURCE), WIDTH), draw_normal(1, 1, len(TARGET), WIDTH)
+    encoder = apply_sublayer(source, source, draw_projections(10))
+    memory = source + encoder.output
+    decoder = apply_sublayer(target, target, draw_projections(20), causal=True)
+    state = target + decoder.output
+    encoder_decoder = apply_sublayer(state, memory, draw_projections(30))
+    return {
+        "encoder": Use("encoder self-attention", SOURCE, SOURCE, False, encoder),
+        "decoder": Use("masked decoder self-attention", TARGET, TARGET, True, decoder),
+        "encoder-decoder": Use("encoder-decoder attention", TARGET, SOURCE, False, encoder_decoder),
+    }
+
+
+def shapes_of_uses() -> str:
+    rows = [["", "axes", *uses()]]
+    for step, *arrays in zip(STEPS, *(use.steps for use in uses().values()), strict=True):
+        rows.append([*step, *map(sizes, arrays)])
+    return code_block(aligned(rows, "   "))
+
+
+def weights_of_use(name: str) -> str:
+    use = uses()[name]
+    heads = enumerate(use.steps.weights[0], start=1)
+    return code_block(side_by_side(*(matrix(f"head {head}", table, use.queries, use.keys) for head, table in heads)))
+
+
+def kernels() -> str:
+    """The largest difference between the heads of the definition and those of each kernel that runs anywhere."""
+    rows = [["", *uses()]]
+    for kernel in ("xla", "chunked"):
+        rows.append([kernel])
+        for use in uses().values():
+            _, _, query, key, value, *_ = use.steps
+            heads = attend(query, key, value, mask=unpadded(query, key, use.causal), kernel=kernel)
+            rows[-1].append(number(jnp.abs(heads - use.steps.heads).max(), 5))
+    return code_block(aligned(rows, "    "))
+
+
+# Section 8: other scores, and what they cost.
+
+
+def scores() -> str:
+    swap = jnp.eye(4)[jnp.array([1, 0, 2, 3])]
+    rows = [["", "score: key 1", "key 2", "weight: key 1", "key 2"]]
+    for name, score in (
+        ("dot            q·k", Score(dot_product)),
+        ("scaled dot     q·k / √d_k", Score(scaled_dot_product)),
+        ("general        qᵀ W k", Score(general, swap)),
+        ("additive       v·tanh(q + k)", Score(additive, jnp.ones(4))),
+    ):
+        found = score(QUERY[:1], KEY)
+        rows.append([name, *map(number, [*found[0], *softmax(found)[0]])])
+    return code_block(aligned(rows, "    "))
+
+
+def cost(machine: str) -> str:
+    """Time and memory of additive against scaled dot-product attention, measured on this machine."""
+    costs = np.array([measure(length) for length in TIMED_LENGTHS])
+    setting = f"B = {TIMED_BATCH}, N = {TIMED_HEADS}, H = U = {TIMED_WIDTH}, T = S as below, float32, on {machine}."
+    times = f"{setting} Medians of {TURNS} turns, in each of which every function runs once. Milliseconds:"
+    memory = "MiB that the compiled function needs beside its arguments and results (XLA's `temp_size_in_bytes`):"
+    return "\n\n".join([times, cost_table(costs[:, 0]), memory, cost_table(costs[:, 1])])
+
+
+def cost_table(costs: Float[np.ndarray, "lengths functions"]) -> str:
+    head = ["T = S", "forward: dot", "additive", "ratio", "forward + backward: dot", "additive", "ratio"]
+    rows = []
+    for length, (dot, dot_both, add, add_both) in zip(TIMED_LENGTHS, costs, strict=True):
+        rows.append([str(length), number(dot, 2), number(add, 2), number(add / dot, 1)])
+        rows[-1] += [number(dot_both, 2), number(add_both, 2), number(add_both / dot_both, 1)]
+    return markdown_table(head, rows)
+
+
+def measure(length: int) -> tuple[Float[np.ndarray, " functions"], list[float]]:
+    """Milliseconds and MiB of dot product and additive score, each forward and with all gradients, taking turns."""
+    query, key, value = (draw_normal(40 + index, TIMED_BATCH, TIMED_HEADS, length, TIMED_WIDTH) for index in range(3))
+    mask = unpadded(query, key, causal=False)
+
+    def forward(query: Array, key: Array, value: Array, score: Score) -> Array:
+        return attend(query, key, value, mask=mask, score=score).sum()
+
+    def run(compiled: Any, score: Score) -> None:
+        jax.block_until_ready(compiled(query, key, value, score))
+
+    runs, mebibytes = [], []
+    for score in (Score(scaled_dot_product), Score(additive, draw_normal(43, TIMED_HEADS, TIMED_WIDTH))):
+        for function in (forward, jax.grad(forward, argnums=(0, 1, 2, 3))):
+            compiled: Any = jax.jit(function).lower(query, key, value, score).compile()
+            runs.append(partial(run, compiled, score))
+            mebibytes.append(compiled.memory_analysis().temp_size_in_bytes / 2**20)
+    _, *turns = ([1000 * timeit(run, number=1) for run in runs] for _ in range(1 + TURNS))  # the first one warms up
+    return np.median(turns, axis=0), mebibytes
+
+
+BLOCKS = [words, head_by_head, heads_together, dimensions, shapes_of_uses, kernels, scores]

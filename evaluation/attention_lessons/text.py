@@ -7,13 +7,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 
-def number(value: Any, digits: int = 3) -> str:
-    """The value with ``digits`` decimals; a value that rounds to zero has no sign."""
-    return f"{round(float(value), digits) + 0.0:.{digits}f}"
-
-
-def numbers(values: Float[Array, " values"], digits: int = 3) -> str:
-    return "  ".join(number(value, digits) for value in np.asarray(values))
+def number(values: Any, digits: int = 3) -> str:
+    """The value, or several, with ``digits`` decimals; a value that rounds to zero has no sign."""
+    return "  ".join(f"{round(float(value), digits) + 0.0:.{digits}f}" for value in np.ravel(values))
 
 
 def aligned(rows: Sequence[Sequence[str]], gap: str = "  ", left: int = 1) -> str:
@@ -25,16 +21,14 @@ def aligned(rows: Sequence[Sequence[str]], gap: str = "  ", left: int = 1) -> st
     return "\n".join(gap.join(row).rstrip() for row in zip(*columns, strict=True))
 
 
-def labelled(title: str, cells: Sequence[Sequence[str]], rows: Sequence[str], columns: Sequence[str] = ()) -> str:
-    """Cells next to the names of their rows and, if there are any, under the names of their columns."""
-    body = [[name, *row] for name, row in zip(rows, cells, strict=True)]
-    return aligned([[title, *columns], *body]) if columns else f"{title}\n{aligned(body)}"
-
-
 def matrix(
     title: str, values: Float[Array, "rows columns"], rows: Sequence[str], columns: Sequence[str] = (), digits: int = 3
 ) -> str:
-    return labelled(title, [[number(value, digits) for value in row] for row in np.asarray(values)], rows, columns)
+    """Values next to the names of their rows and, if there are any, under the names of their columns."""
+    body = [
+        [name, *(number(value, digits) for value in row)] for name, row in zip(rows, np.asarray(values), strict=True)
+    ]
+    return aligned([[title, *columns], *body]) if columns else f"{title}\n{aligned(body)}"
 
 
 def side_by_side(*blocks: str) -> str:

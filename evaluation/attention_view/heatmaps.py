@@ -10,11 +10,11 @@ import re
 import textwrap
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib import colormaps, rc_context
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
@@ -53,31 +53,21 @@ class Scale:
         return self.lines(0.65 * max(map(len, labels)) + 4)
 
     def lines(self, count: float) -> float:
-        """Inches of ``count`` times the type size."""
         return count * self.type / 72
 
 
 SMALL = Scale(cell=0.15, type=7.5)
 
 
-def png(maps: HeatMaps) -> bytes:
-    """The picture as a PNG file."""
-    return save(draw(maps), "png", {})
-
-
-def svg(maps: HeatMaps) -> bytes:
-    """The picture as an SVG file, reproducible byte for byte, with searchable text as labels."""
-    with rc_context({"svg.hashsalt": "puente", "svg.fonttype": "none"}):
-        content = save(draw(maps), "svg", {"Date": None}).decode()
-    return re.sub(NOT_IN_XML, "\ufffd", content).encode()
-
-
-def save(figure: Figure, file_format: str, metadata: dict[str, str | None]) -> bytes:
-    file = io.BytesIO()
-    with warnings.catch_warnings():
+def render(maps: HeatMaps, file_format: str) -> bytes:
+    """The picture as a ``png`` or ``svg`` file, reproducible byte for byte; labels of an SVG are searchable text."""
+    file, figure = io.BytesIO(), draw(maps)
+    with rc_context({"svg.hashsalt": "puente", "svg.fonttype": "none"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a box replaces what the font lacks
-        figure.savefig(file, format=file_format, bbox_inches="tight", pad_inches=0.3, dpi=figure.dpi, metadata=metadata)
-    return file.getvalue()
+        options: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.3, "dpi": figure.dpi}
+        figure.savefig(file, format=file_format, metadata={"Date": None}, **options)
+    content = file.getvalue()
+    return content if file_format == "png" else re.sub(NOT_IN_XML, "\ufffd", content.decode()).encode()
 
 
 def draw(maps: HeatMaps) -> Figure:
@@ -91,27 +81,21 @@ def draw(maps: HeatMaps) -> Figure:
     # The overview is about two thirds as high as all layers: legible when the picture is fitted to a screen.
     cell = min(max(0.65 * height / max(*tokens, 10), 0.28), 0.6)
     large = Scale(cell, type=32 * cell)
-    image = draw_overview(figure, maps, large)
+    title = f"Layer {layers}, mean of {heads} heads" if heads > 1 else f"Layer {layers}"
+    overview = draw_panel(figure, maps, large, (0.0, 0.0), maps.weights[-1].mean(axis=0), title)
     left = large.panel(maps)[0] + GAP + SMALL.label_width(maps.queries)
     column_width = SMALL.panel(maps)[0] + GAP
     for layer, head in np.ndindex(layers, heads):
         corner, title = (left + head * column_width, layer * row_height), f"Layer {layer + 1}, head {head + 1}"
-        axes, _ = draw_panel(figure, maps, SMALL, corner, maps.weights[layer, head], title)
-        label(axes, maps, SMALL, rows=head == 0, columns=layer == layers - 1)
+        labelled = {"rows": head == 0, "columns": layer == layers - 1}
+        draw_panel(figure, maps, SMALL, corner, maps.weights[layer, head], title, **labelled)
     right = left + heads * column_width
-    draw_colour_bar(figure, image, right, large)
+    bar = figure.colorbar(overview, cax=figure.add_axes((right + GAP, -10 * cell, cell / 2, 10 * cell)))
+    bar.set_label("attention weight", fontsize=large.type)
+    bar.ax.tick_params(labelsize=large.type - 1)
     write_titles(figure, maps, right, large)
     figure.set_dpi(min(150, LONGEST_SIDE / max(right, height)))
     return figure
-
-
-def draw_overview(figure: Figure, maps: HeatMaps, scale: Scale) -> AxesImage:
-    """The last layer's mean over heads, labelled on both sides."""
-    layers, heads, _, _ = maps.weights.shape
-    title = f"Layer {layers}, mean of {heads} heads" if heads > 1 else f"Layer {layers}"
-    axes, image = draw_panel(figure, maps, scale, (0.0, 0.0), maps.weights[-1].mean(axis=0), title)
-    label(axes, maps, scale, rows=True, columns=True)
-    return image
 
 
 def draw_panel(
@@ -121,31 +105,26 @@ def draw_panel(
     corner: tuple[float, float],
     weights: Float[np.ndarray, "T S"],
     title: str,
-) -> tuple[Axes, AxesImage]:
-    """One heat map; ``corner`` is its upper left corner, in inches to the right and down."""
+    *,
+    rows: bool = True,
+    columns: bool = True,
+) -> AxesImage:
+    """One heat map with labels; ``corner`` is its upper left corner, in inches to the right and down."""
     (left, top), (width, height) = corner, scale.panel(maps)
     axes = figure.add_axes((left, -top - height, width, height))
     axes.set_title(title, fontsize=scale.type + 1.5)
     axes.set(xticks=[], yticks=[])
     axes.tick_params(length=2, width=0.5)
     axes.spines[:].set_linewidth(0.5)
-    return axes, axes.imshow(weights, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="none")
-
-
-def label(axes: Axes, maps: HeatMaps, scale: Scale, *, rows: bool, columns: bool) -> None:
+    image = axes.imshow(weights, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="none")
+    style: dict[str, Any] = {"fontsize": scale.type, "parse_math": False}
     if rows:
-        axes.set_yticks(range(len(maps.queries)), maps.queries, fontsize=scale.type, parse_math=False)
+        axes.set_yticks(range(len(maps.queries)), maps.queries, **style)
         axes.set_ylabel(maps.queries_are, fontsize=scale.type + 1)
     if columns:
-        axes.set_xticks(range(len(maps.keys)), maps.keys, fontsize=scale.type, parse_math=False, rotation=90)
+        axes.set_xticks(range(len(maps.keys)), maps.keys, rotation=90, **style)
         axes.set_xlabel(maps.keys_are, fontsize=scale.type + 1)
-
-
-def draw_colour_bar(figure: Figure, image: AxesImage, left: float, scale: Scale) -> None:
-    height = 10 * scale.cell
-    bar = figure.colorbar(image, cax=figure.add_axes((left + GAP, -height, scale.cell / 2, height)))
-    bar.set_label("attention weight", fontsize=scale.type)
-    bar.ax.tick_params(labelsize=scale.type - 1)
+    return image
 
 
 def write_titles(figure: Figure, maps: HeatMaps, right: float, scale: Scale) -> None:

@@ -1,22 +1,31 @@
-"""The attention weights of one sentence and its translation, and the files that show them."""
+"""The attention weights of one sentence and its translation, and the files that show them: pictures, archive and page.
 
+The page, page.html with page.css and page.js inside, is for a browser; without JavaScript it still shows the word pairs
+and names the pictures. All text is escaped, and the page's policy forbids every other style, script and address.
+"""
+
+import base64
 import hashlib
 import io
+import json
 import re
 import textwrap
 import unicodedata
 from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from matplotlib.colors import to_hex
 
 from common.errors import UserError
 from common.special_tokens import BOS, EOS
 from data.pairs import normalise
-from evaluation.attention_view.heatmaps import HeatMaps, png, svg
-from evaluation.attention_view.page import SentenceView, render_page
+from evaluation.attention_view.heatmaps import COLOURS, HeatMaps, render
 from evaluation.attention_view.word_pairs import PairWeights, find_words, pair_weights
 from evaluation.translate import Translator
 from model.decoding.forced import AttentionWeights, compute_attention_weights
@@ -24,6 +33,12 @@ from model.transformer import Params
 
 MOST_TOKENS = 60  # that are still legible along an axis
 CUT = "…"  # replaces EOS where the length limit ended a translation
+FILES = (Path(__file__).with_name(f"page.{ending}") for ending in ("html", "css", "js"))
+PAGE, STYLE, SCRIPT = (file.read_text(encoding="utf-8") for file in FILES)
+ABOUT_PAIRS = (
+    "A word of the translation is a query where it is predicted, and a key where it is read. Of words in several "
+    "pieces: the mean, over the query's pieces, of the sum over the key's."
+)
 
 
 class Labels(NamedTuple):
@@ -74,10 +89,8 @@ def encode_sentence(translator: Translator, sentence: str) -> list[int]:
     source = translator.tokenizer.encode([text])[0]
     check_length("the sentence", source)
     if len(source) + 1 > translator.positions:
-        raise UserError(
-            f"the sentence has {len(source) + 1} tokens, but this model's learned positions end at "
-            f"{translator.positions} (model.max_positions)"
-        )
+        end = f"this model's learned positions end at {translator.positions} (model.max_positions)"
+        raise UserError(f"the sentence has {len(source) + 1} tokens, but {end}")
     return source
 
 
@@ -111,20 +124,14 @@ def heat_maps(attended: AttendedSentence) -> dict[str, HeatMaps]:
 
 def render_files(attended: AttendedSentence, pairs: list[PairWeights], run: str, as_svg: bool) -> dict[str, bytes]:
     """The pictures, the page and the archive of weights by the names of their files."""
-    name, maps = slug(attended.sentence), heat_maps(attended)
-    ending, draw = ("svg", svg) if as_svg else ("png", png)
-    pictures = {f"{name}.{use}.{ending}": draw(use_maps) for use, use_maps in maps.items()}
-    page = render_page(SentenceView(run, attended.sentence, attended.translation, maps, pairs), list(pictures))
-    return pictures | {f"{name}.html": page.encode(), f"{name}.npz": archive(attended)}
-
-
-def archive(attended: AttendedSentence) -> bytes:
-    """The weights as float32 and the labels as text, in NumPy's .npz format without pickles."""
-    file = io.BytesIO()
-    arrays = {name: np.asarray(array, np.float32) for name, array in attended.weights._asdict().items()}
-    texts = {name: np.array(tokens, dtype=np.str_) for name, tokens in attended.labels._asdict().items()}
-    np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
-    return file.getvalue()
+    name, maps, ending = slug(attended.sentence), heat_maps(attended), "svg" if as_svg else "png"
+    pictures = {f"{name}.{use}.{ending}": render(use_maps, ending) for use, use_maps in maps.items()}
+    page = render_page(run, attended.sentence, attended.translation, maps, pairs, list(pictures))
+    archive = io.BytesIO()
+    arrays = {use: np.asarray(array, np.float32) for use, array in attended.weights._asdict().items()}
+    texts = {side: np.array(tokens, dtype=np.str_) for side, tokens in attended.labels._asdict().items()}
+    np.savez_compressed(archive, allow_pickle=False, **arrays, **texts)
+    return pictures | {f"{name}.html": page.encode(), f"{name}.npz": archive.getvalue()}
 
 
 def slug(sentence: str) -> str:
@@ -133,3 +140,61 @@ def slug(sentence: str) -> str:
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = textwrap.shorten(" ".join(re.findall(r"[a-z0-9]+", plain)), 40, placeholder="").split()
     return "-".join([*words, hashlib.sha256(text.encode()).hexdigest()[:6]])
+
+
+def render_page(
+    run: str, sentence: str, translation: str, maps: dict[str, HeatMaps], pairs: list[PairWeights], pictures: list[str]
+) -> str:
+    """The page as HTML; the files named in ``pictures`` show the maps of each use of attention without JavaScript."""
+    texts = {"run": run, "sentence": sentence, "translation": translation, "pictures": ", ".join(pictures)}
+    return Template(PAGE).substitute(
+        {name: escape(text) for name, text in texts.items()},
+        policy=content_policy(),
+        style=STYLE,
+        sections=pairs_section(pairs) + "".join(use_section(name, use_maps) for name, use_maps in maps.items()),
+        weights=embed(maps),
+        script=SCRIPT,
+    )
+
+
+def content_policy() -> str:
+    """Forbids everything except the one style and the one script, identified by their SHA-256."""
+    style, script = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in (STYLE, SCRIPT))
+    allowed = f"style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def use_section(name: str, maps: HeatMaps) -> str:
+    """The heading of one use of attention, and the element in which the script draws it."""
+    axes = f"Rows are queries: {escape(maps.queries_are)}; columns are keys: {escape(maps.keys_are)}."
+    return section(maps.title, axes, f'<div class="use" id="{escape(name)}"></div>')
+
+
+def pairs_section(pairs: list[PairWeights]) -> str:
+    tables = "".join(f'<div class="scroll">{table(pair)}</div>\n' for pair in pairs)
+    return section("Word pairs", ABOUT_PAIRS, f'<div class="use">\n{tables}</div>') if pairs else ""
+
+
+def section(title: str, about: str, content: str) -> str:
+    return f'<section>\n<h2>{escape(title)}</h2>\n<p class="quiet">{about}</p>\n{content}\n</section>\n'
+
+
+def table(pair: PairWeights) -> str:
+    (_, *names), *layers = pair.rows
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    bodies = ((name, "".join(f"<td>{cell}</td>" for cell in cells)) for name, *cells in layers)
+    rows = "".join(f'<tr><th scope="row">{name}</th>{cells}</tr>' for name, cells in bodies)
+    return f'<table class="pair"><caption>{escape(pair.title)}</caption><tr><td></td>{head}</tr>{rows}</table>'
+
+
+def embed(maps: dict[str, HeatMaps]) -> str:
+    """The script's input as JSON that cannot end the script element; weights have four decimals, or are null."""
+    uses = []
+    for name, use in maps.items():
+        weights = np.round(use.weights.astype(np.float64), 4).astype(object)
+        weights[np.isnan(use.weights)] = None
+        labels = {"queries": use.queries, "keys": use.keys, "queries_are": use.queries_are, "keys_are": use.keys_are}
+        uses.append({"id": name, **labels, "weights": weights.tolist()})
+    colours = [to_hex(colour) for colour in COLOURS(np.linspace(0, 1, 256))]
+    text = json.dumps({"colours": colours, "uses": uses}, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")  # the rest is ASCII

@@ -6,7 +6,6 @@ to word is the mean, over the query word's tokens, of the sum over the key word'
 L layer · N query head · T query position · S key position
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, product
@@ -43,23 +42,19 @@ class PairWeights:
         return f"{self.query} → {self.key} ({self.use})"
 
     @property
-    def columns(self) -> list[str]:
-        return [*(f"head {head + 1}" for head in range(self.weights.shape[1])), "mean"]
-
-    @property
-    def rows(self) -> dict[str, list[float]]:
-        """Each layer's heads and their mean."""
-        return {f"layer {layer}": [*row.tolist(), row.mean().item()] for layer, row in enumerate(self.weights, start=1)}
+    def rows(self) -> list[list[str]]:
+        """A header, and a row for each layer: the weights of its heads and their mean."""
+        header = ["", *(f"head {head + 1}" for head in range(self.weights.shape[1])), "mean"]
+        layers = enumerate(self.weights, start=1)
+        return [header, *([f"layer {layer}", *(f"{w:.3f}" for w in (*row, row.mean()))] for layer, row in layers)]
 
 
 def find_words(tokens: list[int], tokenizer: Tokenizer) -> list[Word]:
     """The words of tokens without BOS and EOS; words that occur several times are numbered: the#1, the#2."""
     spelled = [(text[core(text)], span) for text, span in spell_words(tokens, tokenizer)]
-    total, seen, words = Counter(fold(text) for text, _ in spelled), Counter[str](), []
-    for text, span in spelled:
-        folded = fold(text)
-        seen[folded] += 1
-        words.append(Word(folded, text if total[folded] == 1 else f"{text}#{seen[folded]}", span))
+    folded, words = [fold(text) for text, _ in spelled], []
+    for number, ((text, span), word) in enumerate(zip(spelled, folded, strict=True), start=1):
+        words.append(Word(word, text if folded.count(word) == 1 else f"{text}#{folded[:number].count(word)}", span))
     return words
 
 
@@ -88,16 +83,15 @@ def core(parts: Sequence[str]) -> slice:
 def pair_weights(
     pair: tuple[str, str], source: list[Word], target: list[Word], attention_weights: AttentionWeights
 ) -> list[PairWeights]:
-    """The weights between the two words, in both directions, in every use of attention that connects them.
+    """The weights between two words of the sentence or its translation, both ways, in every use that connects them.
 
-    ``source`` and ``target`` are the words of the sentence and of its translation. UserError for a word in neither,
-    and if no use connects the two.
+    UserError for a word in neither, and if no use connects the two.
     """
     for word in pair:
         if not matching(word, source + target):
             sentence, translation = (", ".join(each.name for each in words) for words in (source, target))
-            known = f"no word of the sentence ({sentence}) or of the translation ({translation})"
-            raise UserError(f"--pair: {normalise(word)} is {known}")
+            known = f"the sentence ({sentence}) or of the translation ({translation})"
+            raise UserError(f"--pair: {normalise(word)} is no word of {known}")
     encoder, decoder, encoder_decoder = map(np.asarray, attention_weights)
     found = []
     for use, weights, queries, keys, causal in (
@@ -123,8 +117,6 @@ def matching(word: str, words: list[Word]) -> list[Word]:
 
 
 def format_table(pair: PairWeights) -> str:
-    """The weights as aligned lines: a title, then a row for each layer with its heads and their mean."""
-    left = max(map(len, pair.rows))
-    lines = [pair.title, " " * left + "".join(f"{name:>9}" for name in pair.columns)]
-    lines += [name.ljust(left) + "".join(f"{weight:9.3f}" for weight in row) for name, row in pair.rows.items()]
-    return "\n".join(lines)
+    left = max(len(name) for name, *_ in pair.rows)
+    lines = (name.ljust(left) + "".join(f"{cell:>9}" for cell in cells) for name, *cells in pair.rows)
+    return "\n".join([pair.title, *lines])

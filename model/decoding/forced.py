@@ -12,6 +12,7 @@ from model.decoding.next_token import log_normalizers
 from model.transformer import Tokens, Transformer
 
 
+@jax.jit
 def token_log_probs(
     models: Models, source_tokens: Int[Array, "B S"], target_tokens: Int[Array, "B T"]
 ) -> Float[Array, "B T"]:
@@ -32,6 +33,7 @@ def token_log_probs(
     return jnp.where(target_tokens == PAD, 0, by_position.T)
 
 
+@jax.jit
 def alignment_weights(
     models: Models, source_tokens: Int[Array, "B S"], target_tokens: Int[Array, "B T"]
 ) -> Float[Array, "B T S"]:

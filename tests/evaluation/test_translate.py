@@ -55,8 +55,8 @@ def test_every_sentence_that_is_not_empty_is_in_exactly_one_batch(lengths, batch
     found = list(group_by_bucket(lengths, batch_sentences))
     together = list(itertools.chain.from_iterable(indices for _, indices in found))
     assert sorted(together) == [index for index, length in enumerate(lengths) if length > 1]
-    for bucket, indices in found:
-        assert 1 <= len(indices) <= batch_size(bucket, batch_sentences)
+    for (size, bucket), indices in found:
+        assert 1 <= len(indices) <= size == batch_size(bucket, batch_sentences)
         assert {bucket_of(lengths[index]) for index in indices} == {bucket}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from evaluation.attention_lessons import one_head, other_scores, pictures, scale, text, three_uses
+from evaluation.attention_lessons import one_head, pictures, several_heads, text
 from scripts import explain_attention as script
 
 PAGE = script.PAGE.read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def jacobian_norms(weights: Array, inner: Array) -> Array:
 
 def test_why_the_scale():
     """The gradients in closed form: ∂w/∂s is diag(w) - w wᵀ, and ∂s/∂q the keys, divided as the scores are."""
-    queries, keys = (np.asarray(rows, np.float64) for rows in scale.random_rows(4096, 16, 256))
+    queries, keys = (np.asarray(rows, np.float64) for rows in one_head.random_rows(4096, 16, 256))
     expected: list[Any] = []
     for scaled in (False, True):
         for width in (4, 16, 64, 256):
@@ -132,7 +132,7 @@ def test_dividing_by_the_number_of_keys():
     """exp(entropy) of many weights exp(s), s normal with deviation σ, is exp(-σ²/2) of their number."""
     rows = [line.split("|")[1:-1] for line in block("number-of-keys").splitlines()[2:]]
     table = np.array([[float(cell.strip(" %")) for cell in row] for row in rows])
-    query, key = (np.asarray(rows, np.float64) for rows in scale.random_rows(128, 1024, 64))
+    query, key = (np.asarray(rows, np.float64) for rows in one_head.random_rows(128, 1024, 64))
     products = np.einsum("qd,qkd->qk", query[:, 0], key)
     for keys, *cells in table:
         for divisor, (deviation, in_use) in zip((8, np.sqrt(keys)), (cells[:2], cells[2:]), strict=True):
@@ -236,7 +236,7 @@ def test_heads_read_the_whole_vector_and_parts_do_not():
 
 def attend(x: Array, context: Array, first: int, hidden: Array) -> tuple[list[Array], Array]:
     """Both heads' weights and the sublayer's output, added to what it reads; every head by itself."""
-    drawn = [three_uses.draw_normal(first + index, 6, 6, deviation=6**-0.5) for index in range(4)]
+    drawn = [several_heads.draw_normal(first + index, 6, 6, deviation=6**-0.5) for index in range(4)]
     to_query, to_key, to_value, to_output = (np.asarray(table, float) for table in drawn)
     weights, outputs = [], []
     for columns in (slice(0, 3), slice(3, 6)):
@@ -248,8 +248,8 @@ def attend(x: Array, context: Array, first: int, hidden: Array) -> tuple[list[Ar
 
 def test_the_three_uses():
     source, target = (
-        np.asarray(three_uses.draw_normal(0, 1, 4, 6)[0], float),
-        np.asarray(three_uses.draw_normal(1, 1, 3, 6)[0], float),
+        np.asarray(several_heads.draw_normal(0, 1, 4, 6)[0], float),
+        np.asarray(several_heads.draw_normal(1, 1, 3, 6)[0], float),
     )
     encoder, memory = attend(source, source, 10, np.zeros((4, 4), bool))
     decoder, state = attend(target, target, 20, np.triu(np.ones((3, 3), bool), 1))
@@ -285,7 +285,7 @@ def test_the_measurement_says_on_what_and_has_every_row():
     assert re.search(machine, printed)
     rows = [line.split("|")[1:-1] for line in printed.splitlines() if re.match(r"\| \d", line)]
     table = np.array(rows, float)
-    assert table[:, 0].tolist() == [*other_scores.LENGTHS] * 2
+    assert table[:, 0].tolist() == [*several_heads.TIMED_LENGTHS] * 2
     for dot, additive, ratio in (table[:, 1:4].T, table[:, 4:7].T):
         assert (table > 0).all() and ratio == pytest.approx(additive / dot, rel=0.25, abs=0.06)
 
@@ -309,7 +309,7 @@ def test_pictures_show_what_the_script_draws(name, printing):
 
 
 def test_the_same_figure_is_the_same_file():
-    assert pictures.png(pictures.draw_visible()) == pictures.png(pictures.draw_visible())
+    assert pictures.png(pictures.draw_masks()) == pictures.png(pictures.draw_masks())
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(script, "DOCS", tmp_path)
     monkeypatch.setattr(script, "PAGE", tmp_path / "attention.md")
     monkeypatch.setattr(script, "BLOCKS", {"one-query": one_head.one_query})
-    monkeypatch.setattr(script, "PICTURES", {"visible.png": pictures.draw_visible})
+    monkeypatch.setattr(script, "PICTURES", {"visible.png": pictures.draw_masks})
 
     def run(page: str, *arguments: str) -> tuple[Any, str]:
         script.PAGE.write_text(page, encoding="utf-8")

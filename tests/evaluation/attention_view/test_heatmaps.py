@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from evaluation.attention_view.heatmaps import HeatMaps, draw, png, svg
+from evaluation.attention_view.heatmaps import HeatMaps, draw, render
 
 WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 3, 4)).astype(np.float32)
 
@@ -33,15 +33,15 @@ def test_panels_hold_the_weights_of_their_layer_and_head():
 def test_labels_are_never_read_as_formulas_and_a_missing_letter_is_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert png(maps(["$\\x$", "$", "漢", "<0xC3>"])).startswith(b"\x89PNG")
+        assert render(maps(["$\\x$", "$", "漢", "<0xC3>"]), "png").startswith(b"\x89PNG")
 
 
 def test_svg_is_well_formed_with_its_labels_as_text_and_the_same_bytes_every_time():
     odd = ["$\\x$", '<script>alert("&")</script>', "漢-->", "]]>\x01"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        content = svg(maps(odd, subtitle="<b> \x02 → &"))
-    assert content == svg(maps(odd, subtitle="<b> \x02 → &")) and b"<dc:date>" not in content
+        content = render(maps(odd, subtitle="<b> \x02 → &"), "svg")
+    assert content == render(maps(odd, subtitle="<b> \x02 → &"), "svg") and b"<dc:date>" not in content
     elements = list(ElementTree.fromstring(content).iter())
     shown = ["".join(element.itertext()) for element in elements if element.tag.endswith("}text")]
     labels = [label.replace("\x01", "\ufffd") for label in odd]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluation.attention_view.heatmaps import HeatMaps
-from evaluation.attention_view.page import SCRIPT, STYLE, SentenceView, render_page
+from evaluation.attention_view.sentence import SCRIPT, STYLE, render_page
 from evaluation.attention_view.word_pairs import PairWeights
 
 HOSTILE = '<script>alert(1)</script> & "x" </script>\u2028\u2029<!-- \' ]]> {SCRIPT} <img src=x onerror=alert(2)>'
@@ -18,12 +18,12 @@ PAST = np.where(np.tri(3, dtype=bool), WEIGHTS, np.nan).astype(np.float32)
 VOID = {"meta", "br"}
 
 
-def inside(text, pairs=()):
+def page(text, pictures=(), pairs=()):
     maps = {
         "encoder-decoder": HeatMaps("Across", text, WEIGHTS, ["a", text, "</s>"], [text, "␣b", "c"], "rows", "columns"),
         "decoder": HeatMaps("Past", text, PAST, [text, "y", "z"], ["<s>", "y", text], "rows", "columns"),
     }
-    return SentenceView(text, text, text, maps, list(pairs))
+    return render_page(text, text, text, maps, list(pairs), list(pictures))
 
 
 class Parsed(HTMLParser):
@@ -57,7 +57,7 @@ class Parsed(HTMLParser):
 @pytest.fixture(scope="module")
 def parsed():
     pair = PairWeights(f"use {HOSTILE}", f"query {HOSTILE}", "key", np.array([[0.25, 0.5], [1, 0]], np.float32))
-    return Parsed(render_page(inside(HOSTILE, [pair]), [f"{HOSTILE}.png", "b.png"]))
+    return Parsed(page(HOSTILE, [f"{HOSTILE}.png", "b.png"], [pair]))
 
 
 def test_hostile_text_stays_text(parsed):
@@ -118,4 +118,4 @@ def test_pairs_are_a_table_without_any_script(parsed):
 
 
 def test_without_pairs_there_is_no_table_of_them():
-    assert "table" not in {tag for tag, _, _ in Parsed(render_page(inside("a"), [])).elements}
+    assert "table" not in {tag for tag, _, _ in Parsed(page("a")).elements}
