@@ -21,5 +21,5 @@ def xla(query: Array, key: Array, value: Array, mask: Mask, scale: float, bias: 
     query, key, value = (array.swapaxes(1, 2) for array in (query, key, value))
     output = jax.nn.dot_product_attention(
         query, key, value, bias=bias, mask=visible[:, None], scale=scale, implementation="xla"
-    )
-    return jnp.where(visible.any(axis=-1)[:, None, :, None], output.swapaxes(1, 2), 0)
+    ).swapaxes(1, 2)
+    return jnp.where(visible.any(axis=-1)[:, None, :, None], output, 0)
