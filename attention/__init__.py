@@ -14,7 +14,8 @@ multihead.py (all heads of a batch, and the choice of a kernel), kernels/ (the s
 """
 
 from attention.head import attend_head, head_weights, softmax_over_keys
-from attention.kernels import KERNELS, Device, KernelError, Request, current_device, kernel_for, tracing_for
+from attention.kernels import KERNELS, KernelError, kernel_for
+from attention.kernels.request import Device, Request, current_device, tracing_for
 from attention.masks import Mask, visible_keys
 from attention.multihead import attend, attention_weights
 from attention.scores import SCALED_DOT_PRODUCT, Score, additive, dot_product, general, scaled_dot_product

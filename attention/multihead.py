@@ -41,7 +41,7 @@ def attend(
     score, shapes or options.
     """
     dropout_key = dropout_key if dropout_rate > 0 else None
-    chosen = kernel_for(kernel, request_of(query, key, value, bias, score, dropout_key is not None))
+    chosen = kernel_for(kernel, request_of(query, value, bias, score, dropout_key is not None))
     if chosen == "definition":
         head = partial(attend_head, dropout_rate=dropout_rate)
         dropout_keys = None if dropout_key is None else jax.random.split(dropout_key, query.shape[:2])

@@ -30,7 +30,7 @@ from training.run.environment import describe_environment
 from training.run.metrics import Monitor
 from training.run.pause import Clock
 from training.state import TrainState
-from training.step import LossStep, TrainStep, make_loss_step, make_train_step
+from training.step import TrainStep, make_loss_step, make_train_step
 from training.validation import Validation
 
 
@@ -65,26 +65,24 @@ def find_devices(config: RunConfig) -> Devices:
 def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     """Open the config's run directory, which the caller holds locked, at its newest good checkpoint or at step 0.
 
-    What does not depend on the corpus is compiled while the corpus is prepared. A new state is initialized only then:
+    What does not depend on the corpus is compiled while the corpus is prepared. Only then does a new state take memory:
     a mistyped vocabulary size may exceed the corpus, and the memory too. UserError for a config, a corpus or a run
-    directory that training cannot use; what the directory holds is then as it was.
+    directory that training cannot use; the directory then holds what it held before.
     """
     run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
     newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
     like = abstract_state(devices.mesh, *shape)
     compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
     prepared = prepare_run(config, run_dir, newest)
-    stream = prepared.stream
     if compiled:
         step, progress = 0, Progress()
         state = in_background(lambda: compiled.result()())
     elif newest is not None:
         step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
         state = in_background(restore, run_dir, newest, like)
-    graphdef = build(config.model, config.tokenizer.vocab_size)
-    train_step = make_train_step(graphdef, config.training, like)
-    loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
-    validation = prepare_validation(config, prepared, devices, loss_step)
+    train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
+    validation = prepare_validation(config, prepared, devices)
+    stream = prepared.stream
     last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
     with closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
@@ -111,12 +109,14 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
     return prepared
 
 
-def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices, loss_step: LossStep) -> Validation:
+def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) -> Validation:
     """The validation of a run. UserError if one of its sentences is too long for learned positions."""
     lengths = prepared.stream.row_lengths
     batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, lengths)
     check_position_table(config.model, lengths, batches)
     translator = Translator((config.model,), prepared.tokenizer, config.decoding, config.data.row_length)
+    graphdef = build(config.model, config.tokenizer.vocab_size)
+    loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
     return Validation(Path(config.run_dir), prepared, devices, batches, translator, loss_step)
 
 

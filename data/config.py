@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from common.option import option, require_choice
+from common.option import option, require_choice, require_in_bounds
 
 
 @dataclass(frozen=True)
@@ -25,29 +25,30 @@ class DataConfig:
         "valid.tsv", "pairs scored during training to choose the best checkpoint; empty: taken out of data.train"
     )
     test: str = option("test.tsv", "pairs that eval.py scores; empty: taken out of data.train")
-    held_out: int = option(1000, "pairs in each set taken out of data.train, but at most 5 % of them")
+    held_out: int = option(1000, "pairs in each set taken out of data.train, but at most 5 % of them", min=1)
     columns: list[str] = option(
         ["en", "es"], "language of each column of a text file, and the names of these columns elsewhere"
     )
     source: str = option("en", "language to translate from, one of data.columns")
     target: str = option("es", "language to translate into, one of data.columns")
     max_length_ratio: float = option(
-        3.5, "drop training pairs if one side's (characters + 5) is above this many times the other's"
+        3.5, "drop training pairs if one side's (characters + 5) is above this many times the other's", min=1
     )
     allow_overlap: list[str] = option([], "splits that may share sentences: train/valid, train/test, valid/test")
     drop_overlap: bool = option(
         False, "drop training pairs that share a sentence with valid or test instead of stopping"
     )
     malformed: str = option("stop", "stop at a line that cannot be read, or skip it and count it")
-    row_length: int = option(64, "tokens in a packed row, on the longer side; longer training pairs are dropped")
-    batch_rows: int = option(64, "packed rows in the batch of one training step")
-    window: int = option(65536, "pairs that are shuffled and packed together")
+    row_length: int = option(64, "tokens in a packed row, on the longer side; longer training pairs are dropped", min=8)
+    batch_rows: int = option(64, "packed rows in the batch of one training step", min=1)
+    window: int = option(65536, "pairs that are shuffled and packed together", min=1)
     subword_sampling: float = option(
-        0.0, "random subwords: 0 is off, less is more random (try 0.2); needs tokenizer.type=unigram"
+        0.0, "random subwords: 0 is off, less is more random (try 0.2); needs tokenizer.type=unigram", min=0, max=1
     )
-    prefetch: int = option(64, "batches prepared ahead of the training step")
+    prefetch: int = option(64, "batches prepared ahead of the training step", min=1)
 
     def __post_init__(self) -> None:
+        require_in_bounds("data", self)
         if len(self.columns) != 2 or self.columns[0] == self.columns[1]:
             raise ValueError("data.columns must name two different languages")
         if sorted([self.source, self.target]) != sorted(self.columns):
@@ -56,15 +57,7 @@ class DataConfig:
             raise ValueError("data.train must name at least one source, and none may be empty")
         if self.weights and (len(self.weights) != len(self.train) or not all(weight > 0 for weight in self.weights)):
             raise ValueError(f"data.weights needs a number above 0 for each of {len(self.train)} sources of data.train")
-        if self.held_out < 1:
-            raise ValueError("data.held_out must be at least 1")
         require_choice("data.malformed", self.malformed, "stop", "skip")
-        if self.row_length < 8 or self.batch_rows < 1 or self.window < 1 or self.prefetch < 1:
-            raise ValueError("data.row_length must be at least 8; data.batch_rows, .window and .prefetch at least 1")
-        if self.max_length_ratio < 1:
-            raise ValueError("data.max_length_ratio must be at least 1")
-        if not 0 <= self.subword_sampling <= 1:
-            raise ValueError("data.subword_sampling must lie between 0 and 1")
         if unknown := sorted(set(self.allow_overlap) - {"train/valid", "train/test", "valid/test"}):
             raise ValueError(f"data.allow_overlap may name train/valid, train/test and valid/test, not {unknown[0]}")
 
@@ -76,12 +69,11 @@ class TokenizerConfig:
     type: str = option("unigram", "unigram or bpe")
     vocab_size: int = option(8000, "pieces, including the 4 special and 256 byte pieces")
     character_coverage: float = option(
-        1.0, "share of the text's characters with a piece of their own; bytes spell the rest"
+        1.0, "share of the text's characters with a piece of their own; bytes spell the rest", min=0.9, max=1
     )
 
     def __post_init__(self) -> None:
+        require_in_bounds("tokenizer", self)
         require_choice("tokenizer.type", self.type, "unigram", "bpe")
         if self.vocab_size < 300:
             raise ValueError("tokenizer.vocab_size must be at least 300: 260 pieces are special symbols and bytes")
-        if not 0.9 <= self.character_coverage <= 1:
-            raise ValueError("tokenizer.character_coverage must lie between 0.9 and 1")

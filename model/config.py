@@ -101,8 +101,7 @@ class DecodingConfig:
     )
     seed: int = option(1, "of search=sample: the same seed draws the same translations", min=0, below=2**32)
     mbr: str = option(
-        "none",
-        "bleu or chrf: minimum-Bayes-risk decoding, the candidate most like all the others by this metric",
+        "none", "bleu or chrf: minimum-Bayes-risk decoding, the candidate most like all the others by this metric"
     )
     candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0)
     ensemble: list[str] = option(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 CHUNK = 1024  # positions whose logits are in memory at a time
+Project = Callable[[Array, Array], Array]  # from decoder outputs and the table to logits
 
 
 class Loss(NamedTuple):
@@ -42,7 +43,7 @@ def cross_entropy(
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 5))
 def cross_entropy_in_chunks(
-    project: Callable[[Array, Array], Array],
+    project: Project,
     x: Float[Array, "B T D"],
     table: Float[Array, "V D"],
     labels: Int[Array, "B T"],
@@ -54,16 +55,13 @@ def cross_entropy_in_chunks(
     Logits are by far the largest array of training. The gradients of a chunk are computed together with its logits, so
     that logits are neither stored nor computed twice.
     """
-
-    def chunk_loss(chunk: tuple[Array, ...]) -> Loss:
-        x, labels, real = chunk
-        return cross_entropy(project(x, table), labels, real, smoothing)
-
-    return jax.tree.map(jnp.sum, jax.lax.map(chunk_loss, _chunks(x, labels, real)))
+    chunks = _chunks(x, labels, real)
+    losses = jax.lax.map(lambda chunk: cross_entropy(project(chunk[0], table), chunk[1], chunk[2], smoothing), chunks)
+    return jax.tree.map(jnp.sum, losses)
 
 
 def _forward(
-    project: Callable[[Array, Array], Array], x: Array, table: Array, labels: Array, real: Array, smoothing: float
+    project: Project, x: Array, table: Array, labels: Array, real: Array, smoothing: float
 ) -> tuple[Loss, tuple[Array, Array]]:
     def add(table_gradient: Array, chunk: tuple[Array, ...]) -> tuple[Array, tuple[Loss, Array]]:
         x, labels, real = chunk
@@ -81,7 +79,7 @@ def _forward(
 
 
 def _backward(
-    project: Callable[[Array, Array], Array], smoothing: float, gradients: tuple[Array, Array], cotangent: Loss
+    project: Project, smoothing: float, gradients: tuple[Array, Array], cotangent: Loss
 ) -> tuple[Array, Array, None, None]:
     x_gradient, table_gradient = gradients
     return x_gradient * cotangent.smoothed.astype(x_gradient.dtype), table_gradient * cotangent.smoothed, None, None

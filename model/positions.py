@@ -19,10 +19,6 @@ class Order(NamedTuple):
     rotation: Int[Array, "B T"] | None = None  # positions by which queries and keys are rotated
     bias: Float[Array, "B N T S"] | None = None  # added to scores
 
-    def with_bias(self, bias: Float[Array, "B N T S"]) -> "Order":
-        """This order with one more bias."""
-        return self._replace(bias=bias if self.bias is None else self.bias + bias)
-
 
 def sinusoidal_positions(positions: Int[Array, "B T"], d_model: int) -> Float[Array, "B T D"]:
     """Sines in the first half of the width, cosines in the second (Vaswani et al. 2017, section 3.5).

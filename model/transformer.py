@@ -1,7 +1,7 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -201,7 +201,8 @@ class Transformer(nnx.Module):
         positions = jnp.broadcast_to(position, ids.shape)
         x = self.embedding(ids, positions, None)
         order = self.order(positions, cache.positions(), causal=True)
-        order = order.with_bias(lineage_bias(cache.ancestors, self.config.num_heads))
+        lineage = lineage_bias(cache.ancestors, self.config.num_heads)
+        order = order._replace(bias=lineage if order.bias is None else order.bias + lineage)
         layers: list = []
         masks = cache.masks(position)
         for block, layer in zip(self.decoder, cache.layers, strict=True):
@@ -223,11 +224,7 @@ def structure(config: ModelConfig, vocab_size: int) -> tuple[nnx.GraphDef[Transf
     return nnx.graphdef(model), nnx.state(model, nnx.Param)
 
 
+@partial(jax.jit, static_argnums=(0, 1))
 def init_params(config: ModelConfig, vocab_size: int, key: Array) -> Params:
-    """Initial parameters in float32, in one compiled call."""
-
-    @jax.jit
-    def init(key: Array) -> Params:
-        return nnx.to_pure_dict(nnx.state(Transformer(config, vocab_size, rngs=nnx.Rngs(params=key)), nnx.Param))
-
-    return init(key)
+    """Initial parameters in float32."""
+    return nnx.to_pure_dict(nnx.state(Transformer(config, vocab_size, rngs=nnx.Rngs(params=key)), nnx.Param))

@@ -1,5 +1,7 @@
 """Learning-rate schedules and the optimizer."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -39,8 +41,5 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     rate = learning_rate(config)
     if config.optimizer == "adam":
         return optax.chain(clip, optax.adam(rate, **moments))
-    return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=_matrices))
-
-
-def _matrices(params: optax.Params) -> optax.Params:
-    return jax.tree.map(lambda leaf: leaf.ndim > 1, params)
+    matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
+    return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))

@@ -89,7 +89,5 @@ def reset_sums(state: TrainState) -> TrainState:
 
     ``zeros_like`` keeps each array's sharding; another sharding would compile the training step again.
     """
-    since_log = jnp.zeros_like(state.skipped.since_log)
-    return state._replace(
-        sums=jax.tree.map(jnp.zeros_like, state.sums), skipped=state.skipped._replace(since_log=since_log)
-    )
+    sums, since_log = jax.tree.map(jnp.zeros_like, (state.sums, state.skipped.since_log))
+    return state._replace(sums=sums, skipped=state.skipped._replace(since_log=since_log))

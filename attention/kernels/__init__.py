@@ -7,9 +7,7 @@ that says why and lists the kernels that do.
 """
 
 from attention.kernels import chunked, cudnn, tpu, xla
-from attention.kernels.request import Device, Request, current_device, tracing_for
-
-__all__ = ["KERNELS", "Device", "KernelError", "Request", "current_device", "kernel_for", "tracing_for", "unsupported"]
+from attention.kernels.request import Request
 
 KERNELS = ("definition", "xla", "chunked", "cudnn", "tpu")
 LONG = 256  # positions: from LONG queries by LONG keys on, chunks are faster on a CPU

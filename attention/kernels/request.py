@@ -36,19 +36,11 @@ class Request:
     dropout: bool = False
 
 
-def request_of(query: Array, key: Array, value: Array, bias: Array | None, score: Score, dropout: bool) -> Request:
+def request_of(query: Array, value: Array, bias: Array | None, score: Score, dropout: bool) -> Request:
     """The request of a call of ``attend``."""
-    return Request(
-        device=current_device(),
-        dtype=str(query.dtype),
-        score=score.func.__name__,
-        queries=query.shape[2],
-        keys=key.shape[2],
-        width=query.shape[3],
-        value_width=value.shape[3],
-        bias=bias is not None,
-        dropout=dropout,
-    )
+    (_, _, queries, width), (_, _, keys, value_width) = query.shape, value.shape
+    device, dtype, name = current_device(), str(query.dtype), score.func.__name__
+    return Request(device, dtype, name, queries, keys, width, value_width, bias is not None, dropout)
 
 
 def dot_product_only(request: Request) -> str | None:

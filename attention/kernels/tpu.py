@@ -42,9 +42,5 @@ def splash(heads: int, queries: int, keys: int, *, causal: bool):  # type: ignor
 
     kind = splash_attention.CausalMask if causal else splash_attention.FullMask
     mask = splash_attention.MultiHeadMask([kind((queries, keys)) for _ in range(heads)])
-    kernel = splash_attention.make_splash_mha(mask, head_shards=1, q_seq_shards=1)
-
-    def attend_sentence(query: Array, query_segments: Array, key: Array, value: Array, key_segments: Array) -> Array:
-        return kernel(query, key, value, segment_ids=splash_attention.SegmentIds(query_segments, key_segments))
-
-    return attend_sentence
+    kernel, ids = splash_attention.make_splash_mha(mask, head_shards=1, q_seq_shards=1), splash_attention.SegmentIds
+    return lambda query, queries, key, value, keys: kernel(query, key, value, segment_ids=ids(queries, keys))

@@ -18,13 +18,8 @@ def unsupported(request: Request) -> str | None:
 def xla(query: Array, key: Array, value: Array, mask: Mask, scale: float, bias: Array | None) -> Array:
     """JAX gives a query that sees no key the mean of all values; the definition gives zeros."""
     visible = mask.visible()
+    query, key, value = (array.swapaxes(1, 2) for array in (query, key, value))
     output = jax.nn.dot_product_attention(
-        query.swapaxes(1, 2),
-        key.swapaxes(1, 2),
-        value.swapaxes(1, 2),
-        bias=bias,
-        mask=visible[:, None],
-        scale=scale,
-        implementation="xla",
+        query, key, value, bias=bias, mask=visible[:, None], scale=scale, implementation="xla"
     ).swapaxes(1, 2)
     return jnp.where(visible.any(axis=-1)[:, None, :, None], output, 0)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from common.special_tokens import EOS, PAD
 from model.decoding.cache import branch
 from model.decoding.ensemble import Caches, Models, decode_step, start_caches
-from model.decoding.hypotheses import Hypotheses, Sources, gather, last_tokens, no_hypotheses, select
+from model.decoding.hypotheses import Hypotheses, Sources, gather, no_hypotheses, select
 from model.decoding.next_token import Candidates, likeliest
 from model.decoding.settings import Ranking, SearchSettings
 
@@ -80,7 +80,7 @@ def _extend(
     Returns their tokens, the candidates, their attention to the source so far, and the caches.
     """
     position = beams.position
-    logits, seen, caches = decode_step(models, last_tokens(beams.tokens, position), position, beams.caches)
+    logits, seen, caches = decode_step(models, beams.tokens, position, beams.caches)
     found = likeliest(beams.log_probs, logits, sources.forced_tokens(position), 2 * beams.tokens.shape[1])
     covered = beams.covered + seen if ranking.coverage_penalty else beams.covered
     tokens = gather(beams.tokens, found.parents).at[:, :, position].set(found.tokens)

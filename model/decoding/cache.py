@@ -66,8 +66,7 @@ class Cache(NamedTuple):
     def positions(self) -> Int[Array, "B TK"]:
         """The position of the token in each place."""
         batch, beams, max_length = self.ancestors.shape
-        places = max_length * beams
-        return jnp.broadcast_to(jnp.arange(places) // beams, (batch, places))
+        return jnp.broadcast_to(jnp.arange(max_length * beams) // beams, (batch, max_length * beams))
 
     def masks(self, position: Int[Array, ""]) -> tuple[Mask, Mask]:
         """What the tokens at ``position`` see of the past, up to themselves, and of the source."""

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from common.special_tokens import BOS
 from model.decoding.cache import Cache
 from model.transformer import Tokens, Transformer
 
@@ -26,9 +27,13 @@ def start_caches(models: Models, source: Tokens, beams: int, max_length: int) ->
 
 
 def decode_step(
-    models: Models, ids: Int[Array, "B K"], position: Int[Array, ""], caches: Caches
+    models: Models, tokens: Int[Array, "B K T"], position: Int[Array, ""], caches: Caches
 ) -> tuple[Float[Array, "B K V"], Float[Array, "B K S"], Caches]:
-    """``Transformer.decode_step`` of the ensemble: its logits, its mean attention to the source, and the new caches."""
+    """``Transformer.decode_step`` of the ensemble, at the token before ``position`` of each hypothesis, or BOS.
+
+    Returns the ensemble's logits, its mean attention to the source, and the new caches.
+    """
+    ids = jnp.where(position == 0, BOS, tokens[:, :, position - 1])
     steps = [model.decode_step(ids, position, cache) for model, cache in zip(models, caches, strict=True)]
     logits, seen, new = zip(*steps, strict=True)
     return mixture(logits), jnp.mean(jnp.stack(seen), axis=0), new

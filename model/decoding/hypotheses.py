@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from common.special_tokens import BOS, PAD
+from common.special_tokens import PAD
+from model.decoding.next_token import Forced
 from model.transformer import Tokens
 
 Tree = TypeVar("Tree")  # an array, or a tuple of them
@@ -26,7 +27,7 @@ class Sources(NamedTuple):
         """The limits, with zero for rows without a source: they are done at once and delay no other row."""
         return jnp.where((self.tokens.segments != 0).any(axis=1), self.limits, 0)
 
-    def forced_tokens(self, position: Int[Array, ""]) -> Int[Array, " B"] | None:
+    def forced_tokens(self, position: Int[Array, ""]) -> Forced:
         """The tokens of the prefixes at a position; PAD where there is none."""
         return None if self.prefixes is None else self.prefixes[:, position]
 
@@ -50,11 +51,6 @@ def no_hypotheses(batch: int, count: int, max_length: int) -> Hypotheses:
     shape = (batch, count)
     tokens, lengths = jnp.full((*shape, max_length), PAD, jnp.int32), jnp.zeros(shape, jnp.int32)
     return Hypotheses(tokens, lengths, jnp.full(shape, -jnp.inf), jnp.full(shape, -jnp.inf), jnp.zeros(shape, bool))
-
-
-def last_tokens(tokens: Int[Array, "B K T"], position: Int[Array, ""]) -> Int[Array, "B K"]:
-    """What the decoder reads at a position: the token before it, or BOS."""
-    return jnp.where(position == 0, BOS, tokens[:, :, position - 1])
 
 
 def gather(values: Tree, places: Int[Array, "B C"]) -> Tree:

@@ -8,6 +8,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import EOS, PAD
 
+Forced = Int[Array, " B"] | None  # the tokens that prefixes force at a position; PAD forces nothing
+
 
 class Candidates(NamedTuple):
     """Continuations of a sentence's hypotheses by one token, likeliest first."""
@@ -17,10 +19,8 @@ class Candidates(NamedTuple):
     tokens: Int[Array, "B C"]
 
 
-def likeliest(
-    log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], forced: Int[Array, " B"] | None, count: int
-) -> Candidates:
-    """The ``count`` likeliest continuations of hypotheses with these ``log_probs``. See ``allowed`` for ``forced``.
+def likeliest(log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], forced: Forced, count: int) -> Candidates:
+    """The ``count`` likeliest continuations of hypotheses with these ``log_probs``.
 
     The best of K V continuations lie in the tiles of the vocabulary with the highest maxima, so only those are sorted:
     on a CPU, sorting or even arg-maximizing the whole vocabulary costs several times as much as the softmax.
@@ -41,10 +41,8 @@ def likeliest(
     return Candidates(best, _take(parents, places // width), _take(tokens.reshape(batch, -1), places))
 
 
-def _tiles(
-    logits: Float[Array, "B K V"], forced: Int[Array, " B"] | None, width: int
-) -> tuple[Float[Array, "B K tiles width"], Float[Array, "B K tiles"]]:
-    """The logits in tiles of ``width`` tokens, and the highest allowed logit of each tile.
+def _tiles(logits: Float[Array, "B K V"], forced: Forced, width: int) -> tuple[Array, Array]:
+    """The logits in tiles, "B K tiles width", and the highest allowed logit of each tile.
 
     Where nothing is forced, only the first tile has tokens that are not allowed: masking all tiles would cost a pass.
     """
@@ -53,17 +51,12 @@ def _tiles(
         first = jnp.where(jnp.arange(width) < EOS, -jnp.inf, tiles[:, :, 0]).max(axis=-1)
         return tiles, tiles.max(axis=-1).at[:, :, 0].set(first)
     tokens = jnp.arange(logits.shape[2]).reshape(1, -1, width)
-    masked = jnp.where(
-        allowed(jnp.broadcast_to(tokens, (len(logits), *tokens.shape[1:])), forced)[:, None], tiles, -jnp.inf
-    )
-    return tiles, masked.max(axis=-1)
+    tokens = jnp.broadcast_to(tokens, (len(logits), *tokens.shape[1:]))
+    return tiles, jnp.where(allowed(tokens, forced)[:, None], tiles, -jnp.inf).max(axis=-1)
 
 
-def allowed(tokens: Int[Array, "#B *rest"], forced: Int[Array, " B"] | None) -> Bool[Array, "#B *rest"]:
-    """Which tokens may come next: all but PAD, UNK and BOS or, where a prefix forces a token, only that one.
-
-    PAD in ``forced`` forces nothing.
-    """
+def allowed(tokens: Int[Array, "#B *rest"], forced: Forced) -> Bool[Array, "#B *rest"]:
+    """Which tokens may come next: all but PAD, UNK and BOS or, where a prefix forces a token, only that one."""
     if forced is None:
         return tokens >= EOS
     forced = forced.reshape(-1, *[1] * (tokens.ndim - 1))

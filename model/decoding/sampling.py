@@ -10,12 +10,12 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from common.special_tokens import EOS, PAD
 from model.decoding.ensemble import Caches, Models, decode_step, start_caches
-from model.decoding.hypotheses import Hypotheses, Sources, last_tokens, no_hypotheses, select
-from model.decoding.next_token import allowed, likeliest, log_normalizers
+from model.decoding.hypotheses import Hypotheses, Sources, no_hypotheses, select
+from model.decoding.next_token import Forced, allowed, likeliest, log_normalizers
 from model.decoding.settings import Sampling, SearchSettings
 
 Next = tuple[Float[Array, "B K"], Int[Array, "B K"]]  # log-probabilities and tokens
-ChooseNext = Callable[[Array, Array | None, Array], Next]  # of logits "B K V", forced tokens " B", the position
+ChooseNext = Callable[[Array, Forced, Array], Next]  # of logits "B K V", forced tokens, the position
 
 
 def greedy(models: Models, sources: Sources, settings: SearchSettings) -> Hypotheses:
@@ -24,7 +24,7 @@ def greedy(models: Models, sources: Sources, settings: SearchSettings) -> Hypoth
     See ``beam_search`` for the arguments; beam size and count are ignored.
     """
 
-    def choose_next(logits: Array, forced: Array | None, position: Array) -> Next:
+    def choose_next(logits: Array, forced: Forced, position: Array) -> Next:
         found = likeliest(jnp.zeros(logits.shape[:2]), logits, forced, 1)
         return found.log_probs, found.tokens
 
@@ -41,15 +41,13 @@ def sample(
     """
     keys, sampling = jax.vmap(partial(jax.random.fold_in, key))(numbers), settings.sampling or Sampling()
 
-    def choose_next(logits: Array, forced: Array | None, position: Array) -> Next:
+    def choose_next(logits: Array, forced: Forced, position: Array) -> Next:
         return draw(logits, forced, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position), sampling)
 
     return _extend_independently(choose_next, models, sources, settings, beams=settings.count)
 
 
-def draw(
-    logits: Float[Array, "B K V"], forced: Int[Array, " B"] | None, keys: Key[Array, " B"], sampling: Sampling
-) -> Next:
+def draw(logits: Float[Array, "B K V"], forced: Forced, keys: Key[Array, " B"], sampling: Sampling) -> Next:
     """A token for every hypothesis, and its log-probability under the model."""
     tokens = jnp.arange(logits.shape[2]).reshape(1, 1, -1)
     scaled = jnp.where(allowed(tokens, forced), logits / sampling.temperature, -jnp.inf)
@@ -90,7 +88,7 @@ def _extend_independently(
 
     def extend(state: Drawing) -> Drawing:
         position, found, done = state.position, state.found, state.done
-        logits, seen, caches = decode_step(models, last_tokens(found.tokens, position), position, state.caches)
+        logits, seen, caches = decode_step(models, found.tokens, position, state.caches)
         log_probs, tokens = choose_next(logits, sources.forced_tokens(position), position)
         tokens = jnp.where(done, PAD, tokens)
         found = found._replace(

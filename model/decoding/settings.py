@@ -31,12 +31,11 @@ class Ranking:
     ) -> Float[Array, "B C"]:
         """The scores of hypotheses whose attention to each source token adds up to ``covered`` over all steps."""
         scores = log_probs / self.divisor(lengths)
-        return scores + self.coverage(covered, source_segments) if self.coverage_penalty else scores
-
-    def coverage(self, covered: Float[Array, "B C S"], source_segments: Int[Array, "B S"]) -> Float[Array, "B C"]:
-        """β Σ log(min(covered, 1)) over the source tokens: at most 0, when every token is covered."""
+        if not self.coverage_penalty:
+            return scores
+        # β Σ log(min(covered, 1)) over the source tokens: at most 0, when every token is covered.
         seen = jnp.log(jnp.clip(covered, 1e-9, 1.0))
-        return self.coverage_penalty * jnp.where(source_segments[:, None] != 0, seen, 0).sum(axis=-1)
+        return scores + self.coverage_penalty * jnp.where(source_segments[:, None] != 0, seen, 0).sum(axis=-1)
 
 
 @dataclass(frozen=True)

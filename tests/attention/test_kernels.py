@@ -270,12 +270,12 @@ def test_dropout_that_is_off_is_no_reason_to_refuse(off, kernel, qkv):
 
 
 def test_a_request_says_what_the_arguments_of_attend_are(qkv, normal):
-    query, key, value = qkv(0, 2, 4, 2, 5, 6, 8, 3, dtype="bfloat16")
+    query, _, value = qkv(0, 2, 4, 2, 5, 6, 8, 3, dtype="bfloat16")
     plain = Request(CPU, "bfloat16", "scaled_dot_product", 5, 6, 8, 3)
     with tracing_for("cpu"):
-        assert request_of(query, key, value, None, SCALED_DOT_PRODUCT, False) == plain
+        assert request_of(query, value, None, SCALED_DOT_PRODUCT, False) == plain
         bias, score = normal(1, 2, 4, 5, 6), Score(general, normal(2, 4, 8, 8))
-        everything = request_of(query, key, value, bias, score, True)
+        everything = request_of(query, value, bias, score, True)
     assert everything == replace(plain, score="general", bias=True, dropout=True)
 
 

@@ -239,7 +239,7 @@ def test_weights_are_numbers_above_nothing_one_for_each_source(configs):
     [
         ("data.train=[]", "data.train must name at least one source, and none may be empty"),
         ("data.train=[a.tsv, '']", "data.train must name at least one source, and none may be empty"),
-        ("data.held_out=0", "data.held_out must be at least 1"),
+        ("data.held_out=0", "data.held_out must be at least 1, not 0"),
         ("data.malformed=ignore", "data.malformed must be stop or skip, not ignore"),
     ],
 )
