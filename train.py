@@ -66,8 +66,8 @@ def train(config: RunConfig) -> None:
 def take_steps(run: Run) -> int:
     """The training loop. Returns the number of the signal that paused it, or 0.
 
-    A kill at any point loses only the steps since the last save. An evaluation follows its save and is recorded in
-    that checkpoint, so a run that is killed during an evaluation repeats only the evaluation.
+    A kill at any point loses only the steps since the last save. Each evaluation comes right after a save and is
+    recorded in that checkpoint, so a run that is killed during an evaluation repeats only the evaluation.
     """
     settings, stream, rows = run.config.training, run.stream, run.devices.local_rows
     state, progress, step = run.state, run.progress, int(run.state.step)
@@ -77,7 +77,7 @@ def take_steps(run: Run) -> int:
         return every > 0 and step % every == 0
 
     def evaluation_due() -> bool:
-        return (due(settings.eval_every) or step == run.last_step) and progress.evaluated < step
+        return (due(settings.eval_every) or step == run.last_step) and progress.evaluated < step  # never at step 0
 
     with (
         closing(prefetch(stream, step, run.config.data.prefetch, rows)) as batches,
@@ -98,7 +98,7 @@ def take_steps(run: Run) -> int:
                 state = log(run, state, step)
             paused = pause.is_due(step)
             if paused or due(settings.save_every) or evaluation_due():
-                divergence.wait()
+                divergence.wait()  # no checkpoint after too many updates that were not finite
                 progress = save(run, state, progress)
             if evaluation_due():
                 progress = validate(run, state, progress, pause)
@@ -113,7 +113,7 @@ def take_steps(run: Run) -> int:
 
 
 def log(run: Run, state: TrainState, step: int) -> TrainState:
-    """Record a line of metrics on the steps since the last one; returns the state with its sums at zero."""
+    """Record one line of metrics for the steps since the previous line; returns the state with its sums at zero."""
     sums, skipped = jax.device_get((state.sums, state.skipped))  # waits for the step, before the clock is read
     speed = run.clock.steps_per_second(step)
     run.monitor.record(step, "train", training_metrics(sums, skipped, step, run.last_step, speed, run.config.training))
@@ -121,7 +121,7 @@ def log(run: Run, state: TrainState, step: int) -> TrainState:
 
 
 def save(run: Run, state: TrainState, progress: Progress) -> Progress:
-    """Write a checkpoint and delete those that it replaces; returns the progress that it records."""
+    """Write a checkpoint, whole or not at all, and delete those it supersedes; returns the progress recorded in it."""
     with run.clock.not_training():
         check_not_lost(run.directory)
         progress = replace(progress, seconds=run.clock.run_seconds)
@@ -133,8 +133,8 @@ def save(run: Run, state: TrainState, progress: Progress) -> Progress:
 def validate(run: Run, state: TrainState, progress: Progress, pause: Pause) -> Progress:
     """Evaluate a state that is saved, and record the evaluation in its checkpoint; returns the new progress."""
     with run.clock.not_training():
-        with pause.interruptible():
-            bleu = run.validation.run(state, progress.seconds / 60, run.monitor)
+        with pause.interruptible():  # a signal, even one received during the step, ends the program: all is saved
+            bleu = run.validation.evaluate(state, progress.seconds / 60, run.monitor)
         step = int(state.step)
         progress = progress.after_evaluation(step, bleu)
         update_notes(run.directory, step, progress.to_notes())

@@ -101,7 +101,7 @@ def over_heads_and_batch(
 
 
 def _group(tree: Any, axis: int, groups: int, heads: int) -> Any:
-    """Split axis N into G and R. Without sharing it stays: an axis R of size 1 slows down products on a CPU."""
+    """Split axis N into G and R. Without sharing, N stays: an axis R of size 1 slows down products on a CPU."""
     if groups == heads:
         return tree
     return jax.tree.map(lambda x: x.reshape(*x.shape[:axis], groups, heads // groups, *x.shape[axis + 1 :]), tree)

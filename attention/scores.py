@@ -51,7 +51,7 @@ DOT_PRODUCTS = ("scaled_dot_product", "dot_product", "general")  # those that ``
 
 
 def as_dot_product(score: Score, query: Float[Array, "B N T H"]) -> tuple[Float[Array, "B N T H"], float]:
-    """The query and the scale with which scale · q·k equals the score: all that a fused kernel accepts.
+    """A query and a scale such that scale · q·k equals the score, the only form that a fused kernel accepts.
 
     ValueError for a score that is not a dot product.
     """

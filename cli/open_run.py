@@ -65,9 +65,9 @@ def find_devices(config: RunConfig) -> Devices:
 def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     """Open the config's run directory, which the caller holds locked, at its newest good checkpoint or at step 0.
 
-    What does not depend on the corpus is compiled while the corpus is prepared. Only then does a new state take memory:
-    a mistyped vocabulary size may exceed the corpus, and the memory too. UserError for a config, a corpus or a run
-    directory that training cannot use; the directory then holds what it held before.
+    What does not depend on the corpus is compiled while the corpus is prepared. A new state is allocated only then: a
+    mistyped vocabulary size, too large for the corpus, might not fit in memory either. UserError for a config, a corpus
+    or a run directory that training cannot use; the directory is then left unchanged.
     """
     run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
     newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
@@ -92,7 +92,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
 
 
 def check_run(config: RunConfig) -> None:
-    """Checks that need neither corpus nor run directory: UserError for a kernel, or processes, that do not fit."""
+    """Checks that need neither corpus nor run directory: UserError for a wrong kernel, or configs that differ."""
     choose_kernels(config.model, (config.data.row_length, config.data.row_length))
     check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
 

@@ -20,7 +20,7 @@ HARMLESS = {"decoding", "mesh"} | _keys(
     data="allow_overlap prefetch root test",
 )
 
-# The saved state fits, but what follows differs.
+# Saved checkpoints still translate as before, up to rounding; only the training that follows differs.
 CHANGES_TRAINING = _keys(
     training="seed learning_rate warmup_steps schedule beta1 beta2 epsilon weight_decay clip_norm label_smoothing "
     "accumulation ema_decay",

@@ -28,7 +28,7 @@ def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey) -> Float[Ar
 def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
     """Independent draws that are true with this probability, to within 2^-17.
 
-    Each random word serves two draws; ``jax.random.bernoulli`` spends one per draw, and words are what dropout costs.
+    Each random word serves two draws; ``jax.random.bernoulli`` takes one per draw, which is most of dropout's cost.
     """
     words = jax.random.bits(key, (*shape[:-1], -(-shape[-1] // 2)))
     halves = jnp.concatenate([words & 0xFFFF, words >> 16], axis=-1)[..., : shape[-1]]
@@ -140,7 +140,7 @@ def _rotated(heads: Float[Array, "B N T H"], order: Order) -> Float[Array, "B N 
 class LearnedScore(nnx.Module):
     """The configured score with one learned array per head, if it has any (``attention/scores.py``).
 
-    Initial values give scores about the variance of scaled dot products.
+    At initialization, scores have about the same variance as scaled dot products.
     """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):

@@ -85,8 +85,8 @@ class DecoderBlock(nnx.Module):
 
         ``source`` is the encoder's output or, in cached decoding, the keys and values computed from it before. Without
         a cache, ``x`` holds the whole target. With one, it holds the tokens that the beams of a sentence have at
-        ``position``: queries side by side, over the keys of all beams, of which the bias of ``order`` hides those that
-        are not a beam's own past.
+        ``position``. These queries attend side by side to the keys of all beams; the bias in ``order`` hides keys
+        outside a beam's own past.
         """
         keys = split_key(dropout_key, 5)
         entered = self.residuals[0].enter(x)

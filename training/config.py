@@ -35,8 +35,8 @@ class TrainingConfig:
         10, "stop after this many updates in a row that are not finite; each is skipped and counted", min=1
     )
     log_every: int = option(50, "updates between lines of metrics", min=1)
-    eval_every: int = option(500, "updates between evaluations, each followed by a save", min=1)
-    save_every: int = option(0, "updates between further saves; 0: only after evaluations", min=0)
+    eval_every: int = option(500, "updates between evaluations, each preceded by a save", min=1)
+    save_every: int = option(0, "updates between further saves; 0: only before evaluations", min=0)
     keep: int = option(1, "newest checkpoints kept, beside the best", min=1)
     patience: int = option(0, "stop after this many evaluations without a better BLEU; 0: never", min=0)
 

@@ -28,7 +28,7 @@ class Validation:
     translator: Translator
     loss_step: LossStep
 
-    def run(self, state: TrainState, minutes: float, monitor: Monitor) -> float:
+    def evaluate(self, state: TrainState, minutes: float, monitor: Monitor) -> float:
         """Evaluate the state; returns BLEU. ``minutes`` is the training time so far, for the line of metrics."""
         step, params = int(state.step), state.inference_params
         losses = self.mean_losses(params)
