@@ -35,7 +35,6 @@ from training.state import TrainState, reset_sums
 
 
 def main() -> None:
-    """Entry point."""
     arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     advice = "the same command continues from the last checkpoint"
     with end_all_on_error(advice), exit_on_user_error(), exit_when_interrupted(advice):

@@ -110,7 +110,6 @@ GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,
 
 
 def main() -> None:
-    """Entry point."""
     with exit_on_user_error():
         arguments = command_line()
         report = arguments.measure(arguments)

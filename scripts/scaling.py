@@ -42,7 +42,6 @@ UNITS = {"flops": 1e12, "memory": 1e9, "memory_bandwidth": 1e9, "inside": 1e9, "
 
 
 def main() -> None:
-    """Entry point."""
     with exit_on_user_error():
         arguments = command_line()
         config = load_config(arguments.CONFIG, arguments.CHANGES)
