@@ -311,15 +311,15 @@ def test_a_run_compiles_its_step_once_and_says_when_it_had_to_again(small_experi
     train_here(small_experiment, tmp_path, *changes, "training.steps=3", "training.eval_every=2")
     assert len(seconds) == 1
 
-    monkeypatch.setattr(train_module, "prefetch", with_a_larger_second_batch)
+    monkeypatch.setattr(train_module, "prefetch", with_longer_rows_in_the_second_batch)
     train_here(small_experiment, tmp_path, *changes, "training.steps=6", "training.eval_every=2")
     jax.monitoring.unregister_event_duration_listener(listen)
-    assert len(seconds) == 3  # for the first batch after the restart, and for the larger one
+    assert len(seconds) == 3  # for the first batch after the restart, and for the longer one
     told = [line for line in (tmp_path / "log.txt").read_text().splitlines() if "compiled again" in line]
     assert [line.partition(":")[0] for line in told] == ["step 5"]
 
 
-def with_a_larger_second_batch(*arguments):
-    """The run's batches, but the second has its rows twice."""
+def with_longer_rows_in_the_second_batch(*arguments):
+    """The run's batches, but the rows of the second are twice as long."""
     for number, batch in enumerate(prefetch(*arguments)):
-        yield Batch(*(np.concatenate([rows, rows]) for rows in batch)) if number == 1 else batch
+        yield Batch(*(np.concatenate([rows, rows], axis=1) for rows in batch)) if number == 1 else batch

@@ -202,7 +202,7 @@ def test_settings_that_cannot_be_are_refused():
         "beam or sample, not greedy": {"search": "greedy"},
         "none, bleu or chrf, not ter": {"mbr": "ter"},
         "at most beam_size": {"mbr": "chrf", "candidates": 9},
-        "top_p above 0": {"top_p": 0.0},
+        "top_p must be above 0": {"top_p": 0.0},
     }
     for message, settings in refused.items():
         with pytest.raises(ValueError, match=message):
