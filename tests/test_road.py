@@ -34,7 +34,8 @@ def project_functions() -> list[tuple[str, str]]:
         (Path(frame.filename).relative_to(ROOT).as_posix(), frame.frame.f_code.co_qualname.split("<locals>.")[-1])
         for frame in reversed(frames)
     ]
-    return [(file, function) for file, function in road if not file.startswith("tests/") and "<" not in function]
+    outside = ("tests/", ".venv/")
+    return [(file, function) for file, function in road if not file.startswith(outside) and "<" not in function]
 
 
 def test_the_listed_road_is_the_one_that_a_training_step_takes(monkeypatch):
