@@ -33,7 +33,7 @@ def enable_compilation_cache() -> None:
         return
     with suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
         folder = cache_folder() / f"compiled-{processor_id()}"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # whoever can write here can run code in this process
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # write access here is code execution in this process
         # JAX writes a program's time of use last, and fails on a program without it, as a killed process leaves.
         for program in folder.glob("*-cache"):
             if not program.with_name(program.name.removesuffix("-cache") + "-atime").exists():

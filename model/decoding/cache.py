@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from attention import Mask
 from model.layers import KeysValues
 
-HIDDEN = -1e9  # added to a score; finite as every bias, and beside a visible key its exponential is exactly 0
+HIDDEN = -1e9  # added to a score; finite as every bias, and next to a visible key its exponential is exactly 0
 
 
 class LayerCache(NamedTuple):
