@@ -24,8 +24,9 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
 	@$(BIN)/python scripts/quickstart.py
 
+# Compiling takes most of their time, so that LLVM optimizes nothing here; test-all compiles as users do.
 test: install  ## run the fast tests
-	$(BIN)/pytest -q -n 2 --dist loadfile
+	XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0" $(BIN)/pytest -q -n 2 --dist loadfile
 
 test-all: install  ## run all tests, also whole runs, kills and several processes
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "slow or not slow"

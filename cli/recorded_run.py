@@ -27,11 +27,7 @@ def open_recorded_run(run_dir: Path) -> RecordedRun:
         return prepare_once(find_record(run_dir, "config.yaml", step), find_record(run_dir, "data.json", step))
 
     initial = load_config(find_record(run_dir, "config.yaml", 1), [f"run_dir={run_dir}"])
-    metrics = {}
-    for line in read_metrics(run_dir):
-        step, kind = line.pop("step"), line.pop("kind")
-        if kind == "train":
-            metrics[step] = line
+    metrics = {line["step"]: line for line in read_metrics(run_dir) if line["kind"] == "train"}
     return RecordedRun(run_dir, setup, initial.model, training, metrics)
 
 

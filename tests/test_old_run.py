@@ -49,6 +49,7 @@ def test_it_translates_as_it_did(folder, monkeypatch):
         assert report[key] == expected[key], key
 
 
+@pytest.mark.slow
 def test_it_continues_and_ends_as_it_did(folder, capsys):
     run_dir, expected = folder / "run", read_json(folder / "expected.json")
     old_lines, environment = read_metrics(run_dir), read_json(run_dir / "environment.json")

@@ -27,7 +27,7 @@ from training.run.checkpoint import read_notes, restore
 from training.run.lock import lock_run
 from training.run.metrics import read_metrics
 from training.run.signals import Interrupted
-from training.state import init_state
+from training.state import state_shapes
 
 ROOT = Path(__file__).parents[1]
 EVERYTHING_ON = [
@@ -63,24 +63,34 @@ def test_pausing_after_every_step_changes_nothing(small_experiment, tmp_path):
     assert outcome_of(tmp_path / "paused", straight) == outcome_of(tmp_path / "straight", straight)
 
 
-def test_a_finished_run_says_so_and_changes_nothing(small_experiment, tmp_path, call):
-    command = "train.py", small_experiment, f"run_dir={tmp_path}", "training.steps=2"
-    assert call(*command).returncode == 0
-    before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
-    again = call(*command)
-    assert again.returncode == 0
-    assert b"is complete at step 2" in again.stderr
-    assert before == {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
+@pytest.fixture(scope="module")
+def finished(small_experiment, tmp_path_factory):
+    """A run of two steps."""
+    run_dir = tmp_path_factory.mktemp("finished") / "run"
+    train_here(small_experiment, run_dir, "training.steps=2")
+    return run_dir
 
-    refused = call(*command, "model.d_ff=64")
+
+def test_a_finished_run_says_so_and_changes_nothing(finished, small_experiment, capsys, call):
+    command = small_experiment, f"run_dir={finished}", "training.steps=2"
+    before = {path: path.read_bytes() for path in (finished / "checkpoints").rglob("*") if path.is_file()}
+    train_here(small_experiment, finished, "training.steps=2")
+    assert "is complete at step 2" in capsys.readouterr().err
+    refused = call("train.py", *command, "model.d_ff=64")
     assert refused.returncode == 2
     assert b"model.d_ff: 32" in refused.stderr
     assert refused.stderr.count(b"\n") == 1
+    assert before == {path: path.read_bytes() for path in (finished / "checkpoints").rglob("*") if path.is_file()}
 
-    scored = call("eval.py", tmp_path, f"data.test={small_experiment.parent / 'valid.tsv'}")
+
+def test_evaluated_on_its_validation_set_a_run_has_the_score_of_its_validation(
+    finished, small_experiment, tmp_path, call
+):
+    shutil.copytree(finished, tmp_path / "run")
+    scored = call("eval.py", tmp_path / "run", f"data.test={small_experiment.parent / 'valid.tsv'}")
     assert scored.returncode == 0, scored.stderr
-    validated = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()][-1]
-    report = json.loads((tmp_path / "eval" / "valid.json").read_text())
+    validated = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()][-1]
+    report = json.loads((tmp_path / "run" / "eval" / "valid.json").read_text())
     assert (report["bleu"], report["chrf"]) == (validated["bleu"], validated["chrf"])
 
 
@@ -105,7 +115,8 @@ def test_mistakes_end_in_one_line_and_leave_nothing(small_experiment, tmp_path, 
 def test_dry_run_counts_parameters_and_writes_nothing(small_experiment, tmp_path, call):
     result = call("train.py", small_experiment, f"run_dir={tmp_path / 'run'}", "dry_run=true")
     config = load_config(small_experiment)
-    total = sum(leaf.size for leaf in jax.tree.leaves(init_state(config.model, config.training, 300).params))
+    params = state_shapes(config.model, config.training, 300).params
+    total = sum(leaf.size for leaf in jax.tree.leaves(params))
     assert result.returncode == 0
     assert f"{total:,}".encode() in result.stdout
     assert b"d_model: 16" in result.stdout
@@ -117,6 +128,7 @@ def train_here(config_file, run_dir, *overrides):
     train(load_config(config_file, [*overrides, f"run_dir={run_dir}"]))
 
 
+@pytest.mark.slow
 def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills(small_experiment, tmp_path):
     """The run goes on where it was; what it leaves is what it leaves without a stop."""
     changes = ["training.steps=60", "training.eval_every=40", "training.log_every=1"]
@@ -157,6 +169,7 @@ def straight(small_experiment, tmp_path_factory):
     return outcome_of(run_dir, load_config(small_experiment, SHORT))
 
 
+@pytest.mark.slow
 def test_a_signal_in_an_evaluation_loses_nothing(small_experiment, straight, tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -191,7 +204,7 @@ def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small
     first, last = good_steps(tmp_path)[0], good_steps(tmp_path)[-1]
     assert (first, last) == (1, 3)
     config = load_config(small_experiment, changes)
-    states = [restore(tmp_path, step, init_state(config.model, config.training, 300)) for step in (1, 3)]
+    states = [restore(tmp_path, step, state_shapes(config.model, config.training, 300)) for step in (1, 3)]
     jax.tree.map(np.testing.assert_array_equal, states[0].params, states[1].params)
     with pytest.raises(UserError, match="3 times in a row, up to step 4"):  # and so it does where no step is saved
         train_here(small_experiment, tmp_path / "unsaved", *changes, "training.save_every=0")
@@ -264,14 +277,7 @@ def test_a_run_directory_with_a_file_lost_or_edited_is_refused_with_its_name(
     assert good_steps(tmp_path / "run") == [2]
 
 
-@pytest.fixture(scope="module")
-def finished(small_experiment, tmp_path_factory):
-    """A run of two steps."""
-    run_dir = tmp_path_factory.mktemp("finished") / "run"
-    train_here(small_experiment, run_dir, "training.steps=2")
-    return run_dir
-
-
+@pytest.mark.slow
 def test_a_damaged_newest_checkpoint_is_passed_over_and_the_run_ends_as_without_damage(
     small_experiment, straight, tmp_path, capsys
 ):

@@ -49,9 +49,7 @@ STEPS = (  # of a sublayer, as the page names them and their axes
     ("output = heads side by side W^O", "B T D"),
 )
 Sublayer = namedtuple("Sublayer", "x context query key value weights heads concatenated output")  # arrays of STEPS
-Use = namedtuple(
-    "Use", "title queries keys causal steps"
-)  # one of attention: its tokens, and the steps of its sublayer
+Use = namedtuple("Use", "title queries keys causal steps")  # one use of attention: its tokens, and a Sublayer
 
 
 def apply_sublayer(

@@ -26,8 +26,14 @@ def self_attention(segments, causal=True):
     return Mask(segments, segments, causal)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("groups", [1, 2, 4])
+GROUPS_AND_CAUSALITY = [(1, False), (2, True), (4, False)]
+OTHERS = [(1, True), (2, False), (4, True)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "causal"),
+    [*GROUPS_AND_CAUSALITY, *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)],
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_attention_equals_float64_loops(name, groups, causal, qkv, normal, make_score, reference):
     query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 3)

@@ -26,6 +26,7 @@ def test_an_engine_that_is_not_installed_says_how_to_get_it(monkeypatch):
             load(name, DECODING)
 
 
+@pytest.mark.slow
 @RUNS_ON_CPU
 def test_puente_never_ends_a_sentence_early():
     assert list(prepare([1, 3], Contestant("puente-bfloat16", DECODING)).timers) == [1, 3]

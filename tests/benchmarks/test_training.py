@@ -83,6 +83,7 @@ def test_a_corpus_has_rows_of_its_own_lengths(on_corpus):
     batches.close()
 
 
+@pytest.mark.slow
 @RUNS_ON_CPU
 def test_steps_on_a_corpus_count_its_real_tokens_and_its_packing(on_corpus):
     steps = PuenteSteps(on_corpus)

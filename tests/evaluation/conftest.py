@@ -2,7 +2,6 @@
 
 import itertools
 
-import jax
 import pytest
 
 from data.config import TokenizerConfig
@@ -10,7 +9,7 @@ from data.pairs import Pairs
 from data.tokenizer import Tokenizer, train
 from evaluation.translate import Translator
 from model.config import DecodingConfig, ModelConfig
-from model.transformer import init_params
+from tests.drawn import drawn_params
 
 WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
 SENTENCES = [" ".join(WORDS[start : start + 6]) + "." for start in range(len(WORDS) - 6)]
@@ -26,4 +25,4 @@ def translator() -> Translator:
 
 @pytest.fixture(scope="session")
 def params(translator):
-    return (init_params(translator.models[0], translator.tokenizer.vocab_size, jax.random.key(0)),)
+    return (drawn_params(translator.models[0], translator.tokenizer.vocab_size),)

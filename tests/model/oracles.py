@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -141,6 +141,7 @@ def trained_transformer(seed: int = 0, **changes: Any) -> Transformer:
     return nnx.merge(graphdef, train(params, jax.random.key(seed)))
 
 
+@partial(jax.jit, static_argnums=1)
 def examples(key: jax.Array, batch: int = 64) -> tuple[jax.Array, jax.Array]:
     """Sources of two to five tokens with EOS, and translations of up to as many."""
     keys = jax.random.split(key, 4)

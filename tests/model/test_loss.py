@@ -62,9 +62,9 @@ def test_in_chunks_it_is_the_same_sums_and_gradients(length, chunks, monkeypatch
         return 2 * sums.smoothed, sums
 
     assert len(model.loss._chunks(x)[0]) == chunks
-    expected, found = (jax.value_and_grad(f, argnums=(0, 1), has_aux=True)(x, table) for f in (whole, in_chunks))
+    expected, found = (jax.jit(jax.value_and_grad(f, (0, 1), has_aux=True))(x, table) for f in (whole, in_chunks))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
-    np.testing.assert_allclose(in_chunks(x, table)[1], expected[0][1], rtol=1e-6)  # without gradients
+    np.testing.assert_allclose(jax.jit(in_chunks)(x, table)[1], expected[0][1], rtol=1e-6)  # without gradients
 
 
 def test_no_array_holds_all_logits():

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from configs.load import load_config, save_config
+from tests.drawn import drawn_state
 from tests.prepared import prepare_and_save
 from training.run.checkpoint import save
-from training.state import init_state
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def run_dir(small_experiment) -> Path:
     config = load_config(small_experiment, [f"run_dir={run}"])
     prepared = prepare_and_save(config.data, config.tokenizer, config.training.seed, run)
     save_config(config, run / "config.yaml")
-    save(run, init_state(config.model, config.training, prepared.tokenizer.vocab_size), {"best_step": 0})
+    save(run, drawn_state(config.model, config.training, prepared.tokenizer.vocab_size), {"best_step": 0})
     return run
 
 

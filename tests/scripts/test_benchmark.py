@@ -152,6 +152,7 @@ def test_a_gpu_has_as_many_tokens_at_every_length():
         assert variants == {(False, 1), (True, 1), (False, 8), (True, 8)}
 
 
+@pytest.mark.slow
 @RUNS_ON_CPU
 def test_the_measurement_for_a_gpu_runs(run, monkeypatch):
     """On a CPU, at a size of a moment: all but the speed is the same."""
@@ -183,6 +184,7 @@ def test_decoding_is_printed_and_written(run, run_dir):
     assert text["sentences_per_second"] == pytest.approx(12 / text["seconds"])
 
 
+@pytest.mark.slow
 @RUNS_ON_CPU
 def test_decoding_for_a_gpu_runs(monkeypatch):
     """On a CPU, in small: the dimensions of tatoeba-base, then the same code in bfloat16."""
@@ -239,6 +241,7 @@ def test_a_gpu_sweeps_over_rows_and_kernels(plan):
     assert {str(who.workload) for who in contestants} == {"3 × 8 + 8", "3 × 64 + 64, 4 sentences a row"}
 
 
+@pytest.mark.slow
 @RUNS_ON_CPU
 def test_training_is_printed_and_written(run, small_experiment, monkeypatch):
     monkeypatch.setattr(benchmark, "measure_start", lambda command, folder: {"nothing": 3.0, "data": 2.0})

@@ -69,6 +69,7 @@ def test_every_mark_on_the_page_has_its_function_and_every_function_its_marks():
     assert sorted(re.findall(r"\((attention-\S+\.png)\)", PAGE)) == sorted(pictures.PICTURES)
 
 
+@pytest.mark.slow
 def test_no_number_is_so_near_to_the_next_that_another_machine_could_print_that(printing):
     _, unrounded = printing
     assert len(unrounded) > 300
@@ -298,7 +299,7 @@ def test_kernels_are_the_definition():
 
 
 @pytest.mark.parametrize("name", pictures.PICTURES)
-def test_pictures_show_what_the_script_draws(name, printing):
+def test_pictures_show_what_the_script_draws(name):
     """Up to what another processor's last digit does to a line's edge."""
     committed = (script.DOCS / name).read_bytes()
     assert len(committed) < 150_000

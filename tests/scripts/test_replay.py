@@ -157,6 +157,7 @@ def test_a_replayed_update_is_the_recorded_one_to_the_last_digit(plain, with_che
     assert told["verified"]["metrics"] == "equal, to the last digit"
 
 
+@pytest.mark.slow
 def test_the_losses_of_the_pairs_are_the_loss_that_the_run_recorded(plain, facts):
     told = facts(plain, "--step", 6)
     tokens = [pair["tokens"] for pair in told["pairs"]]
@@ -177,6 +178,7 @@ def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
     assert len({pair.row for pair in pairs}) == stream.config.batch_rows
 
 
+@pytest.mark.slow
 def test_a_pair_has_the_loss_that_it_has_alone(plain):
     """Without dropout, what shares its row is invisible."""
     setup = open_recorded_run(plain).setup(1)
@@ -195,6 +197,7 @@ def test_a_pair_has_the_loss_that_it_has_alone(plain):
         assert pair.cross_entropy == pytest.approx(float(loss.cross_entropy / loss.tokens), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_norms_by_module_make_up_those_of_the_whole(plain, facts):
     told = facts(plain, "--step", 8)
     before, after = saved(plain, 7).params, saved(plain, 8).params
@@ -217,6 +220,7 @@ def test_a_replay_comes_to_the_state_that_was_saved(plain, with_checkpoints, fac
     }
 
 
+@pytest.mark.slow
 def test_the_sums_are_those_of_the_lines_that_were_written(again, with_checkpoints, facts):
     """Though the config has come to log otherwise, which is harmless and leaves no record."""
     run = with_checkpoints(again, 1, 3)
@@ -232,6 +236,7 @@ def test_a_replay_crosses_a_change_of_the_learning_rate(changed, with_checkpoint
     assert {key: told[key] for key in COMPARED} == {key: lines(changed)[7][key] for key in COMPARED}
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_is_one_bit_off_is_told(plain, with_checkpoints, facts):
     run = with_checkpoints(plain, 7)
     state = saved(plain, 8)
@@ -243,6 +248,7 @@ def test_a_checkpoint_that_is_one_bit_off_is_told(plain, with_checkpoints, facts
     assert told["batches"] == "differ, 1 to 8"
 
 
+@pytest.mark.slow
 def test_what_is_printed_for_people(plain, program, facts):
     code, out, err = program(plain, "--step", 6, "--sort", "loss")
     told = facts(plain, "--step", 6)
@@ -306,6 +312,7 @@ def test_norms_by_hand():
     assert math.isnan(norms.gradient) and norms.not_finite == 2
 
 
+@pytest.mark.slow
 def test_nothing_is_written_but_the_row_counts(plain, again, facts):
     def content():
         files = [path for run in (plain, again) for path in run.rglob("*") if path.is_file()]
@@ -320,12 +327,14 @@ def test_nothing_is_written_but_the_row_counts(plain, again, facts):
 # Two runs
 
 
+@pytest.mark.slow
 def test_equal_runs_have_no_difference(plain, again, program):
     code, out, _ = program(plain, again)
     assert (code, out.splitlines()[-1]) == (0, "no difference up to step 8")
     assert "replayed     from the checkpoints at step 8, which are equal\n" in out
 
 
+@pytest.mark.slow
 def test_equal_runs_without_checkpoints_have_none_in_any_update(plain, again, with_checkpoints, facts):
     told = facts(with_checkpoints(plain), with_checkpoints(again))
     assert (told["start"], told["until"], told["divergence"], told["not_reproduced"]) == (0, 8, None, [])

@@ -53,6 +53,7 @@ def test_json_has_a_line_for_a_line_and_agrees_with_the_text(run):
     assert empty == {"text": "", "log_prob": 0.0, "score": 0.0, "ended": True}
 
 
+@pytest.mark.slow
 def test_n_best_lists_differ_as_texts_and_begin_with_the_best(run):
     plain, lists = run(TEXT), [json.loads(line)["translations"] for line in run(TEXT, "--nbest", "2")]
     for text, translations in zip(plain, lists, strict=True):
@@ -111,6 +112,7 @@ def test_what_cannot_be_is_told_before_anything_is_printed(run, options, overrid
         run(TEXT, *options, overrides=overrides)
 
 
+@pytest.mark.slow
 def test_an_ensemble_with_itself_translates_as_the_run(run, run_dir):
     assert run(TEXT, overrides=[f"decoding.ensemble=[{run_dir}:latest]"]) == run(TEXT)
 

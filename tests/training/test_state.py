@@ -16,10 +16,11 @@ from data.pairs import Pairs
 from data.tokenizer import Tokenizer, train
 from model.config import ModelConfig
 from model.transformer import build
+from tests.drawn import drawn_state
 from training.config import TrainingConfig
 from training.optimizer import learning_rate
 from training.progress import DivergenceCheck, training_metrics
-from training.state import Skipped, init_state, reset_sums, zero_sums
+from training.state import Skipped, reset_sums, zero_sums
 from training.step import Reading, make_loss_step, make_train_step
 
 VOCAB = 30
@@ -43,7 +44,7 @@ def compiled_step(model, config):
 
 def run(batches, model=MODEL, **changes):
     config = TrainingConfig(**({"steps": 10, "warmup_steps": 1} | changes))
-    step, state, losses = compiled_step(model, config), init_state(model, config, VOCAB), []
+    step, state, losses = compiled_step(model, config), drawn_state(model, config, VOCAB), []
     for batch in batches:
         state, reading = step(state, batch)
         losses.append(float(reading.loss))
@@ -54,7 +55,7 @@ def assert_close(some, others, **tolerance):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **tolerance), some, others)
 
 
-@pytest.mark.parametrize("slices", [2, 4])
+@pytest.mark.parametrize("slices", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_accumulation_changes_nothing_but_memory(slices):
     # Rows have different numbers of real tokens: a mean of the slices' means would fail here.
     # Epsilon 1 makes Adam nearly linear; a small one would blow rounding up where a gradient is zero by nature,
@@ -74,7 +75,7 @@ def test_packing_order_of_rows_changes_nothing():
 
 def test_averaged_parameters_by_their_recurrence():
     batches = [make_batch(seed) for seed in range(3)]
-    average = init_state(MODEL, TrainingConfig(steps=10, ema_decay=0.5), VOCAB).params
+    average = drawn_state(MODEL, TrainingConfig(steps=10), VOCAB).params
     for done in range(3):
         params = run(batches[: done + 1])[0].params
         decay = min(0.5, (1 + done) / (10 + done))
@@ -100,7 +101,7 @@ def test_sums_of_a_window():
 
 def test_validation_loss_equals_the_training_loss_without_dropout():
     config, batch = TrainingConfig(steps=10), make_batch(0)
-    loss = make_loss_step(build(MODEL, VOCAB), config.label_smoothing)(init_state(MODEL, config, VOCAB).params, batch)
+    loss = make_loss_step(build(MODEL, VOCAB), config.label_smoothing)(drawn_state(MODEL, config, VOCAB).params, batch)
     assert float(loss.smoothed / loss.tokens) == pytest.approx(run([batch])[1][0], rel=1e-6)
 
 
@@ -135,7 +136,7 @@ def poisoned(state):
 def test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else():
     config = TrainingConfig(steps=10, warmup_steps=1, ema_decay=0.9)
     step = compiled_step(MODEL, config)
-    fresh = partial(init_state, MODEL, config, VOCAB)
+    fresh = partial(drawn_state, MODEL, config, VOCAB)
     good, _ = step(fresh(), make_batch(0))
     before = jax.tree.map(np.asarray, poisoned(good))  # copies: the step takes its state away
 
@@ -158,7 +159,7 @@ def test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else():
 def test_a_gradient_too_large_for_its_norm_is_not_taken_either():
     # The loss is finite; a parameter of 1e30 in the last norm's scale is beyond what a squared gradient can hold.
     config = TrainingConfig(steps=10, warmup_steps=1)
-    state = init_state(MODEL, config, VOCAB)
+    state = drawn_state(MODEL, config, VOCAB)
     params = jax.tree.map(lambda leaf: leaf, state.params)
     params["final_norms"][1]["scale"] = params["final_norms"][1]["scale"] * 1e25
     state, reading = compiled_step(MODEL, config)(state._replace(params=params), make_batch(0))
@@ -168,7 +169,7 @@ def test_a_gradient_too_large_for_its_norm_is_not_taken_either():
 
 def test_a_step_too_large_for_its_parameters_is_not_taken_either():
     config = TrainingConfig(steps=10, warmup_steps=1, learning_rate=1e300)  # infinite in float32
-    state = init_state(MODEL, config, VOCAB)
+    state = drawn_state(MODEL, config, VOCAB)
     before = jax.tree.map(np.asarray, state.params)
     state, reading = compiled_step(MODEL, config)(state, make_batch(0))
     assert np.isfinite(float(reading.loss)) and np.isfinite(float(reading.gradient_norm))

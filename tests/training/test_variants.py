@@ -9,7 +9,7 @@ import pytest
 from configs.load import load_config
 from data.batches.packing import Batch
 from model.transformer import build
-from training.state import init_state
+from tests.drawn import drawn_state
 from training.step import make_train_step
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
@@ -17,12 +17,10 @@ SMALL = [
     *("model.d_model=16", "model.num_heads=4", "model.head_dim=4", "model.d_ff=32", "model.dropout=0"),
     *("model.encoder_layers=1", "model.decoder_layers=1", "training.warmup_steps=1", "training.label_smoothing=0"),
 ]
+FAST = ["model.score=general", "model.key_value_heads=1"]
 OVERRIDES = [  # each value once, two at a time: a compilation is what a test costs
-    ["model.score=dot_product", "model.positions=rotary"],
-    ["model.score=general", "model.key_value_heads=1"],
     ["model.positions=relative", "model.rematerialize=true"],
-]
-MORE_OVERRIDES = [
+    ["model.score=dot_product", "model.positions=rotary"],
     ["model.score=scaled_dot_product", "model.kernel=chunked"],
     ["model.score=additive", "model.attention_dropout=0.1"],
     ["model.positions=learned", "model.value_dim=6"],
@@ -42,11 +40,11 @@ def copying(vocab_size: int) -> Batch:
 
 
 @pytest.mark.parametrize(
-    "overrides", [*OVERRIDES, *(pytest.param(more, marks=pytest.mark.slow) for more in MORE_OVERRIDES)], ids=" ".join
+    "overrides", [FAST, *(pytest.param(each, marks=pytest.mark.slow) for each in OVERRIDES)], ids=" ".join
 )
 def test_it_learns_and_each_of_its_parameters_is_trained(overrides):
     config = load_config(QUICKSTART, [*SMALL, *overrides])
-    state = init_state(config.model, config.training, 20)
+    state = drawn_state(config.model, config.training, 20)
     start = jax.tree.map(np.asarray, state.params)
     step, batch, losses = make_train_step(build(config.model, 20), config.training), copying(20), []
     for _ in range(60):

@@ -121,16 +121,11 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
 
 def _list_not_reproduced(replay: Replay, update: ReplayedUpdate) -> list[str]:
     """Lines on what the run recorded of this step and its replay does not reproduce."""
-    folder, lines = replay.run.folder, []
+    start, lines = f"the replay of {replay.run.folder} does not give its", []
     if differences := replay.run.list_metric_differences(update):
-        lines.append(
-            f"the replay of {folder} does not give its recorded line at step {update.step}: {'; '.join(differences)}"
-        )
-    if update.step in good_steps(folder) and (found := compare_with_checkpoint(replay)):
-        lines.append(
-            f"the replay of {folder} does not give its checkpoint at step {update.step}: it differs first in "
-            f"{found.leaf}, by up to {found.largest:.3g}"
-        )
+        lines.append(f"{start} recorded line at step {update.step}: {'; '.join(differences)}")
+    if update.step in good_steps(replay.run.folder) and (found := compare_with_checkpoint(replay)):
+        lines.append(f"{start} checkpoint at step {update.step}: it differs {found}")
     return lines
 
 

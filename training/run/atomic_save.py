@@ -47,7 +47,8 @@ def write_trees(final: Path, trees: dict[str, Any], step: int, notes: dict[str, 
         _save_trees(temporary, trees)
         if is_first():
             (temporary / MANIFEST).write_text(Manifest(step, notes, hash_files(temporary)).to_json())
-            _flush(temporary)
+            for path in (*temporary.rglob("*"), temporary):
+                _sync(path)
             if not os.path.samestat(run_dir.stat(), folder):
                 raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
             _rename(temporary, final, replaced)
@@ -83,11 +84,6 @@ def _explain(error: Exception) -> str:
     if code:
         error = OSError(int(code[1]), os.strerror(int(code[1])))
     return explain_os_error(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
-
-
-def _flush(directory: Path) -> None:
-    for path in (*directory.rglob("*"), directory):
-        _sync(path)
 
 
 def _sync(path: Path) -> None:

@@ -13,12 +13,12 @@ import pytest
 from common.errors import UserError
 from data.batches.packing import Batch, slice_rows
 from model.config import ModelConfig
+from tests.drawn import drawn_state
 from training.config import TrainingConfig
 from training.progress import Progress
 from training.run import atomic_save, catalog, checkpoint
 from training.run.catalog import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
 from training.run.checkpoint import load_for_inference, read_notes, restore, save, update_notes
-from training.state import init_state
 
 VOCAB = 20
 MODEL = ModelConfig(d_model=4, num_heads=1, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=4)
@@ -26,7 +26,7 @@ TRAINING = TrainingConfig(steps=10, ema_decay=0.9)
 
 
 def make_state(step, training=TRAINING):
-    state = init_state(MODEL, training, VOCAB)
+    state = drawn_state(MODEL, training, VOCAB)
     return state._replace(
         step=state.step + step, averaged=state.averaged and jax.tree.map(lambda leaf: leaf * 2, state.params)
     )
@@ -41,7 +41,7 @@ def test_what_is_saved_is_restored_bit_for_bit(tmp_path, ema_decay):
     training = TrainingConfig(steps=10, ema_decay=ema_decay)
     state = make_state(7, training)
     save(tmp_path, state, {"best_step": 3})
-    assert_same(restore(tmp_path, 7, init_state(MODEL, training, VOCAB)), state)
+    assert_same(restore(tmp_path, 7, drawn_state(MODEL, training, VOCAB)), state)
     assert read_notes(tmp_path, 7) == {"best_step": 3}
 
 
@@ -194,13 +194,13 @@ def test_a_checkpoint_of_another_model_is_refused_with_the_first_difference(tmp_
         load_for_inference(tmp_path, "latest", other, VOCAB)
     deeper = ModelConfig(**(vars(MODEL) | {"encoder_layers": 2}))
     with pytest.raises(UserError, match=r"encoder\.1\.[a-z_.]+ is missing in the checkpoint, and \(4,\) by the config"):
-        restore(tmp_path, 2, init_state(deeper, TRAINING, VOCAB))
+        restore(tmp_path, 2, drawn_state(deeper, TRAINING, VOCAB))
     with pytest.raises(
         UserError, match=r"another model or optimizer .* opt_state\.1\.1\.count is \(\) in the checkpoint"
     ):
-        restore(tmp_path, 2, init_state(MODEL, replace(TRAINING, optimizer="adamw"), VOCAB))
+        restore(tmp_path, 2, drawn_state(MODEL, replace(TRAINING, optimizer="adamw"), VOCAB))
     freer = replace(TRAINING, clip_norm=0.0, schedule="cosine", learning_rate=0.1)  # what may change fits
-    assert restore(tmp_path, 2, init_state(MODEL, freer, VOCAB)).step == 2
+    assert restore(tmp_path, 2, drawn_state(MODEL, freer, VOCAB)).step == 2
 
 
 def test_a_checkpoint_that_training_removes_while_it_is_read_is_replaced_by_the_newer(tmp_path, monkeypatch):
@@ -233,14 +233,15 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkey
 
 def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
-    flush = atomic_save._flush
+    hash_files = atomic_save.hash_files
 
-    def move_after(directory):
-        flush(directory)
+    def hash_and_move(directory):
+        digests = hash_files(directory)
         (tmp_path / "run").rename(tmp_path / "elsewhere")
         shutil.copytree(tmp_path / "elsewhere", tmp_path / "run")
+        return digests
 
-    monkeypatch.setattr(atomic_save, "_flush", move_after)
+    monkeypatch.setattr(atomic_save, "hash_files", hash_and_move)
     with pytest.raises(UserError, match="run was moved or unmounted; is its disk still there"):
         save(tmp_path / "run", make_state(2), {})
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
@@ -248,7 +249,7 @@ def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_
 
 def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {})
-    monkeypatch.setattr(atomic_save, "_flush", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
+    monkeypatch.setattr(atomic_save, "_sync", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
     with pytest.raises(UserError, match="I/O error; is its disk still there"):
         save(tmp_path, make_state(4), {})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
