@@ -158,13 +158,8 @@ def test_plain_tables(plain, lines, small_experiment):
     assert_evaluated(plain, 12, digests["test"])
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        packed_objects,
-        *(pytest.param(form, marks=pytest.mark.slow) for form in (parquet, packed_parallel, like_the_hub)),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [packed_objects, parquet, packed_parallel, like_the_hub])
 def test_the_same_pairs_in_another_form_are_the_same_run(train_and_evaluate, plain, lines, tmp_path, form, capsys):
     names, digests = form(tmp_path, lines)
     run = train_and_evaluate(f"data.root={tmp_path}", *(f"data.{split}={names[split]}" for split in SPLITS))

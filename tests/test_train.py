@@ -193,6 +193,7 @@ def test_a_second_process_on_a_run_is_refused(small_experiment, tmp_path, call):
         assert {path.name for path in (tmp_path / "run").iterdir()} == {".lock", "process.json"}
 
 
+@pytest.mark.slow
 def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small_experiment, tmp_path):
     changes = ["training.learning_rate=1e16", "training.warmup_steps=1", "training.max_skipped=3"]
     changes += ["training.log_every=1", "training.save_every=1", "training.eval_every=100", "training.keep=9"]
