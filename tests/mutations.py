@@ -189,9 +189,23 @@ MUTATIONS = [
     Mutation(
         "NaN is never the best",
         "training/progress.py",
-        "if bleu > self.best_bleu:",
-        "if not bleu <= self.best_bleu:",
+        "-math.inf if math.isnan(bleu) else bleu",
+        "math.inf if math.isnan(bleu) else bleu",
         f"{CHECKPOINT}::test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better",
+    ),
+    Mutation(
+        "of equal BLEU the lower loss is the best",
+        "training/progress.py",
+        "waited if new < best else",
+        "waited if new[0] <= best[0] else",
+        f"{CHECKPOINT}::test_of_equal_bleu_the_lower_loss_is_the_best_and_of_equal_losses_the_later",
+    ),
+    Mutation(
+        "a model that no longer changes stops early",
+        "training/progress.py",
+        "0 if new > best else",
+        "0 if new >= best else",
+        f"{CHECKPOINT}::test_of_equal_bleu_the_lower_loss_is_the_best_and_of_equal_losses_the_later",
     ),
     # Signals.
     Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self.signal) or 0 < ", "0 < ", _SIGTERM),

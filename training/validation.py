@@ -28,8 +28,8 @@ class Validation:
     translator: Translator
     loss_step: LossStep
 
-    def evaluate(self, state: TrainState, minutes: float, monitor: Monitor) -> float:
-        """Evaluate the state; returns BLEU. ``minutes`` is the training time so far, for the line of metrics."""
+    def evaluate(self, state: TrainState, minutes: float, monitor: Monitor) -> tuple[float, float]:
+        """Evaluate the state; returns BLEU and loss. ``minutes`` is the training time so far, for the metrics."""
         step, params = int(state.step), state.inference_params
         losses = self.mean_losses(params)
         with jax.set_mesh(self.devices.mesh):
@@ -41,7 +41,7 @@ class Validation:
             write_report(self.run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
         for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
             monitor.say(f"    {source} → {translation}")
-        return evaluation.scores.bleu
+        return evaluation.scores.bleu, losses["loss"]
 
     def mean_losses(self, params: Params) -> dict[str, float]:
         """Loss and cross-entropy per target token. Each process reads its rows of the batches."""
