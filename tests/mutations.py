@@ -207,6 +207,57 @@ MUTATIONS = [
         "0 if new >= best else",
         f"{CHECKPOINT}::test_of_equal_bleu_the_lower_loss_is_the_best_and_of_equal_losses_the_later",
     ),
+    # Scores.
+    Mutation(
+        "no other set or search replaces the run's own report",
+        "evaluation/conditions.py",
+        "    if own and (not",
+        "    if True or (not",
+        "tests/evaluation/test_conditions.py::test_each_set_and_search_has_a_report_of_its_own_in_any_order",
+    ),
+    Mutation(
+        "the precision is part of a report's conditions",
+        "cli/reports.py",
+        "Precision(config.model.dtype, config.model.matmul_dtype)",
+        "Precision()",
+        "tests/cli/test_reports.py::test_every_setting_of_eval_py_is_part_of_the_conditions",
+    ),
+    Mutation(
+        "a report of an older version is not replaced",
+        "evaluation/conditions.py",
+        "(not plain.exists() or conditions.are_those_of(read_json_object(plain)))",
+        "True",
+        "tests/evaluation/test_conditions.py"
+        "::test_a_report_of_an_older_version_on_another_set_or_search_is_not_replaced",
+    ),
+    Mutation(
+        "the quickstart shows reports on its own sets only",
+        "scripts/quickstart.py",
+        "        if path is None:",
+        '        path = RUN / "eval/test.json"\n        if path is None:',
+        "tests/scripts/test_quickstart.py::test_reports_of_older_versions_are_shown_and_only_those_of_its_own_sets",
+    ),
+    Mutation(
+        "scores are printed before anything is written",
+        "eval.py",
+        '    print(f"{run_dir} at step',
+        '    write(run, run_dir, run_dir / "eval", evaluation, file, overlap)\n    print(f"{run_dir} at step',
+        "tests/scripts/test_eval.py::test_scores_are_printed_although_the_report_cannot_be_written",
+    ),
+    Mutation(
+        "reports of two runs in one folder stay apart",
+        "eval.py",
+        "else str(run_dir.resolve())",
+        'else ""',
+        "tests/scripts/test_eval.py::test_reports_of_two_runs_in_one_folder",
+    ),
+    Mutation(
+        "dropped rows of a test set are told",
+        "eval.py",
+        "    if file.malformed:",
+        "    if not file.rows:",
+        "tests/scripts/test_eval.py::test_bad_lines_of_another_file_can_be_skipped_and_are_counted",
+    ),
     # Signals.
     Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self.signal) or 0 < ", "0 < ", _SIGTERM),
     Mutation(
