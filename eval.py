@@ -21,7 +21,8 @@ from cli.reports import conditions_of, own_conditions
 from common.errors import UserError, exit_on_user_error
 from configs.load import load_run_config
 from data.config import DataConfig
-from data.report import DATA_FILE, SourceReport
+from data.language import describe_exchange
+from data.report import DATA_FILE, SourceReport, describe_unscored
 from data.sources.corpus import load_held_out
 from data.splits import overlap_with_training
 from evaluation.conditions import name_of_source, place_report
@@ -43,8 +44,10 @@ def main() -> None:
     pairs, file = load_held_out(run.config.data, "test", run_dir)
     if run.config.data.test == saved.test:
         warn_of_another_set(file, run_dir)
+    if run.config.data.test and (exchange := describe_exchange(run.config.data, pairs, file.file)):
+        print(f"warning: {exchange}", file=sys.stderr)
+    overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)  # first, for it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
-    overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)
 
     print(f"{run_dir} at step {run.step} on {os.path.relpath(file.file)}")
     print_scores(evaluation, file)
@@ -79,10 +82,10 @@ def write(
 ) -> Path:
     """Write the report where it replaces none of another set, search or run; return its path."""
     outside = "" if folder.resolve() == (run_dir / "eval").resolve() else str(run_dir.resolve())
-    conditions = conditions_of(run.config, file.sha256, outside)
-    own = conditions == own_conditions(run_dir, outside)
-    set_name = "test" if own or not run.config.data.test else name_of_source(run.config.data.test)
-    path = place_report(folder, set_name, conditions, own=own)
+    conditions, own = conditions_of(run.config, file.sha256, outside), own_conditions(run_dir, outside)
+    is_own_set = file.sha256 == own.test_set_sha256 or not run.config.data.test
+    set_name = "test" if is_own_set else name_of_source(run.config.data.test)
+    path = place_report(folder, set_name, conditions, own=conditions == own)
     write_report(path, evaluation, step=run.step, file=file, conditions=conditions, overlap=overlap)
     return path
 
@@ -97,10 +100,8 @@ def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
     print(f"          on {sources} distinct sources against all their {rows} references")
     print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")
     print(f"          on {rows} rows, each with its one reference")
-    if file.malformed:
-        print(
-            f"dropped   {file.malformed} of {file.rows} rows could not be read and are not scored: data.malformed=skip"
-        )
+    if unscored := describe_unscored(file):
+        print(f"dropped   {unscored}")
     speed = (
         f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target tokens/s"
     )

@@ -52,7 +52,7 @@ def offer_output(folder: Path) -> Iterator[None]:
             raise
         reason = cause.strerror or str(cause)
         raise UserError(
-            f"what is printed above is whole, but nothing was written to {folder}: {reason}; "
+            f"what is printed above is whole, but cannot be written to {folder}: {reason}; "
             "--output FOLDER chooses another place"
         ) from error
 

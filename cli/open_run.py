@@ -106,6 +106,8 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
     prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     if is_first():
+        for line in prepared.warnings:
+            print(f"warning: {line}", file=sys.stderr)
         record_run(config, run_dir, newest, prepared, changes + prepared.changes)
     return prepared
 

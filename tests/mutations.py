@@ -253,10 +253,32 @@ MUTATIONS = [
     ),
     Mutation(
         "dropped rows of a test set are told",
-        "eval.py",
-        "    if file.malformed:",
-        "    if not file.rows:",
+        "data/report.py",
+        "    if not report.malformed:",
+        "    if report.rows:",
         "tests/scripts/test_eval.py::test_bad_lines_of_another_file_can_be_skipped_and_are_counted",
+    ),
+    # Languages.
+    Mutation(
+        "exchanged columns are told",
+        "data/language.py",
+        "sides[0] != source and sides[1] == source",
+        "sides[0] == sides[1] == source",
+        "tests/data/test_language.py::test_every_exchanged_sentence_that_shows_its_language_is_seen",
+    ),
+    Mutation(
+        "columns in order are not suspected",
+        "data/language.py",
+        "    if english == spanish:\n        return None\n",
+        "",
+        "tests/data/test_language.py::test_evidence_is_needed_on_both_sides",
+    ),
+    Mutation(
+        "exchanged columns are told before training",
+        "data/prepare.py",
+        "return [*filter(None, lines), *unscored]",
+        "return unscored",
+        "tests/cli/test_open_run.py::test_a_corpus_in_the_wrong_direction_is_told_before_training",
     ),
     # Signals.
     Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self.signal) or 0 < ", "0 < ", _SIGTERM),

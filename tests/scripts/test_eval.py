@@ -83,7 +83,7 @@ def test_scores_are_printed_although_the_report_cannot_be_written(copy, run_main
     code, out, err = run_main(main, copy)
     assert code == 2 and "\nBLEU  " in out and "\nreference " in out and "written" not in out
     assert err == (
-        f"error: what is printed above is whole, but nothing was written to {copy}/eval: File exists; "
+        f"error: what is printed above is whole, but cannot be written to {copy}/eval: File exists; "
         "--output FOLDER chooses another place\n"
     )
     before = files_of(copy)
@@ -140,6 +140,16 @@ def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, run_m
     report = read_report(run_dir, "rough")
     assert (report["rows"], report["rows_read"], report["malformed"]) == (151, 152, 1)
     assert "dropped   1 of 152 rows could not be read and are not scored: data.malformed=skip\nspeed" in out
+
+
+def test_exchanged_columns_are_told(run_dir, run_main, tmp_path):
+    (tmp_path / "turned.tsv").write_text("¿Dónde está la casa?\tWhere is the house?\n" * 20, encoding="utf-8")
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'turned.tsv'}")
+    assert code == 0 and err.count("\n") == 1
+    assert err.startswith(f"warning: {tmp_path / 'turned.tsv'}: source and target look exchanged: in 20 of 20 pairs")
+    assert "; if they are, set data.columns=[es,en]" in err
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'turned.tsv'}", "data.columns=[es,en]")
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize(
