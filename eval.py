@@ -1,10 +1,12 @@
 """Translate and score a held-out set with a trained run: python eval.py RUN [key=value …].
 
-The set is the run's test set, or any file of pairs with data.test=PATH. The report is also written to RUN/eval.
+The set is the run's test set, or any file of pairs with data.test=PATH. The report is also written to RUN/eval, or to
+the folder of --output: the run's own score, with nothing changed, as test.json, and every other set or search under a
+name of its own, so that none replaces another.
 """
 
 import os
-import re
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -13,58 +15,82 @@ from cli.process import prepare_process
 if __name__ == "__main__":
     prepare_process()
 
-from cli.command_line import parse_command_line
-from cli.load_run import MAY_CHANGE, load_run
+from cli.command_line import add_output, offer_output, parse_command_line
+from cli.load_run import MAY_CHANGE, LoadedRun, load_run
+from cli.reports import conditions_of, own_conditions
 from common.errors import UserError, exit_on_user_error
 from configs.load import load_run_config
 from data.config import DataConfig
+from data.language import describe_exchange
+from data.report import DATA_FILE, SourceReport, describe_unscored
 from data.sources.corpus import load_held_out
 from data.splits import overlap_with_training
-from evaluation.evaluate import Evaluation, evaluate, write_report
+from evaluation.conditions import name_of_source, place_report
+from evaluation.evaluate import Evaluation, evaluate
+from evaluation.report import write_report
 
-TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")
+TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:", "data.max_malformed:")
 
 
 @exit_on_user_error()
 def main() -> None:
-    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
+    """Print the scores before anything is written: whatever becomes of the report, they are there."""
+    positionals = {"RUN": "a run directory, such as runs/tatoeba-small"}
+    arguments = parse_command_line(__doc__, positionals, lambda parser: add_output(parser, "RUN/eval"))
     run_dir = Path(arguments.RUN)
     run = load_run(run_dir, arguments.overrides, "eval.py", (*MAY_CHANGE, *TEST_SET))
-    config = run.config
-    set_name = name_set(config.data, load_run_config(run_dir).data, run_dir)
-    pairs, file = load_held_out(config.data, "test", run_dir)
+    saved = load_run_config(run_dir).data
+    check_columns(run.config.data, saved, run_dir)
+    pairs, file = load_held_out(run.config.data, "test", run_dir)
+    if run.config.data.test == saved.test:
+        warn_of_another_set(file, run_dir)
+    if run.config.data.test and (exchange := describe_exchange(run.config.data, pairs, file.file)):
+        print(f"warning: {exchange}", file=sys.stderr)
+    overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)  # first, for it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
-    overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)
-    write_report(run_dir, set_name, evaluation, step=run.step, file=file, decoding=config.decoding, overlap=overlap)
 
     print(f"{run_dir} at step {run.step} on {os.path.relpath(file.file)}")
-    print_scores(evaluation)
+    print_scores(evaluation, file)
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
-    if evaluation.in_pieces:
-        why = "too long for decoding.max_source_tokens"
-        print(f"in pieces {evaluation.in_pieces} sources, cut at sentence ends: {why}")
-    if evaluation.unended:
-        print(f"unended   {evaluation.unended} translations met their limit, decoding.max_length_*, and stand whole")
-    examples = zip(evaluation.sources, evaluation.translations, evaluation.references, strict=True)
-    for source, translation, references in islice(examples, 5):
-        print(f"\nsource       {source}\ntranslation  {translation}\nreference    {references[0]}")
-    print(f"\nwritten   {run_dir / 'eval' / set_name}.json and .translations.txt")
+    print_limits(evaluation)
+    print_examples(evaluation)
+    folder = arguments.output or run_dir / "eval"
+    with offer_output(folder):
+        path = write(run, run_dir, folder, evaluation, file, overlap)
+    print(f"\nwritten   {path} and .translations.txt")
 
 
-def name_set(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> str:
-    """The set's name in ``RUN/eval``: "test" for the run's own, another set's file name."""
+def check_columns(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> None:
     if chosen.columns != saved.columns and not chosen.test:
         raise UserError(f"the test set of {run_dir} has the run's data.columns; name another with data.test=…")
-    return "test" if chosen.test == saved.test else name_of_source(chosen.test)
 
 
-def name_of_source(source: str) -> str:
-    """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
-    name = Path(source).name.removesuffix(".gz").replace(":", ".")
-    return re.sub(r"\.(tsv|txt|jsonl|parquet|LANG)$", "", name)[:100]
+def warn_of_another_set(file: SourceReport, run_dir: Path) -> None:
+    """Tell that the run's test set is no longer what it was when the run recorded it."""
+    if file.sha256 != own_conditions(run_dir).test_set_sha256:
+        recorded = run_dir / DATA_FILE
+        print(f"warning: {file.file} is not the test set recorded in {recorded}: it has changed", file=sys.stderr)
 
 
-def print_scores(evaluation: Evaluation) -> None:
+def write(
+    run: LoadedRun,
+    run_dir: Path,
+    folder: Path,
+    evaluation: Evaluation,
+    file: SourceReport,
+    overlap: tuple[int, int],
+) -> Path:
+    """Write the report where it replaces none of another set, search or run; return its path."""
+    outside = "" if folder.resolve() == (run_dir / "eval").resolve() else str(run_dir.resolve())
+    conditions, own = conditions_of(run.config, file.sha256, outside), own_conditions(run_dir, outside)
+    is_own_set = file.sha256 == own.test_set_sha256 or not run.config.data.test
+    set_name = "test" if is_own_set else name_of_source(run.config.data.test)
+    path = place_report(folder, set_name, conditions, own=conditions == own)
+    write_report(path, evaluation, step=run.step, file=file, conditions=conditions, overlap=overlap)
+    return path
+
+
+def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
     """Each score with its signature and with what it was computed on."""
     scores, sources, rows = evaluation.scores, len(evaluation.sources), evaluation.rows
     interval = scores.bleu_interval
@@ -74,10 +100,27 @@ def print_scores(evaluation: Evaluation) -> None:
     print(f"          on {sources} distinct sources against all their {rows} references")
     print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")
     print(f"          on {rows} rows, each with its one reference")
+    if unscored := describe_unscored(file):
+        print(f"dropped   {unscored}")
     speed = (
         f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target tokens/s"
     )
     print(f"speed     {evaluation.seconds:.1f} s, {speed}, compilation included")
+
+
+def print_limits(evaluation: Evaluation) -> None:
+    """What was cut at a length, if anything was."""
+    if evaluation.in_pieces:
+        why = "too long for decoding.max_source_tokens"
+        print(f"in pieces {evaluation.in_pieces} sources, cut at sentence ends: {why}")
+    if evaluation.unended:
+        print(f"unended   {evaluation.unended} translations met their limit, decoding.max_length_*, and stand whole")
+
+
+def print_examples(evaluation: Evaluation) -> None:
+    examples = zip(evaluation.sources, evaluation.translations, evaluation.references, strict=True)
+    for source, translation, references in islice(examples, 5):
+        print(f"\nsource       {source}\ntranslation  {translation}\nreference    {references[0]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -133,9 +133,9 @@ def validate(run: Run, state: TrainState, progress: Progress, pause: Pause) -> P
     """Evaluate a state that is saved, and record the evaluation in its checkpoint; returns the new progress."""
     with run.clock.not_training():
         with pause.interruptible():  # a signal, even one received during the step, ends the program: all is saved
-            bleu = run.validation.evaluate(state, progress.seconds / 60, run.monitor)
+            bleu, loss = run.validation.evaluate(state, progress.seconds / 60, run.monitor)
         step = int(state.step)
-        progress = progress.after_evaluation(step, bleu)
+        progress = progress.after_evaluation(step, bleu, loss)
         update_notes(run.directory, step, progress.to_notes())
         delete_old_checkpoints(run.directory, run.config.training.keep, progress.best_step)
     return progress

@@ -2,6 +2,8 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from common.errors import UserError
@@ -37,6 +39,28 @@ def parse_command_line(
     if add_options:
         add_options(parser)
     return parser.parse_intermixed_args()  # parse_args rejects an override that follows an option
+
+
+@contextmanager
+def offer_output(folder: Path) -> Iterator[None]:
+    """Where files cannot be written to ``folder``, point to ``--output``, and tell that what was printed stands."""
+    try:
+        yield
+    except (UserError, OSError) as error:
+        cause = error.__cause__ if isinstance(error, UserError) else error
+        if not isinstance(cause, OSError):
+            raise
+        reason = cause.strerror or str(cause)
+        raise UserError(
+            f"what is printed above is whole, but cannot be written to {folder}: {reason}; "
+            "--output FOLDER chooses another place"
+        ) from error
+
+
+def add_output(parser: argparse.ArgumentParser, default: str) -> None:
+    """The option of ``offer_output``."""
+    help = f"where the files go (default: {default}), for example if the run is read-only"
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help=help)
 
 
 def positive_integer(text: str) -> int:

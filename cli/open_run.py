@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from cli.reports import conditions_of
 from common.errors import UserError
 from common.files import append_line, remove_leftovers, write_atomically
 from configs.changes import accepted_changes
@@ -105,6 +106,8 @@ def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepare
     prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     if is_first():
+        for line in prepared.warnings:
+            print(f"warning: {line}", file=sys.stderr)
         record_run(config, run_dir, newest, prepared, changes + prepared.changes)
     return prepared
 
@@ -117,7 +120,8 @@ def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) 
     translator = Translator((config.model,), prepared.tokenizer, config.decoding, config.data.row_length)
     graphdef = build(config.model, config.tokenizer.vocab_size)
     loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
-    return Validation(Path(config.run_dir), prepared, devices, batches, translator, loss_step)
+    conditions = conditions_of(config, prepared.report.files.valid.sha256)
+    return Validation(Path(config.run_dir), prepared, devices, batches, translator, loss_step, conditions)
 
 
 def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changes: list[str]) -> None:

@@ -13,6 +13,7 @@ from common.files import sha256, write_atomically
 from data.batches.stream import BatchStream
 from data.batches.windows import Weights
 from data.config import DataConfig, TokenizerConfig
+from data.language import describe_exchange
 from data.pairs import Pairs, as_tsv, concatenate
 from data.report import (
     DATA_FILE,
@@ -22,8 +23,10 @@ from data.report import (
     Overlap,
     Sides,
     SourceAccount,
+    SourceReport,
     TakenOutReport,
     Vocabulary,
+    describe_unscored,
     load_identity,
 )
 from data.sources.corpus import filter_pairs, held_out_path, load_source, swap_if_reversed
@@ -43,6 +46,7 @@ class Prepared:
     tokenizer: Tokenizer
     report: DataReport
     changes: list[str]
+    warnings: list[str]  # as in Corpus
     taken_out: dict[str, str]  # as in Corpus
     training: Pairs  # with the pairs that are too long for a row
 
@@ -78,7 +82,8 @@ def prepare(
         fill=Sides(*stream.fill()),
     )
     changes = find_changes(run_dir, report.identity(), allow_changes) if has_checkpoints(run_dir) else []
-    return Prepared(stream, corpus.valid, tokenizer, report, changes, corpus.taken_out, corpus.training)
+    written = corpus.taken_out, corpus.training
+    return Prepared(stream, corpus.valid, tokenizer, report, changes, corpus.warnings, *written)
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ class Corpus:
     files: Files
     overlap: Overlap
     taken_out: dict[str, str]
+    warnings: list[str]  # a line on each source whose sides look exchanged, or that is a held-out set with bad rows
 
 
 def assemble(config: DataConfig, run_dir: Path) -> Corpus:
@@ -107,6 +113,7 @@ def assemble(config: DataConfig, run_dir: Path) -> Corpus:
     """
     sources, accounts = load_training(config)
     named = {s: load_source(config, name, s) for s, name in (("valid", config.valid), ("test", config.test)) if name}
+    warnings = find_warnings(config, [*zip(sources, accounts, strict=True), *named.values()])
     if config.drop_overlap:
         sources = [without_shared(pairs, [held_out for held_out, _ in named.values()]) for pairs in sources]
         accounts = [count_removed(a, left, "overlapping") for a, left in zip(accounts, sources, strict=True)]
@@ -128,7 +135,16 @@ def assemble(config: DataConfig, run_dir: Path) -> Corpus:
     training, files = concatenate(sources), Files(accounts, valid_report, test_report)
     overlap = find_overlap({"train": training, "valid": valid, "test": test})
     refuse_overlap(overlap, config.allow_overlap)
-    return Corpus(sources, training, pair_weights(config, sources), valid, test, files, overlap, taken_out)
+    weights = pair_weights(config, sources)
+    return Corpus(sources, training, weights, valid, test, files, overlap, taken_out, warnings)
+
+
+def find_warnings(config: DataConfig, loaded: Sequence[tuple[Pairs, SourceReport]]) -> list[str]:
+    """Of each source, whether its sides look exchanged, and of a held-out set what no score will be of."""
+    lines = [describe_exchange(config, pairs, report.file) for pairs, report in loaded]
+    held_out = [report for _, report in loaded if not isinstance(report, SourceAccount)]
+    unscored = [f"{report.file}: {line}" for report in held_out if (line := describe_unscored(report))]
+    return [*filter(None, lines), *unscored]
 
 
 def load_training(config: DataConfig) -> tuple[list[Pairs], list[SourceAccount]]:

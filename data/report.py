@@ -144,3 +144,10 @@ def load_identity(run_dir: Path) -> DataIdentity | None:
         return None
     digests = [found.tokenizer, found.fingerprint, *chain.from_iterable(files.values())]
     return found if all(isinstance(digest, str) for digest in digests) else None
+
+
+def describe_unscored(report: SourceReport) -> str | None:
+    """What of a held-out set is in no score, if anything."""
+    if not report.malformed:
+        return None
+    return f"{report.malformed} of {report.rows} rows could not be read and are not scored: data.malformed=skip"

@@ -15,7 +15,7 @@ from cli.command_line import Parser
 from common.errors import exit_on_user_error
 from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
-from training.run.averaging import By, choose_steps, validation_bleu, write_average
+from training.run.averaging import By, choose_steps, read_validated, write_average
 from training.run.catalog import damaged_steps, good_steps
 
 EXAMPLES = """example:
@@ -39,7 +39,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
-    which.add_argument("--best", type=int, metavar="N", help="the N checkpoints with the best validation BLEU")
+    best = "the N checkpoints with the best validation BLEU; of equals, those with the lower loss"
+    which.add_argument("--best", type=int, metavar="N", help=best)
     parser.add_argument("--name", help="name of the average (default: last-N or best-N); replaces one of that name")
     return parser.parse_args()
 
@@ -47,8 +48,9 @@ def parse_arguments() -> argparse.Namespace:
 def average_checkpoints(run_dir: Path, by: By, count: int, name: str) -> None:
     """Choose the steps, save their mean, and print which they were and how to use it."""
     config, vocab_size = load_run_config(run_dir), load_tokenizer(run_dir).vocab_size
-    good, bleu = good_steps(run_dir), validation_bleu(run_dir)
-    steps = choose_steps(run_dir, good, count, by, bleu)
+    good, validated = good_steps(run_dir), read_validated(run_dir)
+    steps = choose_steps(run_dir, good, count, by, validated)
+    bleu = {step: each.bleu for step, each in validated.items()}
     folder = write_average(run_dir, steps, name, by=by, bleu=bleu, config=config.model, vocab_size=vocab_size)
     for step in damaged_steps(run_dir):
         print(f"note: the checkpoint at step {step} is damaged and left out", file=sys.stderr)

@@ -5,6 +5,7 @@ tokenizer spells each side, how full the packed rows are, and some pairs. The ca
 two pictures, to data_card/ in the run's directory. Trains nothing but the tokenizer, unless the run has one.
 """
 
+import sys
 from pathlib import Path
 
 from cli.command_line import parse_command_line
@@ -35,6 +36,8 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
     """Print the card, write it with its pictures, and print where they are."""
     run_dir = Path(config.run_dir)
     card = build_card(config.data, config.tokenizer, config.training.seed, run_dir)
+    for line in card.corpus.warnings:
+        print(f"warning: {line}", file=sys.stderr)
     tables = build_tables(card)
     print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
     markdown = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables), PICTURES])

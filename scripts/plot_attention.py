@@ -1,8 +1,8 @@
 """Look inside a trained model: python scripts/plot_attention.py RUN "A sentence to translate." [key=value …].
 
 Translates the sentence and shows the weights of every layer and head with that translation, in encoder-decoder
-attention, encoder self-attention and decoder self-attention. The files are written to RUN/attention, under a NAME made
-from the sentence:
+attention, encoder self-attention and decoder self-attention. The files are written to RUN/attention, or to the folder
+of --output, under a NAME made from the sentence:
 
   NAME.encoder-decoder.png, NAME.encoder.png and NAME.decoder.png   the pictures
   NAME.html   one page for a browser: click a head to enlarge it, point at a cell to read its weight
@@ -18,7 +18,7 @@ from cli.process import prepare_process
 if __name__ == "__main__":
     prepare_process()
 
-from cli.command_line import parse_command_line
+from cli.command_line import add_output, offer_output, parse_command_line
 from cli.load_run import load_run
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
@@ -28,7 +28,7 @@ from evaluation.attention_view.word_pairs import format_table
 
 @exit_on_user_error()
 def main() -> None:
-    """Find all mistakes before anything is printed or written."""
+    """Find all mistakes before anything is printed, and print before anything is written."""
     positionals = {
         "RUN": "a run directory, such as runs/tatoeba-small",
         "SENTENCE": f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens",
@@ -41,15 +41,19 @@ def main() -> None:
     attended = translate_and_attend(run.translator, run.params[0], arguments.SENTENCE)
     weights = weigh_pairs(attended, run.translator, list(map(tuple, arguments.pair)))
     files = render_files(attended, weights, str(run_dir), arguments.svg)
-    for name, content in files.items():
-        write_atomically(run_dir / "attention" / name, content)
     tables = [f"\n{format_table(pair)}" for pair in weights] + [""] * bool(weights)
-    print(attended.translation, *tables, *(run_dir / "attention" / name for name in files), sep="\n")
+    print(attended.translation, *tables, sep="\n", flush=True)
+    folder = arguments.output or run_dir / "attention"
+    with offer_output(folder):
+        for name, content in files.items():
+            write_atomically(folder / name, content)
+    print(*(folder / name for name in files), sep="\n")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     pair = "print and draw the weights between two words of the sentence or its translation; may be repeated"
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar=("WORD", "WORD"), help=pair)
+    add_output(parser, "RUN/attention")
     parser.add_argument("--svg", action="store_true", help="write the pictures as SVG instead of PNG")
 
 

@@ -23,11 +23,13 @@ from itertools import count
 from pathlib import Path
 
 from cli.command_line import parse_command_line
+from cli.reports import find_own_report
 from common.errors import UserError, exit_on_user_error
 from common.files import sha256_of_file
 from configs.load import load_config
 from configs.schema import RunConfig
 from data.tokenizer import load_tokenizer
+from evaluation.conditions import translations_beside
 from training.config import TrainingConfig
 from training.replay.run_digest import digest_run
 from training.run.catalog import damaged_steps, good_steps
@@ -182,10 +184,13 @@ def digest(proof: Proof, name: str) -> dict[str, str]:
     """Evaluate a run on its test set, and digest everything that it left."""
     run_dir, config = proof.folder / name, proof.config
     require_success(start_program(proof, name, "eval.py", str(run_dir)), proof, name)
-    scores = json.loads((run_dir / "eval" / "test.json").read_text(encoding="utf-8"))
+    report = find_own_report(run_dir)
+    if report is None:
+        raise UserError(f"the evaluation of {run_dir} left no report on its test set; see {proof.folder / name}.log")
+    scores = json.loads(report.read_text(encoding="utf-8"))
     return digest_run(run_dir, config.model, config.training, load_tokenizer(run_dir).vocab_size) | {
         "test scores": f"BLEU {scores['bleu']!r}, chrF {scores['chrf']!r}",
-        "test translations": sha256_of_file(run_dir / "eval" / "test.translations.txt"),
+        "test translations": sha256_of_file(translations_beside(report)),
     }
 
 

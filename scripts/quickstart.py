@@ -12,12 +12,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from common.errors import exit_on_user_error
+from cli.reports import find_own_report, find_report_on
+from common.errors import UserError, exit_on_user_error
 from configs.load import list_differences, load_config, load_run_config
 
 ROOT = Path(__file__).parents[1]
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
-HELD_OUT = {"test": "generated sentences", "phrasebook.phrases": "hand-written phrases"}
+PHRASES = "phrasebook:phrases"
 SENTENCE = "My sister is going to buy the white shoes."
 
 
@@ -30,7 +31,7 @@ def main() -> None:
         if not is_done():
             run("train.py", CONFIG)
             run("eval.py", str(RUN))
-            run("eval.py", str(RUN), "data.test=phrasebook:phrases")
+            run("eval.py", str(RUN), f"data.test={PHRASES}")
             run("scripts/plot_attention.py", str(RUN), SENTENCE)
     except KeyboardInterrupt:
         sys.exit("\ninterrupted: the same command continues")
@@ -39,10 +40,14 @@ def main() -> None:
 
 def is_done() -> bool:
     """Whether every step has run with the present config."""
-    reports = [RUN / "eval" / f"{name}.json" for name in HELD_OUT]
-    if not (all(path.is_file() for path in reports) and any(RUN.glob("attention/*.html"))):
+    if not ((RUN / "config.yaml").is_file() and all(find_reports().values()) and any(RUN.glob("attention/*.html"))):
         return False
     return not list_differences(load_run_config(RUN), load_config(CONFIG))
+
+
+def find_reports() -> dict[str, Path | None]:
+    """The report on each held-out set, by the set's title."""
+    return {"generated sentences": find_own_report(RUN), "hand-written phrases": find_report_on(RUN, PHRASES)}
 
 
 def run(program: str, *arguments: str) -> None:
@@ -59,8 +64,10 @@ def run(program: str, *arguments: str) -> None:
 
 def report() -> None:
     print(f"\n{RUN} is done (to start it over: rm -r {RUN})\n\nHeld out")
-    for name, title in HELD_OUT.items():
-        scores = json.loads((RUN / "eval" / f"{name}.json").read_text(encoding="utf-8"))
+    for title, path in find_reports().items():
+        if path is None:
+            raise UserError(f"{RUN}/eval has no report on its {title}; to start over: rm -r {RUN}")
+        scores = json.loads(path.read_text(encoding="utf-8"))
         print(f"  {title:<26} BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources")
     print("\nAttention, drawn")
     for file in [*sorted(RUN.glob("attention/*.html")), *sorted(RUN.glob("attention/*.png"))]:

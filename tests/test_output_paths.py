@@ -7,8 +7,8 @@ import pytest
 from common.errors import UserError
 from common.files import write_atomically
 from configs.load import load_config
-from eval import name_of_source
 from evaluation.attention_view.sentence import slug
+from evaluation.conditions import Conditions, name_of_source, place_report, translations_beside
 from training.run.averaging import check_name
 
 NAMES = [
@@ -30,8 +30,8 @@ NAMES = [
 
 @pytest.mark.parametrize("name", [*NAMES, *(f"{name}.tsv.gz" for name in NAMES)])
 def test_a_report_stays_in_its_folder_whatever_the_set_is_called(tmp_path, name):
-    for ending in ("json", "translations.txt"):  # as evaluation/evaluate.py writes them
-        path = tmp_path / "run/eval" / f"{name_of_source(name)}.{ending}"
+    report = place_report(tmp_path / "run/eval", name_of_source(name), Conditions(), own=False)
+    for path in (report, translations_beside(report)):
         write_atomically(path, "x")
         assert os.path.realpath(path.parent) == os.path.realpath(tmp_path / "run/eval")
     assert sorted(os.listdir(tmp_path)) == ["run"] and os.listdir(tmp_path / "run") == ["eval"]

@@ -38,7 +38,9 @@ class TrainingConfig:
     eval_every: int = option(500, "updates between evaluations, each preceded by a save", min=1)
     save_every: int = option(0, "updates between further saves; 0: only before evaluations", min=0)
     keep: int = option(1, "newest checkpoints kept, besides the best", min=1)
-    patience: int = option(0, "stop after this many evaluations without a better BLEU; 0: never", min=0)
+    patience: int = option(
+        0, "stop after this many evaluations without a better BLEU, or an equal one with a lower loss; 0: never", min=0
+    )
 
     def __post_init__(self) -> None:
         require_in_bounds("training", self)

@@ -24,16 +24,21 @@ class Progress:
 
     best_bleu: float = -1.0
     best_step: int = 0
-    stale: int = 0  # evaluations since the best one
+    best_loss: float | None = None  # of that evaluation; None: not finite, or from a version that did not record it
+    stale: int = 0  # evaluations since one was better than all before
     evaluated: int = 0  # the last step that was evaluated
     seconds: float = 0.0  # over all sessions of the run
     batches: str = "0" * 64  # digest of all batches so far: proof of what the parameters have seen
 
-    def after_evaluation(self, step: int, bleu: float) -> "Progress":
-        """Progress including one more evaluation; a BLEU of NaN is never the best."""
-        if bleu > self.best_bleu:
-            return replace(self, best_bleu=bleu, best_step=step, stale=0, evaluated=step)
-        return replace(self, stale=self.stale + 1, evaluated=step)
+    def after_evaluation(self, step: int, bleu: float, loss: float) -> "Progress":
+        """Progress including one more evaluation: ``rank`` decides which is the best, and of equals it is the later.
+
+        One that is only equal does not end the wait of early stopping: a model that no longer changes must stop.
+        """
+        new, best = rank(bleu, loss), rank(self.best_bleu, self.best_loss)
+        waited = replace(self, evaluated=step, stale=0 if new > best else self.stale + 1)
+        finite = loss if math.isfinite(loss) else None
+        return waited if new < best else replace(waited, best_bleu=bleu, best_step=step, best_loss=finite)
 
     def after_batch(self, batch: Batch, step: int, first_row: int = 0) -> "Progress":
         """Progress including the batch of update ``step``, or its rows from ``first_row`` on.
@@ -60,8 +65,17 @@ class Progress:
         return progress if is_first() else replace(progress, batches=cls().batches)
 
     def is_exhausted(self, patience: int) -> bool:
-        """Early stopping: too many evaluations without a better BLEU."""
+        """Early stopping: too many evaluations without a better one."""
         return bool(patience) and self.stale >= patience
+
+
+def rank(bleu: float, loss: float | None) -> tuple[float, float]:
+    """How good an evaluation is: by BLEU, and among equals by loss, since BLEU stays 0 for long in a hard beginning.
+
+    What is not a number is the worst.
+    """
+    known = -loss if loss is not None and math.isfinite(loss) else -math.inf
+    return -math.inf if math.isnan(bleu) else bleu, known
 
 
 def find_last_step(config: TrainingConfig, stream: BatchStream) -> int:

@@ -7,7 +7,9 @@ import jax
 
 from data.batches.packing import Batch, slice_rows
 from data.prepare import Prepared
-from evaluation.evaluate import evaluate, write_report
+from evaluation.conditions import Conditions
+from evaluation.evaluate import evaluate
+from evaluation.report import write_report
 from evaluation.translate import Translator
 from model.transformer import Params
 from training.devices.distributed import is_first
@@ -27,9 +29,10 @@ class Validation:
     batches: list[Batch]
     translator: Translator
     loss_step: LossStep
+    conditions: Conditions
 
-    def evaluate(self, state: TrainState, minutes: float, monitor: Monitor) -> float:
-        """Evaluate the state; returns BLEU. ``minutes`` is the training time so far, for the line of metrics."""
+    def evaluate(self, state: TrainState, minutes: float, monitor: Monitor) -> tuple[float, float]:
+        """Evaluate the state; returns BLEU and loss. ``minutes`` is the training time so far, for the metrics."""
         step, params = int(state.step), state.inference_params
         losses = self.mean_losses(params)
         with jax.set_mesh(self.devices.mesh):
@@ -37,11 +40,11 @@ class Validation:
         scores = {"bleu": evaluation.scores.bleu, "chrf": evaluation.scores.chrf, "minutes": minutes}
         monitor.record(step, "valid", losses | scores)
         if is_first():
-            file, decoding = self.prepared.report.files.valid, self.translator.decoding
-            write_report(self.run_dir, "valid", evaluation, step=step, file=file, decoding=decoding)
+            path, file = self.run_dir / "eval" / "valid.json", self.prepared.report.files.valid
+            write_report(path, evaluation, step=step, file=file, conditions=self.conditions)
         for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
             monitor.say(f"    {source} → {translation}")
-        return evaluation.scores.bleu
+        return evaluation.scores.bleu, losses["loss"]
 
     def mean_losses(self, params: Params) -> dict[str, float]:
         """Loss and cross-entropy per target token. Each process reads its rows of the batches."""

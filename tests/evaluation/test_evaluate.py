@@ -7,8 +7,10 @@ import pytest
 
 from data.pairs import Pairs
 from data.report import SourceReport
-from evaluation.evaluate import evaluate, write_report
+from evaluation.conditions import Conditions
+from evaluation.evaluate import evaluate
 from evaluation.metrics import Scores, score
+from evaluation.report import write_report
 
 PAIRS = Pairs(
     ["Tom eats.", "Ana runs.", "Tom eats.", "Ana eats here."], ["Tom come.", "Ana corre.", "Come Tom.", "Ana come."]
@@ -33,8 +35,9 @@ def test_distinct_sources_are_translated_once_and_scored_against_all_their_refer
 
 
 def test_the_files_of_a_report(tmp_path, translator, evaluation):
-    file = SourceReport("corpus/test.tsv", "ab" * 32, 4)
-    write_report(tmp_path, "test", evaluation, step=7, file=file, decoding=translator.decoding, overlap=(1, 0))
+    file = SourceReport("corpus/test.tsv", "ab" * 32, 5, malformed=1)
+    conditions = Conditions(file.sha256, decoding=translator.decoding)
+    write_report(tmp_path / "eval/test.json", evaluation, step=7, file=file, conditions=conditions, overlap=(1, 0))
     assert sorted(path.name for path in (tmp_path / "eval").iterdir()) == ["test.json", "test.translations.txt"]
     text = (tmp_path / "eval" / "test.translations.txt").read_text(encoding="utf-8")
     assert text == "".join(f"{line}\n" for line in evaluation.translations)
@@ -44,6 +47,7 @@ def test_the_files_of_a_report(tmp_path, translator, evaluation):
     assert report["signature"] == evaluation.scores.signature
     assert (report["sources"], report["rows"], report["step"]) == (3, 4, 7)
     assert report["test_set_sha256"] == "ab" * 32
+    assert (report["rows_read"], report["malformed"]) == (5, 1)
     assert report["overlap_with_training"] == {"sources": 1, "targets": 0}
     assert report["decoding"]["beam_size"] == 2
     assert report["versions"]["sacrebleu"] in report["signature"]
@@ -55,5 +59,6 @@ def test_the_files_of_a_report(tmp_path, translator, evaluation):
 
 def test_a_validation_report_has_no_overlap_counted(tmp_path, translator, evaluation):
     file = SourceReport("corpus/valid.tsv", "cd" * 32, 4)
-    write_report(tmp_path, "valid", evaluation, step=7, file=file, decoding=translator.decoding)
-    assert json.loads((tmp_path / "eval" / "valid.json").read_text())["overlap_with_training"] is None
+    conditions = Conditions(file.sha256, decoding=translator.decoding)
+    write_report(tmp_path / "valid.json", evaluation, step=7, file=file, conditions=conditions)
+    assert json.loads((tmp_path / "valid.json").read_text())["overlap_with_training"] is None

@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 
+from cli.reports import find_own_report, find_report_on
 from common.errors import UserError
 from configs.load import load_run_config
-from eval import main, name_of_source, name_set
+from eval import check_columns, main
+from evaluation.conditions import name_of_source
 
 
 def test_a_report_of_the_test_set(run_dir, call):
@@ -30,10 +32,83 @@ def test_a_report_of_the_test_set(run_dir, call):
     assert printed.count("\nsource ") == 5
 
 
+def read_report(run_dir, name):
+    """The one report on a set that is not the run's own."""
+    [path] = (run_dir / "eval").glob(f"{name}-????????.json")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def copy(run_dir, tmp_path):
+    """A run of the test's own, without reports."""
+    return shutil.copytree(run_dir, tmp_path / "copy", ignore=shutil.ignore_patterns("eval", "attention"))
+
+
+def test_no_other_set_or_search_replaces_the_runs_own_report(copy, run_main, tmp_path, small_experiment):
+    (tmp_path / "test.tsv").write_text("Tom eats.\t¡Tom!\n", encoding="utf-8")
+    runs = [
+        ["data.test=" + str(tmp_path / "test.tsv")],
+        ["decoding.beam_size=1"],
+        ["data.test=" + str(tmp_path / "test.tsv"), "decoding.beam_size=1"],
+        [],
+        ["data.test=" + str(small_experiment.parent / "test.tsv")],  # the run's own by its content
+    ]
+    for arguments in runs:
+        code, out, err = run_main(main, copy, *arguments)
+        assert (code, err) == (0, "")
+    assert out.endswith(f"written   {copy}/eval/test.json and .translations.txt\n")
+    own = json.loads((copy / "eval/test.json").read_text(encoding="utf-8"))
+    assert (own["sources"], own["decoding"]["beam_size"]) == (12, 2)
+    assert find_own_report(copy) == copy / "eval/test.json"
+    others = [json.loads(path.read_text(encoding="utf-8")) for path in (copy / "eval").glob("test-????????.json")]
+    assert sorted((each["sources"], each["decoding"]["beam_size"]) for each in others) == [(1, 1), (1, 2), (12, 1)]
+    assert len(list((copy / "eval").iterdir())) == 8
+    assert find_report_on(copy, str(tmp_path / "test.tsv")) in (copy / "eval").glob("test-????????.json")
+
+
+def test_a_test_set_that_has_changed_is_told_and_gets_another_report(copy, run_main, tmp_path):
+    code, out, err = run_main(main, copy)
+    own = (copy / "eval/test.json").read_bytes()
+    facts = json.loads((copy / "data.json").read_text(encoding="utf-8"))
+    facts["files"]["test"][0]["sha256"] = "ab" * 32
+    (copy / "data.json").write_text(json.dumps(facts), encoding="utf-8")
+    code, out, err = run_main(main, copy)
+    assert code == 0 and "test.tsv is not the test set recorded in" in err and err.count("\n") == 1
+    assert (copy / "eval/test.json").read_bytes() == own and f"written   {copy}/eval/test-" in out
+    assert find_own_report(copy) is None
+
+
+def test_scores_are_printed_although_the_report_cannot_be_written(copy, run_main, tmp_path):
+    (copy / "eval").write_bytes(b"")  # a file, where nobody, not even root, can write a report
+    code, out, err = run_main(main, copy)
+    assert code == 2 and "\nBLEU  " in out and "\nreference " in out and "written" not in out
+    assert err == (
+        f"error: what is printed above is whole, but cannot be written to {copy}/eval: File exists; "
+        "--output FOLDER chooses another place\n"
+    )
+    before = files_of(copy)
+    code, out, err = run_main(main, copy, "--output", tmp_path / "scores")
+    assert (code, err) == (0, "") and f"written   {tmp_path}/scores/test.json and" in out
+    assert files_of(copy) == before
+    assert len((tmp_path / "scores/test.translations.txt").read_text(encoding="utf-8").split("\n")[:-1]) == 12
+
+
+def test_reports_of_two_runs_in_one_folder(copy, run_main, tmp_path):
+    for run in (copy, shutil.copytree(copy, tmp_path / "second"), copy):
+        code, _, err = run_main(main, run, "--output", tmp_path / "scores")
+        assert (code, err) == (0, "")
+    reports = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "scores").glob("*.json")]
+    assert sorted(report["run"] for report in reports) == [str(copy), str(tmp_path / "second")]
+
+
+def files_of(folder):
+    return {path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes()) for path in folder.rglob("*")}
+
+
 def test_another_file_gets_a_report_of_its_own_and_its_overlap_is_reported(run_dir, run_main):
     code, _, err = run_main(main, run_dir, f"data.test={run_dir.parent / 'train.tsv'}", "decoding.beam_size=1")
     assert code == 0, err
-    report = json.loads((run_dir / "eval" / "train.json").read_text(encoding="utf-8"))
+    report = read_report(run_dir, "train")
     assert report["overlap_with_training"] == {"sources": 160, "targets": 160}
     assert report["decoding"]["beam_size"] == 1
 
@@ -56,13 +131,25 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
 
 
 def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, run_main, tmp_path):
-    (tmp_path / "rough.tsv").write_text("Tom eats.\t¡Tom!\nno tab\nAna runs.\t¡Ana!\n", encoding="utf-8")
+    good = "Tom eats.\t¡Tom!\n" * 150
+    (tmp_path / "rough.tsv").write_text(f"{good}no tab\nAna runs.\t¡Ana!\n", encoding="utf-8")
     code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}")
-    assert code == 2 and f"{tmp_path / 'rough.tsv'}:2: no tab" in err
-    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}", "data.malformed=skip")
+    assert code == 2 and f"{tmp_path / 'rough.tsv'}:151: no tab" in err
+    code, out, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}", "data.malformed=skip")
     assert code == 0, err
-    report = json.loads((run_dir / "eval" / "rough.json").read_text(encoding="utf-8"))
-    assert (report["rows"], report["malformed"]) == (2, 1)
+    report = read_report(run_dir, "rough")
+    assert (report["rows"], report["rows_read"], report["malformed"]) == (151, 152, 1)
+    assert "dropped   1 of 152 rows could not be read and are not scored: data.malformed=skip\nspeed" in out
+
+
+def test_exchanged_columns_are_told(run_dir, run_main, tmp_path):
+    (tmp_path / "turned.tsv").write_text("¿Dónde está la casa?\tWhere is the house?\n" * 20, encoding="utf-8")
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'turned.tsv'}")
+    assert code == 0 and err.count("\n") == 1
+    assert err.startswith(f"warning: {tmp_path / 'turned.tsv'}: source and target look exchanged: in 20 of 20 pairs")
+    assert "; if they are, set data.columns=[es,en]" in err
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'turned.tsv'}", "data.columns=[es,en]")
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -83,9 +170,9 @@ def test_the_runs_own_held_out_set_keeps_its_columns(run_dir):
     saved = dataclasses.replace(load_run_config(run_dir).data, test="")
     turned = dataclasses.replace(saved, columns=["es", "en"])
     with pytest.raises(UserError, match=r"name another with data\.test="):
-        name_set(turned, saved, run_dir)
-    assert name_set(dataclasses.replace(turned, test="mine.tsv"), saved, run_dir) == "mine"
-    assert name_set(saved, saved, run_dir) == "test"
+        check_columns(turned, saved, run_dir)
+    check_columns(dataclasses.replace(turned, test="mine.tsv"), saved, run_dir)
+    check_columns(saved, saved, run_dir)
 
 
 @pytest.mark.slow
@@ -95,6 +182,7 @@ def test_long_sources_are_translated_in_pieces_and_none_is_dropped(run_dir, run_
     code, out, err = run_main(main, run_dir, f"data.test={tmp_path / 'long.tsv'}")
     assert code == 0, err
     assert "in pieces 1 sources" in out
-    report = json.loads((run_dir / "eval" / "long.json").read_text(encoding="utf-8"))
+    report = read_report(run_dir, "long")
     assert (report["sources"], report["in_pieces"]) == (2, 1)
-    assert all((run_dir / "eval" / "long.translations.txt").read_text(encoding="utf-8").split("\n")[:-1])
+    [translations] = (run_dir / "eval").glob("long-*.translations.txt")
+    assert all(translations.read_text(encoding="utf-8").split("\n")[:-1])

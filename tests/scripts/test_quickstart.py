@@ -5,10 +5,14 @@ import shutil
 
 import pytest
 
-from data.report import SourceReport
-from evaluation.evaluate import Evaluation, write_report
+from cli.reports import conditions_of, find_report_on
+from common.errors import UserError
+from configs.load import load_run_config
+from data.sources.corpus import load_held_out
+from evaluation.conditions import name_of_source, place_report
+from evaluation.evaluate import Evaluation
 from evaluation.metrics import Interval, Scores
-from model.config import DecodingConfig
+from evaluation.report import write_report
 from scripts import quickstart
 
 
@@ -17,11 +21,17 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
     """A run directory as all steps would leave it."""
     run = tmp_path / "run"
     shutil.copytree(run_dir, run, ignore=shutil.ignore_patterns("eval", "attention"))  # which other tests leave there
-    for name, bleu in (("test", 81.25), ("phrasebook.phrases", 14.0)):
+    (tmp_path / "phrases.tsv").write_text("Hello.\tHola.\n", encoding="utf-8")  # building the phrasebook takes seconds
+    monkeypatch.setattr(quickstart, "PHRASES", str(tmp_path / "phrases.tsv"))
+    for source, bleu in (("", 81.25), (quickstart.PHRASES, 14.0)):
+        config = load_run_config(run, [f"data.test={source}"] if source else [])
+        _, file = load_held_out(config.data, "test", run)
         scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", Interval(70.0, 95.0, "signature"))
         evaluation = Evaluation(["a"] * 12, [["b"]] * 12, ["c"] * 12, 0, 0, scores, 1.5, 12)
-        file = SourceReport(f"{name}.tsv", "ab" * 32, 12)
-        write_report(run, name, evaluation, step=7, file=file, decoding=DecodingConfig())
+        conditions = conditions_of(config, file.sha256)
+        name = name_of_source(source) or "test"
+        path = place_report(run / "eval", name, conditions, own=not source)
+        write_report(path, evaluation, step=7, file=file, conditions=conditions)
     (run / "attention").mkdir()
     (run / "attention/a.html").write_bytes(b"")
     monkeypatch.setattr(quickstart, "RUN", run)
@@ -39,11 +49,25 @@ def test_a_finished_run_is_reported_and_nothing_runs_again(finished, monkeypatch
     assert str(finished / "attention/a.html") in told
 
 
-@pytest.mark.parametrize("missing", ["eval/test.json", "eval/phrasebook.phrases.json", "attention/a.html"])
+@pytest.mark.parametrize("missing", ["eval/test.json", "eval/phrases-????????.json", "attention/a.html"])
 def test_a_run_that_lacks_a_step_is_not_finished(finished, missing):
     assert quickstart.is_done()
-    (finished / missing).unlink()
+    [file] = finished.glob(missing)
+    file.unlink()
     assert not quickstart.is_done()
+
+
+def test_reports_of_older_versions_are_shown_and_only_those_of_its_own_sets(finished, capsys):
+    path = find_report_on(finished, quickstart.PHRASES)
+    assert path is not None
+    path.rename(finished / "eval/phrases.json")  # as older versions called it
+    assert quickstart.is_done()
+    own = json.loads((finished / "eval/test.json").read_text())
+    (finished / "eval/test.json").write_text(json.dumps(own | {"test_set_sha256": "ab" * 32, "bleu": 3.53}))
+    assert not quickstart.is_done()
+    with pytest.raises(UserError, match="has no report on its generated sentences; to start over: rm -r"):
+        quickstart.report()
+    assert "3.5" not in capsys.readouterr().out
 
 
 def test_a_run_of_another_experiment_is_not_this_one(finished, small_experiment, tmp_path, monkeypatch):

@@ -66,6 +66,36 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
 
 
 @pytest.mark.slow
+def test_a_run_on_a_read_only_disk_is_scored_translates_and_is_drawn(small_experiment, tmp_path):
+    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
+    disk.mkdir()
+    python, sentence = sys.executable, "echo Tom runs here."
+    told = in_namespace(
+        f"""
+        mount -o remount,rw,size=30m $DISK; {TRAIN} training.steps=1 training.keep=1 >/dev/null 2>&1
+        mount -o remount,ro $DISK
+        {python} {ROOT}/eval.py $DISK/run 2>&1; echo status $?
+        {python} {ROOT}/eval.py $DISK/run --output {elsewhere} 2>&1; echo status $?
+        {python} {ROOT}/scripts/plot_attention.py $DISK/run Tom --svg --output {elsewhere} 2>&1; echo status $?
+        {sentence} | {python} {ROOT}/scripts/translate.py $DISK/run 2>&1; echo status $?
+        """,
+        disk,
+        small_experiment,
+    )
+    ends = [number for number, line in enumerate(told) if line.startswith("status ")]
+    assert [told[end] for end in ends] == ["status 2", "status 0", "status 0", "status 0"]
+    refused, written = told[: ends[0]], told[ends[0] + 1 : ends[1]]
+    assert refused[-1] == (
+        f"error: what is printed above is whole, but cannot be written to {disk}/run/eval: Read-only file system; "
+        "--output FOLDER chooses another place"
+    )
+    scores = [line for line in refused if line.startswith(("BLEU", "chrF"))]
+    assert len(scores) == 3 and [line for line in written if line in scores] == scores
+    assert {path.suffix for path in elsewhere.iterdir()} == {".json", ".txt", ".svg", ".html", ".npz"}
+    assert ends[3] == ends[2] + 2  # one line, the translation
+
+
+@pytest.mark.slow
 def test_a_disk_that_is_unmounted_ends_the_run_and_begins_no_other_in_its_place(small_experiment, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()

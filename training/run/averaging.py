@@ -7,7 +7,7 @@ Unlike an ensemble, it translates as fast as one model. An average is stored in 
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,20 @@ import numpy as np
 from common.errors import UserError
 from model.config import AVERAGE_NAME, ModelConfig
 from model.transformer import Params
+from training.progress import rank
 from training.run.atomic_save import write_trees
 from training.run.catalog import average_path, checkpoint_path
 from training.run.checkpoint import load_params
 from training.run.metrics import METRICS, parse_metrics
 
 By = Literal["last", "best"]
+
+
+class Validated(NamedTuple):
+    """What a line of metrics says of a validation."""
+
+    bleu: float
+    loss: float
 
 
 def write_average(
@@ -45,11 +53,12 @@ def mean_params(run_dir: Path, steps: list[int], config: ModelConfig, vocab_size
     return jax.tree.map(lambda leaf: jnp.asarray((leaf / len(steps)).astype(np.float32)), total)
 
 
-def choose_steps(run_dir: Path, good: list[int], count: int, by: By, bleu: dict[int, float]) -> list[int]:
-    """The last ``count`` good steps, or those of best known BLEU (of equals, the later), oldest first; or UserError."""
+def choose_steps(run_dir: Path, good: list[int], count: int, by: By, validated: dict[int, Validated]) -> list[int]:
+    """The last ``count`` good steps, or the best ones validated (of equals, the later), oldest first; or UserError."""
     if count < 1:
         raise UserError(f"--{by} must be at least 1, not {count}")
-    candidates = good if by == "last" else sorted(set(good) & set(bleu), key=lambda step: (bleu[step], step))
+    by_rank = sorted(set(good) & set(validated), key=lambda step: (*rank(*validated[step]), step))
+    candidates = good if by == "last" else by_rank
     if len(candidates) < count:
         what = "good checkpoint" if len(candidates) == 1 else "good checkpoints"
         known = " whose validation BLEU is known" if by == "best" else ""
@@ -59,19 +68,19 @@ def choose_steps(run_dir: Path, good: list[int], count: int, by: By, bleu: dict[
     return sorted(candidates[-count:])
 
 
-def validation_bleu(run_dir: Path) -> dict[int, float]:
-    """BLEU by step from the run's metrics.jsonl, by the last line of each step; UserError names a damaged line."""
+def read_validated(run_dir: Path) -> dict[int, Validated]:
+    """Validations by step from the run's metrics.jsonl, the last line of each step; UserError names a damaged line."""
     path = Path(run_dir) / METRICS
-    bleu: dict[int, float] = {}
+    found: dict[int, Validated] = {}
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
         try:
             entry = parse_metrics(line)
             if entry["kind"] == "valid":
-                bleu[entry["step"]] = float(entry["bleu"])
+                found[entry["step"]] = Validated(float(entry["bleu"]), float(entry.get("loss", "nan")))
         except (ValueError, KeyError, TypeError):
             problem = f"{path}:{number} is not a line of metrics: continue the run, or delete that line"
             raise UserError(problem) from None
-    return bleu
+    return found
 
 
 def check_name(name: str) -> None:

@@ -1,6 +1,7 @@
 """Averages of checkpoints: NumPy's mean, over the right steps, written whole or not at all."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from common.errors import UserError
 from model.config import ModelConfig
 from training.config import TrainingConfig
-from training.run.averaging import check_name, choose_steps, mean_params, validation_bleu, write_average
+from training.run.averaging import Validated, check_name, choose_steps, mean_params, read_validated, write_average
 from training.run.catalog import delete_old_checkpoints
 from training.run.checkpoint import load_for_inference, restore, save
 from training.state import init_state
@@ -204,12 +205,15 @@ def test_other_names_are_free(name):
 
 def test_steps_are_the_last_or_those_of_the_best_bleu():
     bleu = {100: 30.0, 200: 33.0, 250: 99.0, 300: 31.0, 500: 31.0}
+    validated = {step: Validated(each, 2.0) for step, each in bleu.items()}
     good = [100, 200, 300, 400, 500]  # and there is no checkpoint of step 250
-    assert choose_steps(RUN, good, 1, "last", bleu) == [500]
-    assert choose_steps(RUN, good, 3, "last", bleu) == [300, 400, 500]
-    assert choose_steps(RUN, good, 1, "best", bleu) == [200]
-    assert choose_steps(RUN, good, 2, "best", bleu) == [200, 500]  # of equal BLEU, the later
-    assert choose_steps(RUN, good, 4, "best", bleu) == [100, 200, 300, 500]
+    assert choose_steps(RUN, good, 1, "last", validated) == [500]
+    assert choose_steps(RUN, good, 3, "last", validated) == [300, 400, 500]
+    assert choose_steps(RUN, good, 1, "best", validated) == [200]
+    assert choose_steps(RUN, good, 2, "best", validated) == [200, 500]  # of equal BLEU, the later
+    assert choose_steps(RUN, good, 4, "best", validated) == [100, 200, 300, 500]
+    validated[300] = Validated(31.0, 1.9)
+    assert choose_steps(RUN, good, 2, "best", validated) == [200, 300]  # of equal BLEU, the lower loss
 
 
 @pytest.mark.parametrize(
@@ -229,20 +233,22 @@ def test_steps_are_the_last_or_those_of_the_best_bleu():
 )
 def test_too_few_checkpoints(good, count, by, complaint):
     with pytest.raises(UserError) as caught:
-        choose_steps(RUN, good, count, by, {2: 20.0})
+        choose_steps(RUN, good, count, by, {2: Validated(20.0, 3.0)})
     assert str(caught.value) == complaint
 
 
-def test_bleu_is_that_of_a_steps_newest_validation(tmp_path):
-    assert validation_bleu(tmp_path) == {}
+def test_bleu_and_loss_are_those_of_a_steps_newest_validation(tmp_path):
+    assert read_validated(tmp_path) == {}
     entries = [
         {"step": 50, "kind": "train", "loss": 3.0},
         {"step": 100, "kind": "valid", "loss": "nan", "bleu": 1.5},
-        {"step": 200, "kind": "valid", "bleu": 2},
-        {"step": 100, "kind": "valid", "bleu": 1.25},
+        {"step": 200, "kind": "valid", "loss": "nan", "bleu": 2},
+        {"step": 100, "kind": "valid", "loss": 2.5, "bleu": 1.25},
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    assert validation_bleu(tmp_path) == {100: 1.25, 200: 2.0}
+    found = read_validated(tmp_path)
+    assert {step: each.bleu for step, each in found.items()} == {100: 1.25, 200: 2.0}
+    assert found[100].loss == 2.5 and math.isnan(found[200].loss)
 
 
 @pytest.mark.parametrize(
@@ -262,5 +268,5 @@ def test_a_line_that_is_none_of_metrics_is_named(tmp_path, line):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 2, "kind": "train"}\n' + line + b'\n{"step": 2, "kind": "train"}\n')
     with pytest.raises(UserError) as caught:
-        validation_bleu(tmp_path)
+        read_validated(tmp_path)
     assert str(caught.value).startswith(f"{path}:2 is not a line of metrics")

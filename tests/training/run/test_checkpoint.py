@@ -170,10 +170,38 @@ def test_retention_never_deletes_what_cannot_be_read_nor_what_is_no_checkpoint_o
 
 
 def test_a_bleu_that_is_not_a_number_is_never_the_best_and_counts_as_no_better():
-    progress = Progress().after_evaluation(2, math.nan).after_evaluation(4, 12.0).after_evaluation(6, math.nan)
+    start = Progress().after_evaluation(2, math.nan, 3.0)
+    progress = start.after_evaluation(4, 12.0, 2.0).after_evaluation(6, math.nan, 1.0)
     assert (progress.best_step, progress.best_bleu, progress.stale, progress.evaluated) == (4, 12.0, 1, 6)
-    assert Progress().after_evaluation(2, math.nan).best_step == 0
+    assert start.best_step == 0
     assert progress.is_exhausted(1) and not progress.is_exhausted(2) and not progress.is_exhausted(0)
+
+
+@pytest.mark.parametrize(
+    ("losses", "best", "stale"),
+    [
+        ([4.0, 3.0, 2.0], 6, 0),  # BLEU 0.00 while the model learns
+        ([2.0, 3.0, 4.0], 2, 2),
+        ([2.0, 2.0, 2.0], 6, 2),  # nothing changes any more: the later, and early stopping goes on waiting
+        ([math.nan, 3.0, math.nan], 4, 1),
+        ([math.nan, math.inf, math.nan], 6, 2),
+    ],
+)
+def test_of_equal_bleu_the_lower_loss_is_the_best_and_of_equal_losses_the_later(losses, best, stale):
+    progress = Progress()
+    for step, loss in zip((2, 4, 6), losses, strict=True):
+        progress = progress.after_evaluation(step, 0.0, loss)
+    assert (progress.best_step, progress.stale, progress.evaluated) == (best, stale, 6)
+    assert progress.after_evaluation(8, 0.1, math.nan).best_step == 8
+
+
+def test_the_best_loss_is_recorded_in_a_checkpoint_and_one_without_it_is_read(tmp_path):
+    progress = Progress().after_evaluation(2, 5.0, 1.5)
+    save(tmp_path, make_state(2), progress.to_notes())
+    assert Progress.from_notes(read_notes(tmp_path, 2)) == progress
+    old = {"best_bleu": 5.0, "best_step": 2, "stale": 0, "evaluated": 2, "seconds": 1.0, "batches": "0" * 64}
+    assert Progress.from_notes(old).after_evaluation(4, 5.0, 9.0).best_step == 4
+    assert Progress.from_notes(old).after_evaluation(4, 4.9, 1.0).best_step == 2
 
 
 def test_notes_are_put_into_a_good_checkpoint_and_leave_it_good(tmp_path):
