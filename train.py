@@ -16,9 +16,10 @@ if __name__ == "__main__":
 import jax
 
 from cli.command_line import parse_command_line
+from cli.load_experiment import load_experiment
 from cli.open_run import Run, check_run, find_devices, open_run
 from common.errors import exit_on_user_error
-from configs.load import load_config, to_yaml
+from configs.load import to_yaml
 from configs.schema import RunConfig
 from data.batches.stream import prefetch
 from training.devices.compilation import report_compilations
@@ -38,7 +39,7 @@ def main() -> None:
     arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     advice = "the same command continues from the last checkpoint"
     with end_all_on_error(advice), exit_on_user_error(), exit_when_interrupted(advice):
-        config = load_config(arguments.CONFIG, arguments.overrides)
+        config = load_experiment("train.py", arguments.CONFIG, arguments.overrides)
         join_processes(config.mesh)
         print_dry_run(config) if config.dry_run else train(config)
 

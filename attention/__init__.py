@@ -18,11 +18,12 @@ from attention.kernels import KERNELS, KernelError, kernel_for
 from attention.kernels.request import Device, Request, current_device, tracing_for
 from attention.masks import Mask, visible_keys
 from attention.multihead import attend, attention_weights
-from attention.scores import SCALED_DOT_PRODUCT, Score, additive, dot_product, general, scaled_dot_product
+from attention.scores import SCALED_DOT_PRODUCT, SCORES, Score, additive, dot_product, general, scaled_dot_product
 
 __all__ = [
     "KERNELS",
     "SCALED_DOT_PRODUCT",
+    "SCORES",
     "Device",
     "KernelError",
     "Mask",

@@ -8,7 +8,7 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from attention.head import attend_head, head_weights
-from attention.kernels import kernel_for
+from attention.kernels import KernelError, kernel_for
 from attention.kernels.chunked import chunked
 from attention.kernels.cudnn import cudnn
 from attention.kernels.request import request_of
@@ -54,8 +54,10 @@ def attend(
             return chunked(query, key, value, mask, scale)
         case "cudnn":
             return cudnn(query, key, value, mask, scale)
-        case _:
+        case "tpu":
             return tpu(query, key, value, mask, scale)
+        case _:
+            raise KernelError(f"attend has no case for the kernel {chosen}")
 
 
 def attention_weights(

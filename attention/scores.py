@@ -1,10 +1,13 @@
 """How well a query matches a key: the score functions of the literature, for one head of one sentence.
 
-A ``Score`` is one of these functions with its learned arrays bound, if it has any: ``Score(additive, vector)``. It is a
-pytree, so ``vmap`` over heads gives each head its own arrays. Scores are float32 whatever the dtype of the inputs.
+A ``Score`` is one of these functions with its learned array bound, if it has one: ``Score(additive, vector)``. It is a
+pytree, so ``vmap`` over heads gives each head its own array. Scores are float32 whatever the dtype of the inputs.
+``SCORES`` lists them for the config, the model and the tests.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +49,19 @@ def additive(vector: Float[Array, " H"], query: Float[Array, "T H"], key: Float[
     return jnp.einsum("TSH,H->TS", jnp.tanh(pairs), vector.astype(jnp.float32))
 
 
+class ScoreFunction(NamedTuple):
+    """A score function, and the axes of the array that each head learns as its first argument: "H", "HH" or none."""
+
+    function: Callable[..., Array]
+    learned: str = ""
+
+
+SCORES = {  # by the name of the function
+    "scaled_dot_product": ScoreFunction(scaled_dot_product),
+    "dot_product": ScoreFunction(dot_product),
+    "general": ScoreFunction(general, learned="HH"),
+    "additive": ScoreFunction(additive, learned="H"),
+}
 SCALED_DOT_PRODUCT = Score(scaled_dot_product)
 DOT_PRODUCTS = ("scaled_dot_product", "dot_product", "general")  # those that ``as_dot_product`` can express
 

@@ -60,20 +60,24 @@ def load(name: str, cost: DecodingCost) -> Decode:
 
     UserError if its library is not installed, or cannot compute here.
     """
-    if name == "puente":
-        return PuenteSearch(cost)
-    if name == "puente-bfloat16":
-        return PuenteSearch(replace(cost, model=replace(cost.model, matmul_dtype="bfloat16")))
-    if name == "marian":
-        check_installed("torch", "transformers")
-        from benchmarks.peers.marian import MarianSearch
+    match name:
+        case "puente":
+            return PuenteSearch(cost)
+        case "puente-bfloat16":
+            return PuenteSearch(replace(cost, model=replace(cost.model, matmul_dtype="bfloat16")))
+        case "marian":
+            check_installed("torch", "transformers")
+            from benchmarks.peers.marian import MarianSearch
 
-        return MarianSearch(cost)
-    check_installed("torch", "transformers", "ctranslate2")  # its model is converted from MarianMT
-    from benchmarks.peers.ctranslate2 import CTranslate2Search
+            return MarianSearch(cost)
+        case "ctranslate2" | "ctranslate2-int8" | "ctranslate2-2x1":
+            check_installed("torch", "transformers", "ctranslate2")  # its model is converted from MarianMT
+            from benchmarks.peers.ctranslate2 import CTranslate2Search
 
-    compute_type = "int8" if name == "ctranslate2-int8" else cost.model.dtype
-    return CTranslate2Search(cost, compute_type, workers=2 if name == "ctranslate2-2x1" else 1)
+            compute_type = "int8" if name == "ctranslate2-int8" else cost.model.dtype
+            return CTranslate2Search(cost, compute_type, workers=2 if name == "ctranslate2-2x1" else 1)
+        case _:
+            raise NotImplementedError(f"contestant {name}")
 
 
 def check_tokens(name: str, cost: DecodingCost, tokens: list[list[int]]) -> None:

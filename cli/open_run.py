@@ -25,7 +25,7 @@ from training.devices.mesh import Devices, abstract_state, check_divisible, comp
 from training.devices.preflight import check_position_table, choose_kernels
 from training.progress import Progress, find_last_step
 from training.run.catalog import find_newest_checkpoint
-from training.run.checkpoint import read_notes, restore
+from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, rewind_history
 from training.run.environment import describe_environment
 from training.run.metrics import Monitor
@@ -68,21 +68,24 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
 
     What does not depend on the corpus is compiled while the corpus is prepared. A new state is allocated only then: a
     mistyped vocabulary size, too large for the corpus, might not fit in memory either. UserError for a config, a corpus
-    or a run directory that training cannot use; the directory is then left unchanged.
+    or a run directory that training cannot use; all is checked before ``record_run``, the first to write there.
     """
     run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
     newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
     like = abstract_state(devices.mesh, *shape)
+    changes = check_continuation(config, run_dir, newest, like)
     compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
-    prepared = prepare_run(config, run_dir, newest)
+    prepared = prepare_data(config, run_dir)
+    validation = prepare_validation(config, prepared, devices)
     if compiled:
         step, progress = 0, Progress()
         state = in_background(lambda: compiled.result()())
     elif newest is not None:
         step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
         state = in_background(restore, run_dir, newest, like)
+    if is_first():
+        record_run(config, run_dir, newest, prepared, changes + prepared.changes)
     train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
-    validation = prepare_validation(config, prepared, devices)
     stream = prepared.stream
     last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
     with closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor:
@@ -98,17 +101,23 @@ def check_run(config: RunConfig) -> None:
     check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
 
 
-def prepare_run(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
-    """Check config and corpus against the run's checkpoints and the other processes, then record both."""
+def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, like: TrainState) -> list[str]:
+    """Check the config against the run's newest checkpoint; returns the changes of the config that it allows."""
     if config.decoding.ensemble:
         raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
-    changes = [] if newest is None else accepted_changes(load_run_config(run_dir), config)
+    if newest is None:
+        return []
+    changes = accepted_changes(load_run_config(run_dir), config)
+    check_restorable(run_dir, newest, like)
+    return changes
+
+
+def prepare_data(config: RunConfig, run_dir: Path) -> Prepared:
+    """Check the corpus against the run's checkpoints and the other processes."""
     prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
-    if is_first():
-        for line in prepared.warnings:
-            print(f"warning: {line}", file=sys.stderr)
-        record_run(config, run_dir, newest, prepared, changes + prepared.changes)
+    for line in prepared.warnings if is_first() else []:
+        print(f"warning: {line}", file=sys.stderr)
     return prepared
 
 

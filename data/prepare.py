@@ -51,7 +51,8 @@ class Prepared:
     training: Pairs  # with the pairs that are too long for a row
 
     def save(self, run_dir: Path) -> None:
-        """Write tokenizer, taken-out sets, hashes of the training sentences and, last, ``data.json``."""
+        """Write row counts, taken-out sets, tokenizer, hashes of the training sentences and, last, ``data.json``."""
+        self.stream.hold_row_counts(False)
         for split, content in self.taken_out.items():
             write_atomically(held_out_path(run_dir, split), content)
         self.tokenizer.save(run_dir)
@@ -62,7 +63,7 @@ class Prepared:
 def prepare(
     config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path, allow_changes: bool = False
 ) -> Prepared:
-    """Load, filter, check, tokenize and pack; write nothing but the cache of row counts.
+    """Load, filter, check, tokenize and pack; write nothing.
 
     A run with checkpoints keeps its tokenizer. UserError if its data changed, unless the change affects only further
     training and ``allow_changes`` is true.
@@ -70,6 +71,7 @@ def prepare(
     corpus = assemble(config, run_dir)
     tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config, keep_existing=True)
     stream = BatchStream(corpus.training, tokenizer, config, seed, run_dir / "row_counts.json", corpus.weights)
+    stream.hold_row_counts(True)  # until ``save``: a run that is refused stays as it was
     report = DataReport(
         direction=f"{config.source}-{config.target}",
         files=corpus.files,

@@ -53,23 +53,27 @@ def weigh_texts(candidates: list[str], weights: list[float]) -> dict[str, float]
 
 def count_ngrams(text: str, utility: str) -> NGrams:
     """The 1- to 4-grams of BLEU's words, or the 1- to 6-grams of chrF's characters, without spaces."""
-    if utility == "bleu":
-        words = BLEU_WORDS(text.rstrip()).split()
-        counts = [extract_word_ngrams(words, order) for order in range(1, MAX_NGRAM_ORDER + 1)]
-    elif utility == "chrf":
-        counts = extract_all_char_ngrams(text, CHRF.CHAR_ORDER)
-    else:
-        raise ValueError(f"utility must be bleu or chrf, not {utility}")
+    match utility:
+        case "bleu":
+            words = BLEU_WORDS(text.rstrip()).split()
+            counts = [extract_word_ngrams(words, order) for order in range(1, MAX_NGRAM_ORDER + 1)]
+        case "chrf":
+            counts = extract_all_char_ngrams(text, CHRF.CHAR_ORDER)
+        case _:
+            raise ValueError(f"utility must be bleu or chrf, not {utility}")
     return counts, [count.total() for count in counts]
 
 
 def compute_utility(matches: list[int], ours: list[int], theirs: list[int], utility: str) -> float:
     """From counts of n-grams by order, bit for bit sacreBLEU's ``sentence_score`` of a candidate and a reference."""
-    if utility == "bleu":
-        return BLEU.compute_bleu(matches, ours, ours[0], theirs[0], smooth_method="exp", effective_order=True).score
-    # Like sacreBLEU, ignore n-grams of an order that the reference does not have.
-    orders = zip([n if m else 0 for n, m in zip(ours, theirs, strict=True)], theirs, matches, strict=True)
-    return CHRF_DEFAULTS._compute_f_score([count for order in orders for count in order])
+    match utility:
+        case "bleu":
+            return BLEU.compute_bleu(matches, ours, ours[0], theirs[0], smooth_method="exp", effective_order=True).score
+        case "chrf":  # like sacreBLEU, ignore n-grams of an order that the reference does not have
+            orders = zip([n if m else 0 for n, m in zip(ours, theirs, strict=True)], theirs, matches, strict=True)
+            return CHRF_DEFAULTS._compute_f_score([count for order in orders for count in order])
+        case _:
+            raise ValueError(f"utility must be bleu or chrf, not {utility}")
 
 
 def probabilities(log_probs: list[float]) -> list[float]:

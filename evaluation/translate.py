@@ -105,7 +105,7 @@ class Translator:
     def _least_risk(self, candidates: list[Translation]) -> Translation:
         """The candidate of least risk: samples weigh alike, those of a beam by their probabilities."""
         log_probs = [candidate.log_prob for candidate in candidates]
-        weights = [1.0] * len(candidates) if self.decoding.search == "sample" else probabilities(log_probs)
+        weights = [1.0] * len(candidates) if self.decoding.draws else probabilities(log_probs)
         return candidates[choose([candidate.text for candidate in candidates], weights, self.decoding.mbr)]
 
     def candidates(
@@ -131,7 +131,7 @@ class Translator:
         if not sources:
             return [Translation("", [], [], 0.0, 0.0, True)]
         combinations: list[tuple[Hypothesis, ...]] = [()]
-        if self.decoding.search == "sample":
+        if self.decoding.draws:
             combinations = list(zip(*found, strict=True))
         else:
             for hypotheses in found:
@@ -170,7 +170,7 @@ class Translator:
         limits = [self.limit(len(source) + 1) for source in sources]
         room, config, missing = self.limit(shape[1]), self.decoding, (0, shape[0] - len(sources))
         ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
-        sampling = Sampling(config.temperature, config.top_k, config.top_p) if config.search == "sample" else None
+        sampling = Sampling(config.temperature, config.top_k, config.top_p) if config.draws else None
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
         numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
         found: Hypotheses = search_batch(

@@ -3,8 +3,18 @@
 import re
 from dataclasses import dataclass
 
-from common.option import option, require_choice, require_in_bounds
+from attention import KERNELS, SCORES
+from common.option import option, require_in_bounds
+from model.activations import ACTIVATIONS
 
+POSITIONS = {  # and where each kind acts
+    "sinusoidal": "embeddings",
+    "learned": "embeddings",
+    "rotary": "queries and keys",
+    "alibi": "bias on scores",
+    "relative": "bias on scores",
+}
+NORMS, DTYPES = ("pre", "post"), ("float32", "bfloat16")
 AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, or a hidden file
 
 
@@ -19,29 +29,27 @@ class ModelConfig:
     key_value_heads: int = option(
         0, "heads of keys and values, each shared by equally many query heads; 0: num_heads, 1: multi-query", min=0
     )
-    score: str = option(
-        "scaled_dot_product",
-        "scaled_dot_product, dot_product, general (Luong et al. 2015) or additive (Bahdanau et al. 2014)",
-    )
+    score: str = option("scaled_dot_product", "how well a query matches a key (docs/variants.md)", SCORES)
     positions: str = option(
-        "sinusoidal", "sinusoidal, learned, rotary, alibi or relative (T5's); the last three in self-attention"
+        "sinusoidal", "where a token stands; rotary, alibi and relative (T5's) act in self-attention", POSITIONS
     )
     max_positions: int = option(512, "rows of the table of positions=learned", min=1)
     kernel: str = option(
         "definition",
-        "how training computes attention: definition, xla, chunked (long rows), cudnn (NVIDIA), tpu, or auto to choose "
-        "among them; translation always uses the definition",
+        "how training computes attention; chunked is for long rows, cudnn for NVIDIA, and auto chooses among the "
+        "others. Translation always uses the definition",
+        (*KERNELS, "auto"),
     )
     rematerialize: bool = option(False, "recompute each block's activations for the gradients instead of storing them")
     encoder_layers: int = option(3, "encoder blocks", min=1)
     decoder_layers: int = option(3, "decoder blocks", min=1)
     d_ff: int = option(1024, "width of the feed-forward layers", min=1)
-    activation: str = option("relu", "relu, gelu or silu, in the feed-forward layers")
-    norm: str = option("pre", "pre or post: layer norm before each sublayer, or after its residual sum")
+    activation: str = option("relu", "in the feed-forward layers", ACTIVATIONS)
+    norm: str = option("pre", "layer norm before each sublayer, or after its residual sum", NORMS)
     dropout: float = option(0.1, "dropout on embeddings and on the output of every sublayer", min=0, below=1)
     attention_dropout: float = option(0.0, "dropout on attention weights", min=0, below=1)
-    dtype: str = option("float32", "float32 or bfloat16, for activations; parameters stay float32")
-    matmul_dtype: str = option("float32", "float32 or bfloat16, for the operands of matrix products; sums stay float32")
+    dtype: str = option("float32", "for activations; parameters stay float32", DTYPES)
+    matmul_dtype: str = option("float32", "for the operands of matrix products; sums stay float32", DTYPES)
 
     def __post_init__(self) -> None:
         require_in_bounds("model", self)
@@ -50,13 +58,6 @@ class ModelConfig:
                 f"model.key_value_heads must divide model.num_heads, and {self.key_value_heads} does not divide "
                 f"{self.num_heads}"
             )
-        require_choice("model.activation", self.activation, "relu", "gelu", "silu")
-        require_choice("model.norm", self.norm, "pre", "post")
-        require_choice("model.score", self.score, "scaled_dot_product", "dot_product", "general", "additive")
-        require_choice("model.positions", self.positions, "sinusoidal", "learned", "rotary", "alibi", "relative")
-        require_choice("model.kernel", self.kernel, "definition", "xla", "chunked", "cudnn", "tpu", "auto")
-        require_choice("model.dtype", self.dtype, "float32", "bfloat16")
-        require_choice("model.matmul_dtype", self.matmul_dtype, "float32", "bfloat16")
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError("model.d_model must be even: sinusoidal positions come in pairs of sine and cosine")
         if self.positions == "rotary" and self.head_dim % 2:
@@ -76,17 +77,29 @@ class ModelConfig:
         """U, the width of a head's values."""
         return self.value_dim or self.head_dim
 
+    @property
+    def pre_norm(self) -> bool:
+        """Whether the layer norm comes before a sublayer, and one more at the end of a stack."""
+        match self.norm:
+            case "pre":
+                return True
+            case "post":
+                return False
+            case _:
+                raise NotImplementedError(f"model.norm={self.norm}")
+
 
 @dataclass(frozen=True)
 class DecodingConfig:
     """How translations are searched, alike in validation, eval.py and scripts/translate.py."""
 
-    search: str = option("beam", "beam, or sample: tokens are drawn at random")
+    search: str = option("beam", "sample draws tokens at random", ("beam", "sample"))
     beam_size: int = option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1)
     normalization: str = option(
         "gnmt",
         "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, Wu et al. 2016) "
         "or length",
+        ("gnmt", "length"),
     )
     length_penalty: float = option(1.0, "exponent of normalization; 0: the likeliest translation, however short", min=0)
     coverage_penalty: float = option(
@@ -101,7 +114,9 @@ class DecodingConfig:
     )
     seed: int = option(1, "of search=sample: the same seed draws the same translations", min=0, below=2**32)
     mbr: str = option(
-        "none", "bleu or chrf: minimum-Bayes-risk decoding, the candidate most like all the others by this metric"
+        "none",
+        "minimum-Bayes-risk decoding, the candidate most like all the others by this metric",
+        ("none", "bleu", "chrf"),
     )
     candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0)
     ensemble: list[str] = option(
@@ -125,12 +140,20 @@ class DecodingConfig:
         require_in_bounds("decoding", self)
         if self.max_source_tokens == 1:
             raise ValueError("decoding.max_source_tokens must be 0 or at least 2: EOS counts")
-        require_choice("decoding.search", self.search, "beam", "sample")
-        require_choice("decoding.normalization", self.normalization, "gnmt", "length")
-        require_choice("decoding.mbr", self.mbr, "none", "bleu", "chrf")
-        if self.search == "beam" and self.candidates > self.beam_size:
+        if not self.draws and self.candidates > self.beam_size:
             raise ValueError("decoding.candidates must be at most beam_size, unless search=sample")
         if not re.fullmatch(f"[0-9]+|{AVERAGE_NAME}", self.checkpoint):
             raise ValueError(
                 f"decoding.checkpoint must be best, latest, a step number or an average's name, not {self.checkpoint!r}"
             )
+
+    @property
+    def draws(self) -> bool:
+        """Whether the search draws tokens at random."""
+        match self.search:
+            case "beam":
+                return False
+            case "sample":
+                return True
+            case _:
+                raise NotImplementedError(f"decoding.search={self.search}")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from model.config import ModelConfig
+from model.config import POSITIONS, ModelConfig
 from model.layers import DropoutKey, dropout
 from model.loss import Loss, cross_entropy_in_chunks
 from model.matmul import matmul
@@ -32,13 +32,15 @@ class Embedding(nnx.Module):
         return shard_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key))
 
     def _position_embeddings(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
+        if POSITIONS[self.config.positions] != "embeddings":
+            return 0.0
         match self.config.positions:
             case "sinusoidal":
                 return sinusoidal_positions(positions, self.config.d_model)
             case "learned":  # NaN beyond the table, where plain indexing would silently repeat its last row
                 return self.positions[...].at[positions].get(mode="fill", fill_value=jnp.nan)
-            case _:  # positions act on attention instead
-                return 0.0
+            case _:
+                raise NotImplementedError(f"model.positions={self.config.positions}")
 
     def logits(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
         """Unnormalized log-probabilities of the vocabulary, in float32: ``x`` times every row of the table."""

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Key
 
-from attention import Mask, Score, additive, attend, attention_weights, dot_product, general, scaled_dot_product
+from attention import SCORES, Mask, Score, attend, attention_weights
+from model.activations import ACTIVATIONS
 from model.config import ModelConfig
 from model.matmul import matmul
 from model.positions import Order, rotate
@@ -59,7 +60,7 @@ class FeedForward(nnx.Module):
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.up = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs)
         self.down = Dense(config.d_ff, config.d_model, config.matmul_dtype, "FD", rngs=rngs)
-        self.activation = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "silu": jax.nn.silu}[config.activation]
+        self.activation = ACTIVATIONS[config.activation]
 
     def __call__(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         return self.down(self.activation(self.up(x)))
@@ -138,29 +139,20 @@ def _rotated(heads: Float[Array, "B N T H"], order: Order) -> Float[Array, "B N 
 
 
 class LearnedScore(nnx.Module):
-    """The configured score with one learned array per head, if it has any (``attention/scores.py``).
+    """The configured score with one learned array per head, if it has any (``SCORES`` in ``attention/scores.py``).
 
-    At initialization, scores have about the same variance as scaled dot products.
+    Arrays begin with deviation 1/√H or, with axes HH, 1/H: scores then have about the variance of scaled dot products.
     """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
-        heads, width = config.num_heads, config.head_dim
-        if config.score == "general":
-            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width, width)) / width, axes="NHH")
-        if config.score == "additive":
-            self.weights = nnx.Param(jax.random.normal(rngs.params(), (heads, width)) / width**0.5, axes="NH")
-        self.name = config.score
+        self.function, self.learned = SCORES[config.score]
+        if self.learned:
+            shape = config.num_heads, *(config.head_dim for _ in self.learned)
+            deviation = config.head_dim ** (len(self.learned) / 2)
+            self.weights = nnx.Param(jax.random.normal(rngs.params(), shape) / deviation, axes="N" + self.learned)
 
     def __call__(self) -> Score:
-        match self.name:
-            case "dot_product":
-                return Score(dot_product)
-            case "general":
-                return Score(general, self.weights[...])
-            case "additive":
-                return Score(additive, self.weights[...])
-            case _:
-                return Score(scaled_dot_product)
+        return Score(self.function, self.weights[...]) if self.learned else Score(self.function)
 
 
 class LayerNorm(nnx.Module):
@@ -186,7 +178,7 @@ class Residual(nnx.Module):
 
     def __init__(self, config: ModelConfig):
         self.norm = LayerNorm(config.d_model)
-        self.pre_norm = config.norm == "pre"
+        self.pre_norm = config.pre_norm
         self.rate = config.dropout
 
     def enter(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:

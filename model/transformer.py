@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from attention import Mask
 from common.special_tokens import PAD
-from model.config import ModelConfig
+from model.config import POSITIONS, ModelConfig
 from model.decoding.cache import Cache, LayerCache, lineage_bias, own_places
 from model.embedding import Embedding
 from model.layers import DropoutKey, FeedForward, KeysValues, LayerNorm, MultiHeadAttention, Residual, split_key
@@ -111,7 +111,7 @@ class Transformer(nnx.Module):
         self.embedding = Embedding(config, vocab_size, rngs=rngs)
         self.encoder = nnx.List([EncoderBlock(config, rngs=rngs) for _ in range(config.encoder_layers)])
         self.decoder = nnx.List([DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)])
-        self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.norm == "pre" else [])
+        self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.pre_norm else [])
         if config.positions == "relative":
             self.relative_biases = nnx.List(
                 [RelativeBias(config, causal=causal, rngs=rngs) for causal in (False, True)]
@@ -168,6 +168,8 @@ class Transformer(nnx.Module):
 
         For cached keys, which are rotated already, ``key_positions`` matter to a bias only.
         """
+        if POSITIONS[self.config.positions] == "embeddings":
+            return Order()
         match self.config.positions:
             case "rotary":
                 return Order(rotation=query_positions)
@@ -176,7 +178,7 @@ class Transformer(nnx.Module):
             case "relative":
                 return Order(bias=self.relative_biases[int(causal)](query_positions, key_positions))
             case _:
-                return Order()
+                raise NotImplementedError(f"model.positions={self.config.positions}")
 
     def logits(self, decoded: Float[Array, "*rows D"]) -> Float[Array, "*rows V"]:
         """Unnormalized log-probabilities of the next token, in float32."""

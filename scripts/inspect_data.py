@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from cli.command_line import parse_command_line
+from cli.load_experiment import load_experiment
 from common.errors import exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
-from configs.load import load_config
 from configs.schema import RunConfig
 from data.card.pictures import draw_batch, draw_lengths, png
 from data.card.tables import build_card, build_tables
@@ -28,7 +28,7 @@ PICTURES = """## Pictures
 def main() -> None:
     arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
     with exit_on_user_error():
-        config = load_config(arguments.CONFIG, arguments.overrides)
+        config = load_experiment("scripts/inspect_data.py", arguments.CONFIG, arguments.overrides)
         inspect_data(config, " ".join([arguments.CONFIG, *arguments.overrides]))
 
 

@@ -77,7 +77,7 @@ def translate_lines(arguments: argparse.Namespace) -> None:
 
 def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
     nbest, decoding = arguments.nbest, run.config.decoding
-    if nbest is not None and (nbest < 1 or (decoding.search == "beam" and nbest > decoding.beam_size)):
+    if nbest is not None and (nbest < 1 or (not decoding.draws and nbest > decoding.beam_size)):
         raise UserError(f"--nbest {nbest} must be from 1 to decoding.beam_size, {decoding.beam_size}")
     if nbest is not None and decoding.mbr != "none":
         raise UserError("--nbest lists all candidates, decoding.mbr chooses one of them: leave one of them out")
@@ -91,7 +91,7 @@ def translate_block(
     if arguments.nbest is None:
         return [[best] for best in translator.translate(run.params, block, **options)]
     found = translator.candidates(run.params, block, arguments.nbest, **options)
-    return found if translator.decoding.search == "sample" else list(map(distinct, found))
+    return found if translator.decoding.draws else list(map(distinct, found))
 
 
 def distinct(translations: list[Translation]) -> list[Translation]:

@@ -45,6 +45,7 @@ CHANGES, FILES, PROOF = (
     "tests/common/test_files.py",
     "tests/scripts/test_prove_resume.py",
 )
+OPENING, CHOICES = "tests/cli/test_open_run.py", "tests/test_choices.py"
 _NOT_FINITE = f"{STATE}::test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else"
 _IN_EVALUATION = f"{TRAIN}::test_a_signal_in_an_evaluation_loses_nothing"
 _DAMAGED = f"{TRAIN}::test_a_damaged_newest_checkpoint_is_passed_over_and_the_run_ends_as_without_damage"
@@ -68,7 +69,7 @@ MUTATIONS = [
     Mutation(
         "sums between two lines of metrics survive",
         "training/run/checkpoint.py",
-        'averaged, rest["sums"], rest["skipped"])',
+        'averaged, sums, rest["skipped"])',
         'averaged, like.sums, rest["skipped"])',
         _DAMAGED,
     ),
@@ -160,8 +161,8 @@ MUTATIONS = [
     Mutation(
         "another model's checkpoint is refused",
         "training/run/checkpoint.py",
-        "        _check_shapes(directory, checkpointer",
-        "        (lambda *_: None)(directory, checkpointer",
+        "    _check_shapes(directory, like)\n    target",
+        "    target",
         _OTHER_MODEL,
     ),
     Mutation(
@@ -278,7 +279,7 @@ MUTATIONS = [
         "data/prepare.py",
         "return [*filter(None, lines), *unscored]",
         "return unscored",
-        "tests/cli/test_open_run.py::test_a_corpus_in_the_wrong_direction_is_told_before_training",
+        "tests/cli/test_warnings.py::test_a_corpus_in_the_wrong_direction_is_told_before_training",
     ),
     # Signals.
     Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self.signal) or 0 < ", "0 < ", _SIGTERM),
@@ -494,6 +495,71 @@ MUTATIONS = [
         "            if needed:\n                raise\n",
         "            if False:\n                raise\n",
         f"{TRAIN}::test_a_run_directory_with_a_file_lost_or_edited_is_refused_with_its_name",
+    ),
+    Mutation(
+        "a continuation is checked against its checkpoint before it writes",
+        "cli/open_run.py",
+        "    check_restorable(run_dir, newest, like)\n",
+        "",
+        f"{OPENING}::test_a_continuation_that_is_refused_leaves_every_file_as_it_was",
+    ),
+    Mutation(
+        "a continuation is checked against its positions before it writes",
+        "cli/open_run.py",
+        "    validation = prepare_validation(config, prepared, devices)\n    if compiled:\n",
+        "    record_run(config, run_dir, newest, prepared, changes)\n"
+        "    validation = prepare_validation(config, prepared, devices)\n    if compiled:\n",
+        f"{OPENING}::test_a_continuation_that_is_refused_leaves_every_file_as_it_was",
+    ),
+    Mutation(
+        "what is refused leaves no row counts",
+        "data/prepare.py",
+        "    stream.hold_row_counts(True)  #",
+        "    stream.hold_row_counts(False)  #",
+        f"{OPENING}::test_a_new_run_that_is_refused_leaves_nothing",
+    ),
+    Mutation(
+        "a new sum begins at zero",
+        "training/run/checkpoint.py",
+        "saved.get(name, zero) for name",
+        "saved[name] for name",
+        f"{CHECKPOINT}::test_a_sum_that_an_older_checkpoint_lacks_begins_at_zero_and_one_that_is_no_longer_kept_is_left_out",
+    ),
+    Mutation(
+        "a run that was moved does not begin anew in its old place",
+        "cli/load_experiment.py",
+        "    if not is_of_a_run or is_same",
+        "    if True or is_same",
+        f"{OPENING}::test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_command_that_goes_on",
+    ),
+    # Choices of the config.
+    Mutation(
+        "positions without code are no silent default",
+        "model/transformer.py",
+        'raise NotImplementedError(f"model.positions={self.config.positions}")',
+        "return Order()",
+        f"{CHOICES}::test_every_match_ends_with_a_case_that_raises",
+    ),
+    Mutation(
+        "no comparison hides a choice",
+        "model/layers.py",
+        "self.pre_norm = config.pre_norm",
+        'self.pre_norm = config.norm == "pre"',
+        f"{CHOICES}::test_no_comparison_with_a_choice_leaves_the_others_a_default",
+    ),
+    Mutation(
+        "a zero query is a query",
+        "attention/scores.py",
+        "return dot_product(query, key) / math.sqrt(query.shape[-1])",
+        "return dot_product(query, key) / jnp.linalg.norm(query, axis=-1, keepdims=True)",
+        "tests/attention/test_scores.py::test_hostile_queries_and_keys_give_the_oracles_weights_and_finite_gradients",
+    ),
+    Mutation(
+        "each score has its own array",
+        "model/layers.py",
+        'axes="N" + self.learned)',
+        'axes="N" + self.learned) if "HH" in self.learned else nnx.Param(jnp.zeros(shape), axes="NH")',
+        "tests/model/test_layers.py::test_scores_start_with_the_variance_that_their_softmax_can_use",
     ),
     # Hostile input, and security.
     Mutation(

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from common.option import option, require_choice, require_in_bounds
+from common.option import option, require_in_bounds
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,12 @@ class TrainingConfig:
     steps: int = option(0, "end after this many updates; 0: no limit by steps", min=0)
     epochs: int = option(0, "end after this many passes over the corpus; 0: no limit by epochs", min=0)
     minutes: float = option(0.0, "pause (save and exit) after this many minutes; 0: never", min=0)
-    optimizer: str = option("adam", "adam or adamw")
+    optimizer: str = option("adam", "adamw adds training.weight_decay", ("adam", "adamw"))
     learning_rate: float = option(1e-3, "peak learning rate, reached at the end of the warm-up", above=0)
     warmup_steps: int = option(400, "updates of linear warm-up", min=0)
-    schedule: str = option("inverse_sqrt", "after the warm-up: inverse_sqrt, cosine, linear or constant")
+    schedule: str = option(
+        "inverse_sqrt", "the learning rate after the warm-up", ("inverse_sqrt", "cosine", "linear", "constant")
+    )
     beta1: float = option(0.9, "Adam's decay of the first moment", min=0, below=1)
     beta2: float = option(0.98, "Adam's decay of the second moment", min=0, below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", above=0)
@@ -46,8 +48,6 @@ class TrainingConfig:
         require_in_bounds("training", self)
         if not (self.steps or self.epochs):
             raise ValueError("set training.steps or training.epochs: schedules and completion depend on them")
-        require_choice("training.optimizer", self.optimizer, "adam", "adamw")
-        require_choice("training.schedule", self.schedule, "inverse_sqrt", "cosine", "linear", "constant")
         if self.schedule in ("cosine", "linear") and not self.steps:
             raise ValueError(f"training.schedule={self.schedule} needs training.steps: it ends where the run ends")
         if self.weight_decay and self.optimizer == "adam":

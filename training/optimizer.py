@@ -27,8 +27,10 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
                 decay = 0.5 * (1 - jnp.cos(jnp.pi * left))
             case "linear":
                 decay = left
-            case _:
+            case "constant":
                 decay = jnp.ones(())
+            case _:
+                raise NotImplementedError(f"training.schedule={config.schedule}")
         return peak * jnp.minimum(step / warmup, decay)
 
     return rate
@@ -39,7 +41,11 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     clip = optax.clip_by_global_norm(config.clip_norm) if config.clip_norm else optax.identity()
     moments = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     rate = learning_rate(config)
-    if config.optimizer == "adam":
-        return optax.chain(clip, optax.adam(rate, **moments))
-    matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
-    return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))
+    match config.optimizer:
+        case "adam":
+            return optax.chain(clip, optax.adam(rate, **moments))
+        case "adamw":
+            matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
+            return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))
+        case _:
+            raise NotImplementedError(f"training.optimizer={config.optimizer}")

@@ -83,6 +83,11 @@ class BatchStream:
         rows = sum(self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
         return -(-rows // self.config.batch_rows)
 
+    def hold_row_counts(self, hold: bool) -> None:
+        """While held, the row counts are not stored."""
+        self.windows.row_counts.is_held = hold
+        self.windows.row_counts.write()
+
     def fill(self) -> tuple[float, float]:
         """The share of real tokens on each side of the first window."""
         sources, targets, placement = self.windows.packed(0, 0)

@@ -106,10 +106,14 @@ def visits_in(epoch: int, weights: Float[np.ndarray, " P"], seed: int) -> Int[np
 
 
 class RowCounts(dict[tuple[int, int], int]):
-    """Rows by (epoch, window), read from and written to a file; a file whose checksum is wrong is ignored."""
+    """Rows by (epoch, window), read from and written to a file; a file whose checksum is wrong is ignored.
+
+    While ``is_held``, nothing is written.
+    """
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
         super().__init__()
+        self.is_held = False
         self.path, self.key = path, f"{fingerprint} {ALGORITHM} {sentencepiece.__version__}"
         try:
             saved = json.loads(path.read_text()) if path else {"rows": []}
@@ -122,7 +126,12 @@ class RowCounts(dict[tuple[int, int], int]):
         if self.get(window) == rows:
             return
         self[window] = rows
-        if self.path and self.path.parent.exists():  # a run directory whose disk is gone must not be created anew
+        self.write()
+
+    def write(self) -> None:
+        if (
+            self.path and not self.is_held and self.path.parent.exists()
+        ):  # a run directory whose disk is gone must not be created anew
             table = [[*key, rows] for key, rows in sorted(self.items())]
             with contextlib.suppress(UserError):  # a read-only folder does not stop a run
                 write_atomically(self.path, json.dumps({"check": self.checksum(table), "rows": table}) + "\n")

@@ -19,7 +19,13 @@ class Ranking:
 
     def divisor(self, lengths: Int[Array, "*rows"]) -> Float[Array, "*rows"]:
         """The divisor of log-probabilities, which never falls as hypotheses grow."""
-        bases = (5 + lengths) / 6 if self.normalization == "gnmt" else lengths / 1.0
+        match self.normalization:
+            case "gnmt":
+                bases = (5 + lengths) / 6
+            case "length":
+                bases = lengths / 1.0
+            case _:
+                raise NotImplementedError(f"decoding.normalization={self.normalization}")
         return jnp.asarray(bases**self.length_penalty, jnp.float32)
 
     def scores(

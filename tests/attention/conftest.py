@@ -6,6 +6,7 @@ looking at it.
 
 import contextlib
 import math
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import SCALED_DOT_PRODUCT, Mask, Score, additive, attend, dot_product, general, tracing_for
+from attention import SCALED_DOT_PRODUCT, SCORES, Mask, Score, attend, tracing_for
 from attention.kernels import chunked
 
 
@@ -25,28 +26,36 @@ def float64(*arrays):
     return [np.asarray(array, np.float64) for array in arrays]
 
 
-def match(score, arrays, query, key):
-    """How well one query matches one key."""
-    pairs = list(zip(query, key, strict=True))
-    match score:
-        case "scaled_dot_product":
-            return sum(q * k for q, k in pairs) / math.sqrt(len(pairs))
-        case "dot_product":
-            return sum(q * k for q, k in pairs)
-        case "general":
-            (matrix,) = arrays
-            return sum(q * matrix[i, j] * k for i, q in enumerate(query) for j, k in enumerate(key))
-        case "additive":
-            (vector,) = arrays
-            return sum(v * math.tanh(q + k) for v, (q, k) in zip(vector, pairs, strict=True))
-    raise ValueError(score)
+def scaled_dot_product(query, key):
+    return dot_product(query, key) / math.sqrt(len(query))
+
+
+def dot_product(query, key):
+    return sum(q * k for q, k in zip(query, key, strict=True))
+
+
+def general(matrix, query, key):
+    return sum(q * matrix[i, j] * k for i, q in enumerate(query) for j, k in enumerate(key))
+
+
+def additive(vector, query, key):
+    return sum(v * math.tanh(q + k) for v, q, k in zip(vector, query, key, strict=True))
+
+
+# How well one query matches one key, for every score of the config.
+ORACLES: dict[str, Callable[..., float]] = {
+    "scaled_dot_product": scaled_dot_product,
+    "dot_product": dot_product,
+    "general": general,
+    "additive": additive,
+}
 
 
 def weights_by_loops(query, key, visible, bias=None, score=SCALED_DOT_PRODUCT):
     query, key, *arrays = float64(query, key, *score.args)
     weights = np.zeros((len(query), len(key)))
     for t, q in enumerate(query):
-        scores = {s: match(score.func.__name__, arrays, q, key[s]) for s in range(len(key)) if visible[t][s]}
+        scores = {s: ORACLES[score.func.__name__](*arrays, q, key[s]) for s in range(len(key)) if visible[t][s]}
         if bias is not None:
             scores = {s: number + float(bias[t, s]) for s, number in scores.items()}
         exponentials = {s: math.exp(number - max(scores.values())) for s, number in scores.items()}
@@ -79,16 +88,8 @@ def batch_by_loops(query, key, value, *, mask, bias=None, score=SCALED_DOT_PRODU
 
 def random_score(name, seed, width, heads=()):
     """The score of that name; ``heads`` is (N,) for the arrays of N heads."""
-    match name:
-        case "scaled_dot_product":
-            return SCALED_DOT_PRODUCT
-        case "dot_product":
-            return Score(dot_product)
-        case "general":
-            return Score(general, random_normal(seed, *heads, width, width))
-        case "additive":
-            return Score(additive, random_normal(seed, *heads, width))
-    raise ValueError(name)
+    function, learned = SCORES[name]
+    return Score(function, *([random_normal(seed, *heads, *(width for _ in learned))] if learned else []))
 
 
 @partial(jax.jit, static_argnames=("kernel", "device", "chunk"))
@@ -123,6 +124,11 @@ def qkv():
         return [random_normal([seed, index], batch, *shape, dtype=dtype) for index, shape in enumerate(shapes)]
 
     return qkv
+
+
+@pytest.fixture(scope="session")
+def oracles():
+    return ORACLES
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.test_util import check_grads
 
-from attention import Score, attend_head, general, head_weights, softmax_over_keys, visible_keys
+from attention import SCORES, Score, attend_head, general, head_weights, softmax_over_keys, visible_keys
 
-NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
 TWO_KEYS: dict[str, Any] = {  # their scores are 2·2/√4 = 2 and 0
     "query": jnp.array([[2.0, 0, 0, 0]]),
     "key": jnp.array([[2.0, 0, 0, 0], [0, 5, 0, 0]]),
@@ -44,7 +43,7 @@ def test_the_only_visible_key_gives_its_value_exactly():
     st.sampled_from([1, 4]),
     st.sampled_from([1, 6]),
     st.sampled_from([(4, 4), (5, 2)]),
-    st.sampled_from(NAMES),
+    st.sampled_from(list(SCORES)),
     st.booleans(),
     st.floats(0, 1),
     st.integers(0, 2**31),
@@ -106,7 +105,7 @@ def test_a_query_that_sees_nothing_yields_zeros_and_zero_gradients(normal):
         np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCORES)
 def test_gradients_equal_finite_differences(name, normal, make_score):
     query, key, value, bias = normal(0, 3, 4), normal(1, 5, 4), normal(2, 5, 2), normal(3, 3, 5)
     visible = visible_keys(jnp.array([1, 1, 2]), jnp.array([1, 1, 2, 2, 0]), causal=False)
@@ -146,7 +145,7 @@ def test_an_invisible_key_does_not_set_the_scale_of_the_visible_ones():
     np.testing.assert_allclose(result, [[0.731059]], rtol=1e-5)  # e / (1 + e)
 
 
-@pytest.mark.parametrize("name", ["scaled_dot_product", "dot_product", "additive"])
+@pytest.mark.parametrize("name", [name for name in SCORES if name != "general"])
 def test_bfloat16_inputs_have_float32_scores_and_softmax(name, normal, make_score, reference_head):
     # Of the rounded inputs, only the weights and the result are rounded again, each by at most 2⁻⁹ of its size: less
     # than 2⁻⁸ of the largest value. Scores rounded to bfloat16 would be off by 2⁻⁹ of more than ten.
@@ -154,7 +153,7 @@ def test_bfloat16_inputs_have_float32_scores_and_softmax(name, normal, make_scor
         normal(seed, *shape, dtype="bfloat16") for seed, shape in enumerate([(4, 16), (200, 16), (200, 8)])
     )
     visible, score = jnp.ones((4, 200), bool), make_score(name, 3, 16)
-    query = query * {"scaled_dot_product": 8, "dot_product": 2, "additive": 1}[name]  # by a power of two: no rounding
+    query = query * {"scaled_dot_product": 8, "dot_product": 2}.get(name, 1)  # by a power of two: no rounding
     result = attend_head(query, key, value, visible, score=score)
     assert result.dtype == jnp.bfloat16
     assert head_weights(query, key, visible, score=score).dtype == jnp.float32

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from attention import (
     KERNELS,
     SCALED_DOT_PRODUCT,
+    SCORES,
     Device,
     KernelError,
     Mask,
@@ -28,6 +29,7 @@ from attention import (
     tracing_for,
 )
 from attention.kernels.request import request_of
+from tests.variants import KERNELS_ANYWHERE, PLAIN, serves
 
 # What attention asks: (B, N, G, T, S, H, U), causality, score, bias, dtype. Chunks are of 4 queries, so that 5, 9 and
 # 12 (two heads of 6 over shared keys) are several, the last one not full.
@@ -45,6 +47,24 @@ SERVES: dict[str, tuple[dict[str, Any], Iterable[str]]] = {  # how to ask for a 
     "chunked as on a GPU": ({"kernel": "chunked", "chunk": 4, "device": ("gpu",)}, ASKED.keys() - {"bias"}),
     "auto": ({"kernel": "auto"}, ["bias"]),
 }
+
+
+def test_every_kernel_that_runs_anywhere_is_compared():
+    assert {str(way["kernel"]) for way, _ in SERVES.values()} == {*KERNELS_ANYWHERE[1:], "auto"}
+
+
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
+@pytest.mark.parametrize("name", SCORES)
+def test_zero_queries_and_keys_have_finite_gradients_under_every_kernel(name, kernel, qkv, make_score, differentiate):
+    if not serves(kernel, replace(PLAIN, score=name)):
+        pytest.skip(f"{kernel} has no {name}")
+    query, key, value = qkv(0, 1, 2, 2, 3, 5, 4, 4)
+    inputs = {"query": query * 0, "key": key * 0, "value": value, "score": make_score(name, 1, 4, (2,))}
+    mask = Mask(jnp.ones((1, 3), int), jnp.ones((1, 5), int))
+    result = differentiate(inputs, jnp.ones((1, 2, 3, 4)), mask, kernel=kernel)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result))
+    for of_query in np.moveaxis(result["output"], 2, 0):  # all keys match alike
+        np.testing.assert_allclose(of_query, value.mean(axis=2), atol=1e-6)
 
 
 @pytest.mark.parametrize(("asked", "way"), [(a, w) for w, (_, served) in SERVES.items() for a in ASKED if a in served])
@@ -88,7 +108,6 @@ def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kerne
 
 
 CPU, GPU, OLD_GPU, TPU = Device("cpu"), Device("gpu", 9.0), Device("gpu", 8.0), Device("tpu")
-PLAIN = Request(CPU, "float32", "scaled_dot_product", queries=10, keys=12, width=64, value_width=64)
 ON_GPU = replace(PLAIN, device=GPU, dtype="bfloat16")
 ON_TPU = replace(PLAIN, device=TPU)
 NO_ADDITIVE = "has dot-product scores only, not additive ones"
@@ -201,7 +220,7 @@ EVERYTHING = [
     Request(device, dtype, score, length, length, width, value_width, bias, dropout)
     for device in (CPU, GPU, OLD_GPU, TPU)
     for dtype in ("float32", "bfloat16")
-    for score in ("scaled_dot_product", "dot_product", "general", "additive")
+    for score in SCORES
     for length in (1, 256)
     for width, value_width in ((64, 64), (60, 60), (64, 128), (256, 256))
     for bias in (False, True)

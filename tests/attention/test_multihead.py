@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from attention import Mask, Score, attend, attend_head, attention_weights, visible_keys
+from attention import SCORES, Mask, Score, attend, attend_head, attention_weights, visible_keys
+from tests.variants import KERNELS_ANYWHERE
 
 compiled = jax.jit(attend, static_argnames=("dropout_rate", "kernel"))
-KERNELS = ["definition", "xla", "chunked"]  # those that run anywhere
-NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
 # Packed, with padding in the middle and at the end; a target without a source and the other way round; and a row of
 # padding.
 QUERY_SEGMENTS = jnp.array([[1, 1, 2, 2, 3], [1, 1, 0, 2, 2], [0] * 5])
@@ -34,7 +33,7 @@ OTHERS = [(1, True), (2, False), (4, True)]
     ("groups", "causal"),
     [*GROUPS_AND_CAUSALITY, *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)],
 )
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCORES)
 def test_attention_equals_float64_loops(name, groups, causal, qkv, normal, make_score, reference):
     query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 3)
     options: dict[str, Any] = {"score": make_score(name, 3, 4, (4,)), "bias": normal(4, 3, 4, 5, 6)}
@@ -55,7 +54,7 @@ def test_all_heads_of_all_sentences_equal_jax_nn(normal, qkv):
     np.testing.assert_allclose(result, expected, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCORES)
 def test_a_batch_equals_a_loop_of_attend_head_over_sentences_and_heads(name, qkv, normal, make_score):
     query, key, value = qkv(0, 3, 4, 2, 5, 6, 4, 3)
     bias, score = normal(1, 3, 4, 5, 6), make_score(name, 2, 4, (4,))
@@ -67,7 +66,7 @@ def test_a_batch_equals_a_loop_of_attend_head_over_sentences_and_heads(name, qkv
         np.testing.assert_allclose(result[b, n], one, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
 @pytest.mark.parametrize("groups", [1, 3])
 def test_heads_that_share_keys_and_values_equal_repeated_ones(groups, kernel, qkv):
     query, key, value = qkv(0, 3, 6, groups, 5, 6, 4, 4)
@@ -161,7 +160,7 @@ def at(differentiate):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
 def test_padding_and_other_sentences_change_nothing_bit_for_bit(kernel, causal, qkv, at):
     query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
     segments = np.array([1, 1, 0, 2, 2, 3, 0])
@@ -173,7 +172,7 @@ def test_padding_and_other_sentences_change_nothing_bit_for_bit(kernel, causal, 
             np.testing.assert_array_equal(one, other, err_msg=f"{name} of segment {segment}")
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
 def test_the_future_cannot_change_the_past_bit_for_bit(kernel, qkv, at):
     query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
     for now in range(7):
@@ -184,7 +183,7 @@ def test_the_future_cannot_change_the_past_bit_for_bit(kernel, qkv, at):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
 def test_permuting_keys_with_their_values_and_segments_changes_nothing(kernel, qkv):
     query, key, value = qkv(0, 3, 4, 2, 5, 6, 4, 4)
     order = np.array([3, 1, 5, 0, 2, 4])
@@ -196,7 +195,7 @@ def test_permuting_keys_with_their_values_and_segments_changes_nothing(kernel, q
     )
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
 def test_packed_sentences_equal_the_same_sentences_alone(kernel, qkv):
     query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
     packed = compiled(query, key, value, mask=self_attention([[1, 1, 1, 2, 2, 2, 2]]), kernel=kernel)
@@ -208,7 +207,7 @@ def test_packed_sentences_equal_the_same_sentences_alone(kernel, qkv):
         )
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
 def test_queries_that_see_nothing_yield_zeros_and_zero_gradients(kernel, qkv, differentiate):
     names = ["query", "key", "value"]
     inputs = dict(zip(names, qkv(0, 3, 4, 2, 5, 6, 4, 4), strict=True))

@@ -9,6 +9,7 @@ import pytest
 
 from attention import (
     SCALED_DOT_PRODUCT,
+    SCORES,
     Mask,
     Score,
     additive,
@@ -16,12 +17,19 @@ from attention import (
     attention_weights,
     dot_product,
     general,
+    head_weights,
     scaled_dot_product,
 )
-from attention.scores import as_dot_product
+from attention.scores import DOT_PRODUCTS, as_dot_product
 
-NAMES = ["scaled_dot_product", "dot_product", "general", "additive"]
-MULTIPLICATIVE = NAMES[:3]
+each_score = pytest.mark.parametrize("name", SCORES)
+
+
+@each_score
+def test_every_score_has_a_float64_oracle_and_a_test_by_hand(name, oracles):
+    assert SCORES[name].function.__name__ == name
+    assert name in oracles, f"ORACLES in tests/attention/conftest.py has no {name}"
+    assert f"test_{name}_by_hand" in globals(), f"this file has no test_{name}_by_hand"
 
 
 def test_scaled_dot_product_by_hand():
@@ -68,7 +76,7 @@ def test_weights_under_each_score_by_hand(score, first, second):
     np.testing.assert_allclose(result, [[1 / (1 + math.exp(second - first))]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_score
 def test_heads_with_arrays_of_their_own_equal_float64_loops(name, normal, make_score, reference_weights):
     query, key, score = normal(0, 2, 3, 4, 5), normal(1, 2, 3, 6, 5), make_score(name, 2, 5, heads=(3,))
     weights = attention_weights(query, key, Mask(jnp.ones((2, 4), int), jnp.ones((2, 6), int)), score=score)
@@ -78,7 +86,7 @@ def test_heads_with_arrays_of_their_own_equal_float64_loops(name, normal, make_s
         np.testing.assert_allclose(weights[b, n], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_score
 def test_scores_of_bfloat16_inputs_are_float32(name, normal, make_score):
     low = normal(0, 3, 8, dtype="bfloat16"), normal(1, 5, 8, dtype="bfloat16")
     score = make_score(name, 2, 8)
@@ -89,7 +97,7 @@ def test_scores_of_bfloat16_inputs_are_float32(name, normal, make_score):
     np.testing.assert_allclose(scores, exact, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", MULTIPLICATIVE)
+@pytest.mark.parametrize("name", DOT_PRODUCTS)
 def test_as_a_dot_product_a_score_is_the_same(name, normal, make_score):
     query, key, score = normal(0, 2, 3, 4, 8), normal(1, 2, 3, 5, 8), make_score(name, 2, 8, heads=(3,))
     turned, scale = as_dot_product(score, query)
@@ -97,6 +105,41 @@ def test_as_a_dot_product_a_score_is_the_same(name, normal, make_score):
     np.testing.assert_allclose(scale * np.einsum("BNTH,BNSH->BNTS", turned, key), heads, rtol=1e-5, atol=1e-5)
 
 
-def test_additive_is_no_dot_product(normal):
-    with pytest.raises(ValueError, match="additive is not a dot product"):
-        as_dot_product(Score(additive, normal(0, 2, 3)), normal(1, 1, 2, 4, 3))
+@pytest.mark.parametrize("name", SCORES.keys() - DOT_PRODUCTS)
+def test_any_other_score_is_no_dot_product(name, normal, make_score):
+    with pytest.raises(ValueError, match=f"{name} is not a dot product"):
+        as_dot_product(make_score(name, 0, 3, heads=(2,)), normal(1, 1, 2, 4, 3))
+
+
+# Queries and keys on which a quotient, a root or an exponential may fail; gradients too must be numbers there.
+HOSTILE = {
+    "zero queries": (0, 1),
+    "zero keys": (1, 0),
+    "zeros": (0, 0),
+    "tiny": (1e-30, 1e-30),
+    "tiny next to large": (1e-30, 1e4),
+    "large": (1e4, 1e4),
+}
+
+
+@each_score
+@pytest.mark.parametrize(("of_queries", "of_keys"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_queries_and_keys_give_the_oracles_weights_and_finite_gradients(
+    name, of_queries, of_keys, normal, make_score, reference_weights
+):
+    query, key, score = normal(0, 3, 4) * of_queries, normal(1, 5, 4) * of_keys, make_score(name, 2, 4)
+    visible, wanted = jnp.ones((3, 5), bool), normal(3, 3, 5)
+
+    def weights(query, key, score):
+        return head_weights(query, key, visible, score=score)
+
+    found, pull_back = jax.vjp(weights, query, key, score)
+    np.testing.assert_allclose(found, reference_weights(query, key, visible, score=score), atol=1e-6)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(pull_back(wanted)))
+
+
+@each_score
+def test_equal_queries_and_keys_have_finite_gradients(name, normal, make_score):
+    query, score = normal(0, 3, 4), make_score(name, 2, 4)
+    gradients = jax.grad(lambda query, key, score: score(query, key)[1, 1], argnums=(0, 1, 2))(query, query, score)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))

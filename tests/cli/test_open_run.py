@@ -1,59 +1,196 @@
-"""What is told before a run takes its first step."""
+"""What a run directory holds before and after commands that are refused, and where a run that was moved goes on."""
 
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from cli.open_run import prepare_run
-from configs.load import load_config
-from data.phrasebook.cached import FOLDER
-from scripts.inspect_data import inspect_data
+import train as train_program
+from cli.load_experiment import load_experiment
+from cli.open_run import check_run, find_devices, open_run
+from common.errors import UserError
+from configs.load import load_config, load_run_config, save_config
+from tests.drawn import drawn_state
+from tests.prepared import prepare_and_save
+from train import train
+from training.progress import Progress
+from training.run.catalog import checkpoint_path
+from training.run.checkpoint import save
 
-PHRASES = (FOLDER / "phrases.tsv").read_text(encoding="utf-8").splitlines(keepends=True)[:400]
+LEARNED = ["model.positions=learned", "model.max_positions=64"]
+
+
+@pytest.fixture(scope="module")
+def started(small_experiment, tmp_path_factory):
+    """A corpus with its config, and a run of it with learned positions and a checkpoint at step 4."""
+    folder = tmp_path_factory.mktemp("refused")
+    shutil.copytree(small_experiment.parent, folder / "corpus", ignore=shutil.ignore_patterns("run"))
+    run = folder / "run"
+    config = load_config(
+        folder / "corpus" / "small.yaml", [*LEARNED, f"data.root={folder / 'corpus'}", f"run_dir={run}"]
+    )
+    prepare_and_save(config.data, config.tokenizer, config.training.seed, run)
+    save_config(config, run / "config.yaml")
+    (run / "metrics.jsonl").write_text('{"step": 4, "kind": "train"}\n{"step": 5, "kind": "train"}\n')
+    (run / "log.txt").write_text("step 5\n")
+    for name in ("config.until-6.yaml", "data.until-6.json"):  # of steps beyond the checkpoint, to be taken again
+        (run / name).write_text("later")
+    state = drawn_state(config.model, config.training, 300)
+    save(run, state._replace(step=state.step + 4), Progress().to_notes())
+    return folder
 
 
 @pytest.fixture
-def experiment(small_experiment, tmp_path):
-    """``experiment(key=value, …)``: hand-written phrases for training, and a file of them to validate on."""
-    (tmp_path / "mine.tsv").write_text("".join(PHRASES), encoding="utf-8")
-
-    def experiment(*overrides):
-        files = [f"data.train={tmp_path / 'mine.tsv'}", "data.valid=", "data.test=", f"run_dir={tmp_path / 'run'}"]
-        return load_config(small_experiment, [*files, "tokenizer.vocab_size=400", *overrides])
-
-    return experiment
+def here(started, tmp_path):
+    """A copy of them for one test, whose config says where it is."""
+    here = tmp_path / "here"
+    shutil.copytree(started, here)
+    saved = here / "run" / "config.yaml"
+    saved.write_text(saved.read_text().replace(str(started), str(here)))
+    return here
 
 
-def prepared(config, tmp_path, capsys):
-    prepare_run(config, tmp_path / "run", None)
-    return capsys.readouterr().err
+def content(folder: Path) -> dict[str, bytes | None]:
+    """Every file and folder but the lock's."""
+    passing = {".lock", "process.json"}
+    found = sorted(path for path in folder.rglob("*") if path.name not in passing)
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in found}
 
 
-def test_a_corpus_in_the_wrong_direction_is_told_before_training(experiment, tmp_path, capsys):
-    assert prepared(experiment(), tmp_path, capsys) == ""
-    assert prepared(experiment("data.source=es", "data.target=en"), tmp_path, capsys) == ""
-    told = prepared(experiment("data.columns=[es,en]"), tmp_path, capsys)
-    assert told.startswith(f"warning: {tmp_path / 'mine.tsv'}: source and target look exchanged: in ")
-    assert told.endswith("set data.columns=[en,es] (with data.source=es data.target=en to translate from Spanish)\n")
-    assert told.count("\n") == 1
+def overridden(here: Path, *overrides: str) -> list[str]:
+    return [*LEARNED, f"data.root={here / 'corpus'}", f"run_dir={here / 'run'}", *overrides]
 
 
-def test_one_of_several_sources_in_the_wrong_order_is_told(experiment, small_experiment, tmp_path, capsys):
-    turned = ["\t".join(reversed(line.rstrip("\n").split("\t"))) + "\n" for line in PHRASES[300:]]
-    (tmp_path / "mine.tsv").write_text("".join(PHRASES[:300]), encoding="utf-8")
-    (tmp_path / "turned.tsv").write_text("".join(turned), encoding="utf-8")
-    config = experiment(f"data.train=[{tmp_path / 'mine.tsv'},{tmp_path / 'turned.tsv'}]")
-    told = prepared(config, tmp_path, capsys)
-    assert told.count("warning: ") == 1 and f"{tmp_path / 'turned.tsv'}: source and target look exchanged" in told
+def of_another_width(run: Path) -> None:
+    """The checkpoint becomes one of a model that its config does not describe."""
+    config = load_run_config(run, ["model.d_ff=40"])
+    state = drawn_state(config.model, config.training, 300)
+    shutil.rmtree(checkpoint_path(run, 4))
+    save(run, state._replace(step=state.step + 4), Progress().to_notes())
 
 
-def test_bad_rows_of_a_held_out_set_are_told(experiment, tmp_path, capsys):
-    lines = [f"Phrase {number}.\tFrase {number}.\n" for number in range(150)]
-    (tmp_path / "valid.tsv").write_text("".join([*lines, "no tab\n"]), encoding="utf-8")
-    told = prepared(experiment(f"data.valid={tmp_path / 'valid.tsv'}", "data.malformed=skip"), tmp_path, capsys)
-    assert told == (
-        f"warning: {tmp_path / 'valid.tsv'}: 1 of 151 rows could not be read and are not scored: data.malformed=skip\n"
+def with_other_pairs(corpus: Path, name: str) -> None:
+    (corpus / name).write_text((corpus / name).read_text().replace(".\t", "?\t"))
+
+
+def with_longer_pairs(path: Path) -> None:
+    """Each side of each pair eight times, one after the other."""
+    pairs = (line.split("\t") for line in path.read_text().splitlines())
+    path.write_text("".join("\t".join(" ".join([side] * 8) for side in pair) + "\n" for pair in pairs))
+
+
+LEARN_FASTER = ["training.learning_rate=0.5", "allow_changes=true"]
+REFUSED = {
+    "an incompatible key": (["model.d_ff=64"], None, "model.d_ff: 32 → 64 (incompatible)"),
+    "a change that is not asked for": (["training.learning_rate=0.5"], None, "(changes the training)"),
+    "another model in the checkpoint": (
+        LEARN_FASTER,
+        lambda here: of_another_width(here / "run"),
+        "is of another model or optimizer than the run's config",
+    ),
+    "other training pairs": ([], lambda here: with_other_pairs(here / "corpus", "train.tsv"), "data.train: SHA-256"),
+    "another validation set": (
+        LEARN_FASTER,
+        lambda here: with_other_pairs(here / "corpus", "valid.tsv"),
+        "data.valid: SHA-256",
+    ),
+    "no corpus": (LEARN_FASTER, lambda here: (here / "corpus" / "train.tsv").unlink(), "no train file at"),
+    "rows beyond the positions": (
+        [*LEARN_FASTER, "data.row_length=128"],
+        lambda here: with_longer_pairs(here / "corpus" / "train.tsv"),
+        "model.max_positions=64 ends before the longest row",
+    ),
+    "an ensemble": ([*LEARN_FASTER, "decoding.ensemble=[other]"], None, "decoding.ensemble is for runs"),
+    "a kernel that cannot": ([*LEARN_FASTER, "model.kernel=tpu"], None, "kernel tpu needs a TPU"),
+    "a damaged record": ([], lambda here: (here / "run" / "data.json").write_text("{}"), "data.json is missing"),
+    "a lost tokenizer": (LEARN_FASTER, lambda here: (here / "run" / "tokenizer.json").unlink(), "tokenizer.json"),
+    "damaged checkpoints": (
+        LEARN_FASTER,
+        lambda here: (checkpoint_path(here / "run", 4) / "manifest.json").write_text("{}"),
+        "and no good one",
+    ),
+}
+
+
+@pytest.mark.parametrize(("overrides", "change", "problem"), REFUSED.values(), ids=REFUSED)
+def test_a_continuation_that_is_refused_leaves_every_file_as_it_was(here, overrides, change, problem):
+    if change:
+        change(here)
+    before = content(here)
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides))
+    with pytest.raises(UserError) as refusal:
+        train(config)
+    assert problem in str(refusal.value)
+    assert content(here) == before
+
+
+def test_a_continuation_that_is_accepted_is_recorded(here):
+    """The files that the refused commands leave alone are those that an accepted one changes."""
+    before = content(here / "run")
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, *LEARN_FASTER, "training.steps=4"))
+    check_run(config)
+    with open_run(config, find_devices(config)) as run:
+        np.testing.assert_array_equal(run.state.step, 4)
+    after = content(here / "run")
+    changed = {name for name in before if after.get(name) != before[name]}
+    assert {"config.yaml", "metrics.jsonl", "log.txt", "config.until-6.yaml", "data.until-6.json"} <= changed
+    assert {"config.until-4.yaml", "environment.json"} <= after.keys() - before.keys()
+
+
+def test_a_new_run_that_is_refused_leaves_nothing(here):
+    overrides = ["model.positions=learned", "model.max_positions=8", f"run_dir={here / 'new'}"]
+    before = content(here)
+    with pytest.raises(UserError, match=r"model\.max_positions=8 ends before the longest row"):
+        train(load_config(here / "corpus" / "small.yaml", [*overrides, f"data.root={here / 'corpus'}"]))
+    assert content(here) == before
+
+
+@pytest.mark.parametrize("is_copy", [False, True], ids=["moved", "copied"])
+def test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_command_that_goes_on(
+    here, is_copy, monkeypatch, capsys
+):
+    (shutil.copytree if is_copy else shutil.move)(here / "run", here / "my run")
+    before, path = content(here), here / "my run" / "config.yaml"
+    monkeypatch.setattr("sys.argv", ["train.py", str(path), "training.steps=4"])
+    with pytest.raises(SystemExit) as ended:
+        train_program.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: {path} is of a run that was moved or copied: its run_dir is {here / 'run'}. To use the run where it "
+        f"lies: python train.py '{path}' training.steps=4 'run_dir={here / 'my run'}'\n"
     )
+    assert content(here) == before
+
+    config = load_experiment("train.py", str(path), [f"run_dir={here / 'my run'}"])
+    assert config.run_dir == str(here / "my run")
+    monkeypatch.chdir(here / "my run")
+    with pytest.raises(UserError, match=r"python train\.py config\.yaml run_dir=\.$"):
+        load_experiment("train.py", "config.yaml", [])
 
 
-def test_the_data_card_warns_too(experiment, capsys):
-    inspect_data(experiment("data.columns=[es,en]"), "mine")
-    assert "source and target look exchanged" in capsys.readouterr().err
+def test_the_config_of_a_run_in_its_place_and_one_that_is_no_runs_are_taken_as_they_are(here, monkeypatch):
+    path = here / "run" / "config.yaml"
+    assert load_experiment("train.py", str(path), []).run_dir == str(here / "run")
+    (here / "link").symlink_to(here / "run")
+    assert load_experiment("train.py", str(here / "link" / "config.yaml"), []).run_dir == str(here / "run")
+    (here / "other").mkdir()
+    shutil.copy(path, here / "other" / "config.yaml")  # a config to begin with, without checkpoints
+    assert load_experiment("train.py", str(here / "other" / "config.yaml"), []).run_dir == str(here / "run")
+    monkeypatch.chdir(here)
+    assert load_experiment("train.py", os.path.relpath(path), []).run_dir == str(here / "run")
+
+
+def test_a_copy_goes_on_where_it_lies_and_the_original_stays(here):
+    shutil.copytree(here / "run", here / "my copy")
+    before = content(here / "run")
+    config = load_experiment("train.py", str(here / "my copy" / "config.yaml"), [f"run_dir={here / 'my copy'}"])
+    check_run(config)
+    with open_run(config, find_devices(config)) as run:
+        assert int(run.state.step) == 4 and run.directory == here / "my copy"
+    assert content(here / "run") == before
+    assert load_config(here / "my copy" / "config.yaml").run_dir == str(here / "my copy")
+    lines = [json.loads(line) for line in (here / "my copy" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [4]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from attention import Mask
+from attention import SCORES, Mask
 from model.config import ModelConfig
 from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout
 from model.matmul import matmul
@@ -113,11 +113,13 @@ def test_the_projections_of_grouped_heads_and_wide_values_have_their_widths():
     assert shapes == {"query": (6, 12), "key": (6, 6), "value": (6, 10), "output": (20, 6)}
 
 
-@pytest.mark.parametrize("score", ["scaled_dot_product", "dot_product", "general", "additive"])
+VARIANCES = {"scaled_dot_product": 1.0, "dot_product": 64.0, "general": 1.0, "additive": 0.6}
+
+
+@pytest.mark.parametrize("score", SCORES)
 def test_scores_start_with_the_variance_that_their_softmax_can_use(score):
     """About 1 for queries and keys of variance 1; the unscaled product's is the width, which is why it is scaled."""
     learned = LearnedScore(ModelConfig(d_model=8, num_heads=16, head_dim=64, score=score), rngs=nnx.Rngs(0))()
     query, key = normal(0, 16, 30, 64), normal(1, 16, 30, 64)
     scores = jax.vmap(lambda learned, query, key: learned(query, key))(learned, query, key)
-    expected = {"dot_product": 64.0, "additive": 0.6}.get(score, 1.0)
-    assert float(scores.var(axis=(1, 2)).mean()) == pytest.approx(expected, rel=0.35)
+    assert float(scores.var(axis=(1, 2)).mean()) == pytest.approx(VARIANCES[score], rel=0.35)

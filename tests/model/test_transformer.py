@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from model.config import ModelConfig
+from attention import SCORES
+from model.activations import ACTIVATIONS
+from model.config import NORMS, POSITIONS, ModelConfig
 from model.decoding.cache import branch
 from model.transformer import Tokens, Transformer, build, init_params
 from tests.drawn import drawn_params
+from tests.variants import KERNELS_ANYWHERE, variants
 
 VOCAB = 40
 SIZES: dict[str, Any] = {
@@ -26,19 +29,14 @@ SIZES: dict[str, Any] = {
 }
 CHOICES: dict[str, dict[str, Any]] = {
     "nothing": {},
-    "post-norm": {"norm": "post"},
-    **{positions: {"positions": positions} for positions in ("learned", "rotary", "alibi", "relative")},
-    **{score: {"score": score} for score in ("dot_product", "general", "additive")},
+    **{norm: {"norm": norm} for norm in list(NORMS)[1:]},
+    **{positions: {"positions": positions} for positions in list(POSITIONS)[1:]},
+    **{score: {"score": score} for score in list(SCORES)[1:]},
+    **{activation: {"activation": activation} for activation in list(ACTIVATIONS)[1:]},
     "multi-query": {"key_value_heads": 1},
     "wide values": {"value_dim": 7},
 }
-VARIANTS: dict[str, dict[str, Any]] = {  # each choice once, with others that it might get in the way of
-    "nothing": {},
-    "post-norm, learned": {"norm": "post", "positions": "learned"},
-    "rotary, multi-query, chunked": {"positions": "rotary", "key_value_heads": 1, "kernel": "chunked"},
-    "alibi, general, xla": {"positions": "alibi", "score": "general", "kernel": "xla"},
-    "relative, additive, wide values": {"positions": "relative", "score": "additive", "value_dim": 7},
-}
+VARIANTS = variants(**SIZES)
 each_variant = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 
 
@@ -166,7 +164,7 @@ def test_every_choice_is_another_model_and_every_kernel_the_same():
     source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
     shallow = {"encoder_layers": 1, "decoder_layers": 1}
     results = {name: logits(make(**shallow, **changes), source, target)[:4] for name, changes in CHOICES.items()}
-    for kernel in ("chunked", "xla"):
+    for kernel in KERNELS_ANYWHERE[1:]:
         same = logits(make(**shallow, kernel=kernel), source, target)[:4]
         np.testing.assert_allclose(same, results["nothing"], atol=1e-5)
     for (one, first), (other, second) in itertools.combinations(results.items(), 2):
@@ -174,10 +172,10 @@ def test_every_choice_is_another_model_and_every_kernel_the_same():
 
 
 def test_relative_positions_move_with_the_sentence():
-    """Rotary, ALiBi and relative positions know distances only: a sentence means the same 100 tokens later."""
+    """What acts on attention knows distances only: a sentence means the same 100 tokens later."""
     source, target = row(tokens(0, 5)), row(tokens(1, 4))
     later = [tokens._replace(positions=tokens.positions + 100) for tokens in (source, target)]
-    for positions in ("rotary", "alibi", "relative"):
+    for positions in (name for name, place in POSITIONS.items() if place != "embeddings"):
         model = make(positions=positions)
         np.testing.assert_allclose(logits(model, *later)[:4], logits(model, source, target)[:4], atol=2e-5)
     model = make()

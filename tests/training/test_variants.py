@@ -1,4 +1,4 @@
-"""Each score, position, grouping and kernel trains a model through nothing but a config override."""
+"""Each choice of the model trains it through nothing but config overrides."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from configs.load import load_config
 from data.batches.packing import Batch
 from model.transformer import build
 from tests.drawn import drawn_state
+from tests.variants import variants
 from training.step import make_train_step
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
@@ -18,14 +19,10 @@ SMALL = [
     *("model.encoder_layers=1", "model.decoder_layers=1", "training.warmup_steps=1", "training.label_smoothing=0"),
 ]
 FAST = ["model.score=general", "model.key_value_heads=1"]
-OVERRIDES = [  # each value once, two at a time: a compilation is what a test costs
-    ["model.positions=relative", "model.rematerialize=true"],
-    ["model.score=dot_product", "model.positions=rotary"],
-    ["model.score=scaled_dot_product", "model.kernel=chunked"],
-    ["model.score=additive", "model.attention_dropout=0.1"],
-    ["model.positions=learned", "model.value_dim=6"],
-    ["model.positions=alibi", "model.kernel=xla"],
-    ["model.positions=relative", "model.kernel=auto"],
+OVERRIDES = [
+    *([f"model.{key}={value}" for key, value in changes.items()] for changes in variants().values()),
+    ["model.rematerialize=true"],
+    ["model.attention_dropout=0.1"],
 ]
 
 

@@ -8,7 +8,7 @@ from attention import KernelError, Request, current_device, kernel_for
 from common.errors import UserError
 from data.batches.packing import Batch
 from data.config import DataConfig
-from model.config import ModelConfig
+from model.config import POSITIONS, ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
 from training.devices.mesh import Devices, abstract_state
@@ -18,7 +18,7 @@ from training.step import make_train_step
 def choose_kernels(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, str]:
     """The kernel of each use of attention, by the source and target tokens of a packed row. UserError if none fits."""
     source, target = row_lengths
-    has_bias = config.positions in ("alibi", "relative")
+    has_bias = POSITIONS[config.positions] == "bias on scores"
 
     def kernel(queries: int, keys: int, bias: bool) -> str:
         request = Request(

@@ -86,12 +86,12 @@ class RecordedRun:
         return max([0, *good_steps(self.folder)[-1:], *self.metrics])
 
     def list_metric_differences(self, update: ReplayedUpdate) -> list[str]:
-        """Lines "key value recorded, value replayed" on metrics that differ; none if the run recorded nothing."""
+        """Lines "key value recorded, value replayed" on the recorded metrics that differ; none if there are none."""
         recorded = self.metrics.get(update.step)
         if update.metrics is None or recorded is None:
             return []
-        pairs = ((key, recorded.get(key), finite_or_text(value)) for key, value in update.metrics.items())
-        return [f"{key} {old} recorded, {new} replayed" for key, old, new in pairs if old != new]
+        new = {key: finite_or_text(value) for key, value in update.metrics.items() if key in recorded}
+        return [f"{key} {recorded[key]} recorded, {new[key]} replayed" for key in new if recorded[key] != new[key]]
 
     def check_step(self, step: int) -> None:
         """UserError for a step that the run has not taken and by its config never will."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from common.errors import UserError
 from common.files import write_atomically
@@ -19,7 +20,7 @@ from model.transformer import Params, init_params
 from training.devices.distributed import is_first
 from training.run.atomic_save import MANIFEST, read_manifest, write_trees
 from training.run.catalog import checkpoint_path, find_for_inference
-from training.state import TrainState
+from training.state import Sums, TrainState
 
 ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a newer one
 
@@ -49,11 +50,23 @@ def update_notes(run_dir: Path, step: int, notes: dict[str, Any]) -> None:
 
 
 def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
-    """Restore the state saved at ``step``, sharded as ``like`` is; UserError if it is of another model or optimizer."""
+    """Restore the state saved at ``step``, sharded as ``like`` is; UserError if it is of another model or optimizer.
+
+    A sum of ``Sums`` that was not kept yet when the checkpoint was written begins at zero.
+    """
     directory = checkpoint_path(run_dir, step)
-    parts = {name: _restore_tree(directory / name, tree) for name, tree in _split_state(like).items()}
+    parts = {name: _restore_tree(directory / name, tree) for name, tree in _split_as_saved(directory, like).items()}
     rest, averaged = parts["rest"], parts.get("averaged")
-    return TrainState(rest["step"], parts["params"], rest["opt_state"], averaged, rest["sums"], rest["skipped"])
+    saved, zero = rest["sums"], _zero(like.sums.steps)
+    sums = Sums(*(saved.get(name, zero) for name in Sums._fields))
+    return TrainState(rest["step"], parts["params"], rest["opt_state"], averaged, sums, rest["skipped"])
+
+
+def check_restorable(run_dir: Path, step: int, like: TrainState) -> None:
+    """UserError if the checkpoint at ``step`` is of another model or optimizer than ``like``; reads no arrays."""
+    directory = checkpoint_path(run_dir, step)
+    for name, tree in _split_as_saved(directory, like).items():
+        _check_shapes(directory / name, tree)
 
 
 def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_size: int) -> tuple[Params, int]:
@@ -86,21 +99,42 @@ def _split_state(state: TrainState) -> dict[str, Any]:
     return parts if state.averaged is None else parts | {"averaged": state.averaged}
 
 
-def _restore_tree(directory: Path, like: Any) -> Any:
-    # For a leaf without a sharding, Orbax would look for the devices that wrote the checkpoint.
-    first_device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    target = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding or first_device), like
-    )
-    import orbax.checkpoint as ocp  # takes a third of a second, which a start without a checkpoint can do without
+def _split_as_saved(directory: Path, like: TrainState) -> dict[str, Any]:
+    """The parts of ``like``, but of its sums those that the checkpoint has."""
+    names = [name.removeprefix("sums.") for name in _saved_shapes(directory / "rest") if name.startswith("sums.")]
+    parts = _split_state(like)
+    return parts | {"rest": parts["rest"] | {"sums": dict.fromkeys(names, like.sums.steps)}}
 
-    with ocp.StandardCheckpointer() as checkpointer:
-        _check_shapes(directory, checkpointer.metadata(directory.resolve()).item_metadata.tree, like)
+
+def _zero(like: Any) -> jax.Array:
+    return jax.make_array_from_callback(like.shape, _sharding(like), lambda _: np.zeros(like.shape, like.dtype))
+
+
+def _sharding(leaf: Any) -> Any:
+    # For a leaf without a sharding, Orbax would look for the devices that wrote the checkpoint.
+    return leaf.sharding or jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+
+
+def _restore_tree(directory: Path, like: Any) -> Any:
+    _check_shapes(directory, like)
+    target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=_sharding(leaf)), like)
+    with _checkpointer() as checkpointer:
         return checkpointer.restore(directory.resolve(), target)
 
 
-def _check_shapes(directory: Path, saved: Any, like: Any) -> None:
-    found, expected = list_shapes(saved), list_shapes(like)
+def _checkpointer() -> Any:
+    import orbax.checkpoint as ocp  # takes a third of a second, which a start without a checkpoint can do without
+
+    return ocp.StandardCheckpointer()
+
+
+def _saved_shapes(directory: Path) -> dict[str, tuple[int, ...]]:
+    with _checkpointer() as checkpointer:
+        return list_shapes(checkpointer.metadata(directory.resolve()).item_metadata.tree)
+
+
+def _check_shapes(directory: Path, like: Any) -> None:
+    found, expected = _saved_shapes(directory), list_shapes(like)
     for name in sorted(found.keys() | expected.keys()):
         if found.get(name) != expected.get(name):
             raise UserError(

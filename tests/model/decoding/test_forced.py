@@ -13,15 +13,10 @@ from model.config import ModelConfig
 from model.decoding.forced import compute_attention_weights
 from model.layers import MultiHeadAttention
 from model.transformer import Tokens, Transformer
+from tests.variants import variants
 
 SIZES = ModelConfig(d_model=16, num_heads=2, head_dim=6, d_ff=24, encoder_layers=2, decoder_layers=3)
-POST_NORM = replace(SIZES, norm="post")
-VARIANTS = {
-    "pre-norm": SIZES,
-    "post-norm": POST_NORM,
-    "rotary, multi-query, general": replace(SIZES, positions="rotary", key_value_heads=1, score="general"),
-    "relative, additive": replace(SIZES, positions="relative", score="additive"),
-}
+VARIANTS = {name: replace(SIZES, **changes) for name, changes in variants(**vars(SIZES)).items()}
 each_variant = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
 VOCAB, S, T = 40, 5, 4
 

@@ -5,8 +5,10 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -18,7 +20,8 @@ from training.config import TrainingConfig
 from training.progress import Progress
 from training.run import atomic_save, catalog, checkpoint
 from training.run.catalog import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
-from training.run.checkpoint import load_for_inference, read_notes, restore, save, update_notes
+from training.run.checkpoint import check_restorable, load_for_inference, read_notes, restore, save, update_notes
+from training.state import Sums
 
 VOCAB = 20
 MODEL = ModelConfig(d_model=4, num_heads=1, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=4)
@@ -43,6 +46,49 @@ def test_what_is_saved_is_restored_bit_for_bit(tmp_path, ema_decay):
     save(tmp_path, state, {"best_step": 3})
     assert_same(restore(tmp_path, 7, drawn_state(MODEL, training, VOCAB)), state)
     assert read_notes(tmp_path, 7) == {"best_step": 3}
+
+
+class OtherSums(NamedTuple):
+    """Sums of another version: without those of source tokens, and with one that was given up since."""
+
+    smoothed: Any = jnp.float32(1)
+    cross_entropy: Any = jnp.float32(2)
+    target_tokens: Any = jnp.float32(3)
+    gradient_norm: Any = jnp.float32(4)
+    steps: Any = jnp.float32(5)
+    given_up: Any = jnp.float32(6)
+
+
+class OtherSkipped(NamedTuple):
+    """Counts of another version."""
+
+    in_row: Any = jnp.int32(0)
+    in_all: Any = jnp.int32(0)
+
+
+def test_a_sum_that_an_older_checkpoint_lacks_begins_at_zero_and_one_that_is_no_longer_kept_is_left_out(tmp_path):
+    state = make_state(7)
+    save(tmp_path, state._replace(sums=OtherSums()), {})
+    check_restorable(tmp_path, 7, state)
+    restored = restore(tmp_path, 7, state)
+    assert isinstance(restored.sums, Sums)
+    expected = dict.fromkeys(Sums._fields, 0) | dict(zip(OtherSums._fields[:-1], range(1, 6), strict=True))
+    assert {name: float(value) for name, value in restored.sums._asdict().items()} == expected
+    assert_same(restored._replace(sums=state.sums), state)
+    assert {leaf.sharding for leaf in restored.sums} == {state.sums.steps.sharding}
+
+
+def test_anything_else_that_a_checkpoint_lacks_is_refused_before_an_array_is_read(tmp_path):
+    state = make_state(7)
+    params = {name: leaf for name, leaf in state.params.items() if name != "final_norms"}
+    for step, lacking, name in (
+        (1, state._replace(params=params), r"final_norms\.0\.bias"),
+        (2, state._replace(skipped=OtherSkipped()), r"skipped\.since_log"),
+    ):
+        save(tmp_path, lacking._replace(step=state.step * 0 + step), {})
+        for read in (check_restorable, restore):
+            with pytest.raises(UserError, match=f"another model or optimizer than the run's config: {name} is missing"):
+                read(tmp_path, step, state)
 
 
 def test_inference_gets_the_averaged_parameters_of_the_best_step(tmp_path):

@@ -1,0 +1,141 @@
+"""No value of the config falls through to another's code: what is not handled raises.
+
+A name that the config allows and the code does not know would otherwise train with some default, to the last digit.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import fields
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from configs.keys import DEFAULTS, sections
+from tests.test_imports import ROOT, sources
+from tests.variants import KERNELS_ANYWHERE, variants
+
+CHOICES = {
+    f"{name}.{field.name}": field.metadata["choices"]
+    for name, section in sections(DEFAULTS).items()
+    for field in fields(section)  # type: ignore[arg-type]  # a dataclass
+    if field.metadata["choices"]
+}
+# Dtypes are compared with those of arrays; none turns something off.
+WORDS = {word for key, words in CHOICES.items() for word in words if not key.endswith("dtype")} - {"none"}
+
+# Where the endings that are left are right as they are, and why.
+OPEN_MATCHES = {"data/sources/corpus.py": "a name with any other ending is a dataset of the hub"}
+QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for any other
+    ("attention/kernels/__init__.py", "kernel == 'auto'"): "any other is looked for in a match that raises",
+    ("attention/kernels/tpu.py", "request.device.platform != 'tpu'"): "a device, not a kernel",
+    ("attention/multihead.py", "chosen == 'definition'"): "the others follow in a match that raises",
+    ("model/embedding.py", "config.positions == 'learned'"): "these alone have a table",
+    ("model/transformer.py", "config.positions == 'relative'"): "these alone have learned biases",
+    ("training/devices/preflight.py", "config.positions != 'learned'"): "these alone have a table that ends",
+    ("evaluation/translate.py", "model.positions == 'learned'"): "these alone have a table that ends",
+    ("configs/changes.py", "new.training.schedule in ('cosine', 'linear')"): "these alone end with the last step",
+}
+
+
+def is_closed(match: ast.Match) -> bool:
+    """Whether the last case takes everything that is left, and raises."""
+    last = match.cases[-1]
+    ending = last.body[-1]
+    takes_all = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
+    never = isinstance(ending, ast.Expr) and ast.unparse(ending).startswith("assert_never(")
+    return takes_all and (never or isinstance(ending, ast.Raise))
+
+
+def questions(tree: ast.AST) -> Iterator[str]:
+    """Comparisons with a word of the config's choices, outside of the rules of a config's ``__post_init__``."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "__post_init__":
+            continue
+        if isinstance(node, ast.Compare):
+            sides = [getattr(side, "elts", [side]) for side in (node.left, *node.comparators)]  # of "in (…)" too
+            constants = [side.value for side in chain.from_iterable(sides) if isinstance(side, ast.Constant)]
+            if WORDS.intersection(constants):
+                yield ast.unparse(node)
+        yield from questions(node)
+
+
+def lookups_with_default(tree: ast.AST) -> Iterator[str]:
+    """``table.get(config.score, …)`` and its like."""
+    names = {key.partition(".")[2] for key in CHOICES}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Attribute) and first.attr in names:
+                yield ast.unparse(node)
+
+
+def parse(path: Path) -> tuple[str, ast.Module]:
+    return path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_the_config_has_choices_and_each_default_is_one():
+    assert {"model.score", "model.positions", "model.kernel", "model.norm", "model.activation"} <= CHOICES.keys()
+    for key, words in CHOICES.items():
+        section, _, name = key.partition(".")
+        assert getattr(getattr(DEFAULTS, section), name) in words and len(words) > 1
+
+
+@pytest.mark.parametrize("key", [key for key in CHOICES if key.startswith(("model.", "training."))])
+def test_the_page_of_variants_names_every_choice(key):
+    page = (ROOT / "docs" / "variants.md").read_text(encoding="utf-8")
+    assert [word for word in CHOICES[key] if f"`{word}`" not in page] == []
+
+
+def test_the_variants_of_the_tests_have_every_choice_of_the_model():
+    changes = list(variants().values())
+    for key in ("score", "positions", "norm", "activation"):
+        default = getattr(DEFAULTS.model, key)
+        assert {change.get(key, default) for change in changes} == set(CHOICES[f"model.{key}"])
+    kernels = {change.get("kernel", "definition") for change in changes}
+    assert kernels == {*KERNELS_ANYWHERE, "auto"} and {"definition", "xla", "chunked"} <= kernels
+
+
+def test_every_match_ends_with_a_case_that_raises():
+    seen = 0
+    for file, tree in map(parse, sources()):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Match) and file not in OPEN_MATCHES:
+                seen += 1
+                assert is_closed(node), f"{file}:{node.lineno}: end it with `case _:` and an error"
+    assert seen > 8
+
+
+def test_no_comparison_with_a_choice_leaves_the_others_a_default():
+    found = {(file, text) for file, tree in map(parse, sources()) for text in questions(tree)}
+    advice = "use `match` with a last case that raises, or say in QUESTIONS why any other value needs nothing"
+    assert found <= QUESTIONS.keys(), advice
+
+
+def test_no_lookup_of_a_choice_has_a_default():
+    assert [(file, text) for file, tree in map(parse, sources()) for text in lookups_with_default(tree)] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "closed"),
+    [
+        ("match x:\n case 'a': f()\n case _: g()", False),
+        ("match x:\n case 'a': f()", False),
+        ("match x:\n case 'a': f()\n case _ if y: raise ValueError", False),
+        ("match x:\n case 'a': f()\n case other: raise ValueError(other)", True),
+        ("match x:\n case 'a': f()\n case _: assert_never(x)", True),
+    ],
+)
+def test_the_check_sees_an_open_match(code, closed):
+    assert is_closed(ast.parse(code).body[0]) is closed
+
+
+@pytest.mark.parametrize(
+    "code", ["y = 1 if c.norm == 'pre' else 2", "if c.score in ('general', 'x'): f()", "b = 'sample' != s"]
+)
+def test_the_check_sees_a_comparison(code):
+    assert list(questions(ast.parse(code)))
+
+
+def test_the_check_sees_a_lookup_with_a_default():
+    assert list(lookups_with_default(ast.parse("f = {'general': g}.get(config.score, h)")))
