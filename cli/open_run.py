@@ -2,14 +2,13 @@
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from common.errors import UserError
-from common.files import append_line, remove_leftovers, write_atomically
+from common.files import remove_leftovers, write_atomically
 from configs.changes import accepted_changes
 from configs.load import load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
@@ -27,6 +26,7 @@ from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import read_notes, restore
 from training.run.config_history import archive_config, rewind_history
 from training.run.environment import describe_environment
+from training.run.lines import tell
 from training.run.metrics import Monitor
 from training.run.pause import Clock
 from training.state import TrainState
@@ -127,8 +127,7 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         if any("changes the training" in line for line in changes):
             archive_config(run_dir, newest)
     for line in changes:
-        print(f"continuing {run_dir} with {line}", file=sys.stderr)
-        append_line(run_dir / "log.txt", f"from step {newest} on: {line}")
+        tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")
     for folder in (run_dir, run_dir / "eval", run_dir / "held_out"):
         remove_leftovers(folder)
     prepared.save(run_dir)
