@@ -1,7 +1,7 @@
-"""Command lines: ``key=value`` overrides of a config, options and their numbers; and text from standard input."""
+"""Command lines: ``key=value`` overrides of a config, options and their numbers."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from common.errors import UserError
@@ -64,12 +64,3 @@ def share(text: str) -> float:
     if number > 1:
         raise argparse.ArgumentTypeError(f"{text} is above 1")
     return number
-
-
-def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
-    """Decode lines that end at line feeds only; UserError names a line that is not UTF-8."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode()
-        except UnicodeDecodeError as error:
-            raise UserError(f"standard input:{number}: invalid UTF-8 at byte {error.start + 1} of the line") from None

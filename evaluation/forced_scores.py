@@ -45,12 +45,17 @@ class Aligned(NamedTuple):
     alignment: list[tuple[int, int]]  # source word, target word
 
 
-def score_translations(translator: Translator, params: Ensemble, pairs: list[tuple[str, str]]) -> list[ForcedScore]:
-    """Score each source's translation, however long; UserError for more tokens than the model has learned positions."""
+def score_translations(
+    translator: Translator, params: Ensemble, pairs: list[tuple[str, str]], first: int = 1
+) -> list[ForcedScore]:
+    """Score each source's translation, however long; UserError for more tokens than the model has learned positions.
+
+    ``first`` is the number of the first pair, for that error.
+    """
     tokenizer, settings = translator.tokenizer, translator.decoding
     sources, targets = (tokenizer.encode([normalise(text) for text in side]) for side in zip(*pairs, strict=True))
     ranking, scores = Ranking(settings.normalization, settings.length_penalty), []
-    for (_, target), row in force(translator, params, list(zip(sources, targets, strict=True)), token_log_probs):
+    for (_, target), row in force(translator, params, list(zip(sources, targets, strict=True)), token_log_probs, first):
         log_probs = row[: len(target) + 1].tolist()
         total = math.fsum(log_probs)
         score = total / float(ranking.divisor(jnp.array(len(log_probs))))
@@ -87,12 +92,12 @@ def align_words(sources: Words, targets: Words, attention_weights: Float[np.ndar
 
 
 def force(
-    translator: Translator, params: Ensemble, pairs: list[Pair], function: Callable[..., Array]
+    translator: Translator, params: Ensemble, pairs: list[Pair], function: Callable[..., Array], first: int = 1
 ) -> Iterator[tuple[Pair, np.ndarray]]:
     """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating."""
     lengths = [max(map(len, pair)) + 1 for pair in pairs]
     end = translator.positions
-    for number, length in enumerate(lengths, start=1):
+    for number, length in enumerate(lengths, start=first):
         if length > end:
             raise UserError(f"pair {number} has {length} tokens, but this model's learned positions end at {end}")
     models = tuple(map(nnx.merge, translator.graphdefs, params))

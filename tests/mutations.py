@@ -30,16 +30,18 @@ STATE, CHECKPOINT, TRAIN = (
     "tests/training/run/test_checkpoint.py",
     "tests/test_train.py",
 )
-LOCK, SIGNALS, MONITOR = (
+LOCK, SIGNALS, MONITOR, LINES = (
     "tests/training/run/test_lock.py",
     "tests/training/run/test_signals.py",
     "tests/training/run/test_metrics.py",
+    "tests/training/run/test_lines.py",
 )
 CORPORA, CONFIGS, TABLES = (
     "tests/data/test_hostile.py",
     "tests/configs/test_hostile.py",
     "tests/common/test_text_table.py",
 )
+TRANSLATE = "tests/scripts/test_translate.py"
 CHANGES, FILES, PROOF = (
     "tests/configs/test_changes.py",
     "tests/common/test_files.py",
@@ -303,10 +305,74 @@ MUTATIONS = [
     ),
     Mutation(
         "a lost terminal ends nothing",
-        "training/run/metrics.py",
-        "            with contextlib.suppress(OSError):\n                tqdm.write",
-        "            with contextlib.suppress(KeyError):\n                tqdm.write",
+        "training/run/lines.py",
+        "    except (OSError, ValueError) as error:",
+        "    except KeyError as error:",
         f"{MONITOR}::test_a_terminal_that_is_gone_ends_nothing",
+    ),
+    # Filters.
+    Mutation(
+        "lines before a bad one are translated",
+        "scripts/translate.py",
+        "translate_block(checked[: checked.index(bad[0])], run, arguments, bar)",
+        "pass",
+        f"{TRANSLATE}::test_lines_before_a_bad_one_are_translated_and_it_is_named",
+    ),
+    Mutation(
+        "a bad line costs no other",
+        "scripts/translate.py",
+        'if bad and arguments.on_error == "stop":',
+        "if bad:",
+        f"{TRANSLATE}::test_a_bad_line_is_blank_and_costs_no_other",
+    ),
+    Mutation(
+        "bad lines are told by the exit code",
+        "scripts/translate.py",
+        "    if failed:\n",
+        "    if False:\n",
+        f"{TRANSLATE}::test_as_json_a_bad_line_has_its_number_and_error",
+    ),
+    Mutation(
+        "a prefix without room costs its line alone",
+        "evaluation/translate.py",
+        '(tokens, self.limit(length)) if length > 1 else ""',
+        '(tokens, self.limit(length)) if length > 10**9 else ""',
+        f"{TRANSLATE}::test_a_prefix_too_long_for_one_line_costs_that_line_alone",
+    ),
+    Mutation(
+        "a redirected run has its lines in the file",
+        "training/run/lines.py",
+        "decode(encoding), flush=True)",
+        "decode(encoding), flush=True, file=sys.stderr)",
+        f"{LINES}::test_a_redirected_run_has_its_lines_in_the_file_and_nothing_on_standard_error",
+    ),
+    Mutation(
+        "a full standard output ends nothing when Python ends",
+        "training/run/lines.py",
+        "        discard_output()\n        warn",
+        "        warn",
+        f"{LINES}::test_an_output_that_takes_nothing_costs_the_run_nothing",
+    ),
+    Mutation(
+        "a reader that goes ends nothing",
+        "training/run/lines.py",
+        "has all it wants\n        discard_output()",
+        "has all it wants\n        raise",
+        f"{LINES}::test_a_reader_that_goes_costs_the_run_nothing",
+    ),
+    Mutation(
+        "no file takes the number of a closed stream",
+        "cli/process.py",
+        "    open_closed_streams()\n    gc",
+        "    gc",
+        f"{LINES}::test_an_output_that_takes_nothing_costs_the_run_nothing",
+    ),
+    Mutation(
+        "the time of a line makes no two runs differ",
+        "training/run/metrics.py",
+        'MEASURED = ("time", ',
+        "MEASURED = (",
+        f"{MONITOR}::test_the_time_differs_when_a_run_is_repeated_and_older_lines_have_none",
     ),
     Mutation(
         "damaged metrics are kept aside and told",
