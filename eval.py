@@ -27,7 +27,9 @@ TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")
 
 @exit_on_user_error()
 def main() -> None:
-    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
+    arguments = parse_command_line(
+        __doc__, {"RUN": "a run directory, such as runs/tatoeba-small"}, accepted=(*MAY_CHANGE, *TEST_SET)
+    )
     run_dir = Path(arguments.RUN)
     run = load_run(run_dir, arguments.overrides, "eval.py", (*MAY_CHANGE, *TEST_SET))
     config = run.config

@@ -30,7 +30,7 @@ from training.run.lines import tell
 from training.run.metrics import Monitor
 from training.run.pause import Clock
 from training.state import TrainState
-from training.step import TrainStep, make_loss_step, make_train_step
+from training.step import StepArguments, TrainStep, make_loss_step, make_train_step
 from training.validation import Validation
 
 
@@ -42,6 +42,7 @@ class Run:
     devices: Devices
     stream: BatchStream
     train_step: TrainStep
+    compiled_for: StepArguments
     validation: Validation
     last_step: int
     state: TrainState
@@ -83,12 +84,15 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
     validation = prepare_validation(config, prepared, devices)
     stream = prepared.stream
+    shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
     last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
     with closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
-            compile_ahead(train_step, like, devices.batch_shapes(*stream.row_lengths))
-        yield Run(config, devices, stream, train_step, validation, last_step, state.result(), progress, monitor, clock)
+            compile_ahead(train_step, *shapes)
+        yield Run(
+            config, devices, stream, train_step, shapes, validation, last_step, state.result(), progress, monitor, clock
+        )
 
 
 def check_run(config: RunConfig) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
-from common.errors import UserError
+from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS
 from data.pairs import normalise
 from evaluation.attention_view.word_pairs import spell_words
@@ -102,8 +102,10 @@ def force(
             raise UserError(f"pair {number} has {length} tokens, but this model's learned positions end at {end}")
     models = tuple(map(nnx.merge, translator.graphdefs, params))
     found: dict[int, np.ndarray] = {}
-    for shape, indices in group_by_bucket([max(length, 2) for length in lengths], translator.decoding.batch_sentences):
-        sides = zip(*(pairs[index] for index in indices), strict=True)
-        rows = [pad_rows([[*tokens, EOS] for tokens in side], shape) for side in sides]
-        found.update(zip(indices, np.asarray(function(models, *rows)), strict=False))
+    lengths = [max(length, 2) for length in lengths]
+    with explain_lack_of_memory("make decoding.batch_sentences smaller"):
+        for shape, indices in group_by_bucket(lengths, translator.decoding.batch_sentences):
+            sides = zip(*(pairs[index] for index in indices), strict=True)
+            rows = [pad_rows([[*tokens, EOS] for tokens in side], shape) for side in sides]
+            found.update(zip(indices, np.asarray(function(models, *rows)), strict=False))
     return ((pair, found[index]) for index, pair in enumerate(pairs))

@@ -13,7 +13,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Int, UInt32
 
-from common.errors import UserError
+from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
 from data.pairs import normalise
 from data.tokenizer import Tokenizer
@@ -165,11 +165,14 @@ class Translator:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         found: dict[int, list[Hypothesis]] = {}
         prefixes = prefixes or [[]] * len(sources)
-        for shape, indices in group_by_bucket([len(source) + 1 for source in sources], self.decoding.batch_sentences):
-            chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
-            found.update(zip(indices, self._search(params, shape, *chosen, count), strict=False))
-            if on_progress:
-                on_progress(len(indices))
+        most = "decoding.candidates" if self.decoding.search == "sample" else "decoding.beam_size"
+        with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
+            lengths = [len(source) + 1 for source in sources]
+            for shape, indices in group_by_bucket(lengths, self.decoding.batch_sentences):
+                chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
+                found.update(zip(indices, self._search(params, shape, *chosen, count), strict=False))
+                if on_progress:
+                    on_progress(len(indices))
         return [found.get(index, [Hypothesis([], 0.0, 0.0, True)]) for index in range(len(sources))]
 
     def _search(

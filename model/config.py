@@ -129,7 +129,7 @@ class DecodingConfig:
         require_choice("decoding.normalization", self.normalization, "gnmt", "length")
         require_choice("decoding.mbr", self.mbr, "none", "bleu", "chrf")
         if self.search == "beam" and self.candidates > self.beam_size:
-            raise ValueError("decoding.candidates must be at most beam_size, unless search=sample")
+            raise ValueError("decoding.candidates must be at most decoding.beam_size, unless decoding.search=sample")
         if not re.fullmatch(f"[0-9]+|{AVERAGE_NAME}", self.checkpoint):
             raise ValueError(
                 f"decoding.checkpoint must be best, latest, a step number or an average's name, not {self.checkpoint!r}"

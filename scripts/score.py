@@ -25,7 +25,7 @@ if __name__ == "__main__":
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.load_run import load_run
+from cli.load_run import MAY_CHANGE, load_run
 from cli.standard_input import Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error
 from evaluation.forced_scores import score_translations
@@ -33,7 +33,7 @@ from evaluation.forced_scores import score_translations
 
 @exit_on_user_error()
 def main() -> None:
-    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
+    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"}, accepted=MAY_CHANGE)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     run = load_run(Path(arguments.RUN), arguments.overrides, "scoring")
     lines, tokens, total = 0, 0, 0.0

@@ -32,7 +32,7 @@ if __name__ == "__main__":
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.load_run import LoadedRun, load_run
+from cli.load_run import MAY_CHANGE, LoadedRun, load_run
 from cli.standard_input import LINES, Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error
 from common.text import in_brief
@@ -45,7 +45,7 @@ Found = list[list[Translation]]  # of each line, several with --nbest; none if i
 
 def main() -> None:
     run = {"RUN": "a run directory, such as runs/tatoeba-small"}
-    arguments = parse_command_line(__doc__, run, add_options)
+    arguments = parse_command_line(__doc__, run, add_options, MAY_CHANGE)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
         translate_lines(arguments)

@@ -41,7 +41,8 @@ CORPORA, CONFIGS, TABLES = (
     "tests/configs/test_hostile.py",
     "tests/common/test_text_table.py",
 )
-TRANSLATE = "tests/scripts/test_translate.py"
+TRANSLATE, COMPILATION = "tests/scripts/test_translate.py", "tests/training/devices/test_compilation.py"
+KEY_NAMES, LOADING = "tests/configs/test_keys.py", "tests/configs/test_load.py"
 CHANGES, FILES, PROOF = (
     "tests/configs/test_changes.py",
     "tests/common/test_files.py",
@@ -480,7 +481,70 @@ MUTATIONS = [
         "common/errors.py",
         "        if not is_out_of_memory(error):",
         "        if True:",
-        f"{FILES}::test_a_lack_of_memory_is_one_line_that_names_the_keys_to_change",
+        f"{FILES}::test_a_lack_of_memory_is_one_line_with_the_advice_of_its_place",
+    ),
+    Mutation(
+        "a lack of memory has the advice of its place",
+        "common/errors.py",
+        "    except UserError:\n        raise\n",
+        "",
+        f"{FILES}::test_a_lack_of_memory_is_one_line_with_the_advice_of_its_place",
+    ),
+    Mutation(
+        "decoding without memory does not blame training",
+        "evaluation/translate.py",
+        'f"make decoding.batch_sentences or',
+        'f"make data.batch_rows or',
+        "tests/scripts/test_memory.py::test_decoding_advises_to_decode_less_at_once",
+    ),
+    Mutation(
+        "a compilation says what changed",
+        "training/devices/compilation.py",
+        "changes = list_changes(compiled_for, arguments()) or [",
+        "changes = [",
+        f"{COMPILATION}::test_compilations_are_reported_with_what_changed_and_calls_and_other_functions_are_not",
+    ),
+    Mutation(
+        "a change of sharding is told",
+        "training/devices/compilation.py",
+        "for describe in (_type, _sharding):",
+        "for describe in (_type,):",
+        f"{COMPILATION}::test_a_change_is_told_by_the_path_of_its_array_with_shape_dtype_and_sharding",
+    ),
+    Mutation(
+        "an error quotes the override that is wrong",
+        "configs/load.py",
+        "    blamed = [key for key in last if key in named]\n",
+        "    blamed = list(last)\n",
+        f"{LOADING}::test_of_many_overrides_those_that_a_rule_names_are_quoted",
+    ),
+    Mutation(
+        "no unrelated key is suggested",
+        "configs/keys.py",
+        "NEAR = 0.7",
+        "NEAR = 0.1",
+        f"{KEY_NAMES}::test_an_unrelated_name_is_near_to_nothing",
+    ),
+    Mutation(
+        "the shipped configs are listed wherever the program starts",
+        "configs/load.py",
+        " else SHIPPED\n",
+        ' else Path("configs")\n',
+        f"{LOADING}::test_a_config_file_that_is_not_there_stops_with_those_that_are",
+    ),
+    Mutation(
+        "help lists what the program accepts",
+        "configs/keys.py",
+        ' if f"{key.name}:".startswith(accepted)]',
+        "]",
+        f"{KEY_NAMES}::test_help_lists_only_the_keys_that_a_program_accepts",
+    ),
+    Mutation(
+        "a config file that is forgotten is asked for",
+        "cli/command_line.py",
+        'if value is None or value.partition("=")[0] in KEYS:',
+        "if value is None:",
+        f"{KEY_NAMES}::test_a_wrong_command_line_is_told_in_one_line_and_exits_with_2",
     ),
     Mutation("YAML has a depth", "configs/load.py", "if level > MAX_LEVELS:", "if level > 10**9:", _MONSTER),
     Mutation("YAML has a size", "configs/load.py", "if len(text) > MAX_BYTES:", "if False:", _MONSTER),

@@ -327,6 +327,7 @@ def test_a_run_compiles_its_step_once_and_says_when_it_had_to_again(small_experi
     assert len(seconds) == 3  # for the first batch after the restart, and for the longer one
     told = [line for line in (tmp_path / "log.txt").read_text().splitlines() if "compiled again" in line]
     assert [line[21:].partition(":")[0] for line in told] == ["step 5"]
+    assert re.search(r": batch\.source\w*: int32\[2, \d+\] → int32\[2, \d+\]; ", told[0])
 
 
 def with_longer_rows_in_the_second_batch(*arguments):
