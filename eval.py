@@ -36,7 +36,8 @@ TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:", "dat
 def main() -> None:
     """Print the scores before anything is written: whatever becomes of the report, they are there."""
     positionals = {"RUN": "a run directory, such as runs/tatoeba-small"}
-    arguments = parse_command_line(__doc__, positionals, lambda parser: add_output(parser, "RUN/eval"))
+    accepted = (*MAY_CHANGE, *TEST_SET)
+    arguments = parse_command_line(__doc__, positionals, lambda parser: add_output(parser, "RUN/eval"), accepted)
     run_dir = Path(arguments.RUN)
     run = load_run(run_dir, arguments.overrides, "eval.py", (*MAY_CHANGE, *TEST_SET))
     saved = load_run_config(run_dir).data

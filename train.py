@@ -18,7 +18,7 @@ import jax
 from cli.command_line import parse_command_line
 from cli.load_experiment import load_experiment
 from cli.open_run import Run, check_run, find_devices, open_run
-from common.errors import exit_on_user_error
+from common.errors import exit_on_user_error, explain_lack_of_memory
 from configs.load import to_yaml
 from configs.schema import RunConfig
 from data.batches.stream import prefetch
@@ -33,12 +33,22 @@ from training.run.lock import check_not_lost, lock_run
 from training.run.pause import Pause, pausing
 from training.run.signals import exit_when_interrupted
 from training.state import TrainState, reset_sums
+from training.step import StepArguments
 
 
 def main() -> None:
-    arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
+    arguments = parse_command_line(__doc__, {"CONFIG": "a config file, such as configs/tatoeba-small.yaml"})
     advice = "the same command continues from the last checkpoint"
-    with end_all_on_error(advice), exit_on_user_error(), exit_when_interrupted(advice):
+    memory = (
+        "make data.batch_rows, data.row_length or the model smaller, or training.accumulation larger; dry_run=true "
+        "shows how much memory a training step takes"
+    )
+    with (
+        end_all_on_error(advice),
+        exit_on_user_error(),
+        explain_lack_of_memory(memory),
+        exit_when_interrupted(advice),
+    ):
         config = load_experiment("train.py", arguments.CONFIG, arguments.overrides)
         join_processes(config.mesh)
         print_dry_run(config) if config.dry_run else train(config)
@@ -82,14 +92,20 @@ def take_steps(run: Run) -> int:
     with (
         closing(prefetch(stream, step, run.config.data.prefetch, rows)) as batches,
         pausing(run.clock, settings.minutes, settings.log_every) as pause,
-        report_compilations("train_step", lambda line: run.monitor.say(f"step {step + 1}: {line}")),
+        report_compilations(
+            "train_step",
+            run.compiled_for,
+            lambda: StepArguments(state, placed),
+            lambda line: run.monitor.say(f"step {step + 1}: {line}"),
+        ),
     ):
         run.clock.start_window(step)
         if evaluation_due():
             progress = validate(run, state, progress, pause)
         while step < run.last_step and not progress.is_exhausted(settings.patience):
             batch = next(batches)
-            state, reading = run.train_step(state, run.devices.place(batch))
+            placed = run.devices.place(batch)
+            state, reading = run.train_step(state, placed)
             step, progress = step + 1, progress.after_batch(batch, step + 1, rows.start)
             divergence.add(step, reading)
             run.monitor.advance()

@@ -1,13 +1,13 @@
-"""Command lines: ``key=value`` overrides of a config, options and their numbers; and text from standard input."""
+"""Command lines: ``key=value`` overrides of a config, options and their numbers."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from common.errors import UserError
-from configs.keys import describe_keys
+from common.errors import UserError, exit_on_user_error
+from configs.keys import KEYS, describe_keys
 
 LAYOUT = argparse.RawDescriptionHelpFormatter
 AddOptions = Callable[[argparse.ArgumentParser], object]
@@ -24,21 +24,31 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse_command_line(
-    description: str | None, positionals: dict[str, str], add_options: AddOptions | None = None
+    description: str | None,
+    positionals: dict[str, str],
+    add_options: AddOptions | None = None,
+    accepted: tuple[str, ...] = ("",),
 ) -> argparse.Namespace:
-    """Parse ``PROGRAM POSITIONAL … [key=value …]``, with options anywhere in between; ``--help`` lists every key.
+    """Parse ``PROGRAM POSITIONAL … [key=value …]``, with options anywhere in between; exit with 2 for a mistake.
 
-    ``positionals`` maps names to help texts; ``add_options`` calls ``add_argument`` for each option. The result has
-    every positional under its name (``arguments.RUN``), the options under theirs, and ``overrides``.
+    ``positionals`` maps names to help texts; ``add_options`` calls ``add_argument`` for each option. ``--help`` lists
+    the keys of which "key:" begins like one of ``accepted``. The result has every positional under its name
+    (``arguments.RUN``), the options under theirs, and ``overrides``.
     """
-    epilog = describe_keys()
-    parser = argparse.ArgumentParser(description=description, epilog=epilog, formatter_class=LAYOUT, allow_abbrev=False)
+    usage = " ".join(["%(prog)s", *positionals, "[key=value …]", "[options]"])
+    parser = Parser(description, describe_keys(accepted), usage=usage)
     for name, explanation in positionals.items():
-        parser.add_argument(name, help=explanation)
+        parser.add_argument(name, nargs="?", help=explanation)
     parser.add_argument("overrides", metavar="key=value", nargs="*", help="override values of the config, keys below")
     if add_options:
         add_options(parser)
-    return parser.parse_intermixed_args()  # parse_args rejects an override that follows an option
+    with exit_on_user_error():
+        arguments = parser.parse_intermixed_args()  # parse_args rejects an override that follows an option
+        for name, explanation in positionals.items():
+            value = vars(arguments)[name]
+            if value is None or value.partition("=")[0] in KEYS:
+                parser.error(f"{name} is missing: {explanation}")
+    return arguments
 
 
 @contextmanager
@@ -88,12 +98,3 @@ def share(text: str) -> float:
     if number > 1:
         raise argparse.ArgumentTypeError(f"{text} is above 1")
     return number
-
-
-def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
-    """Decode lines that end at line feeds only; UserError names a line that is not UTF-8."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode()
-        except UnicodeDecodeError as error:
-            raise UserError(f"standard input:{number}: invalid UTF-8 at byte {error.start + 1} of the line") from None

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from cli.reports import conditions_of
 from common.errors import UserError
-from common.files import append_line, remove_leftovers, write_atomically
+from common.files import remove_leftovers, write_atomically
 from configs.changes import accepted_changes
 from configs.load import load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
@@ -28,10 +27,11 @@ from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, rewind_history
 from training.run.environment import describe_environment
+from training.run.lines import tell, warn
 from training.run.metrics import Monitor
 from training.run.pause import Clock
 from training.state import TrainState
-from training.step import TrainStep, make_loss_step, make_train_step
+from training.step import StepArguments, TrainStep, make_loss_step, make_train_step
 from training.validation import Validation
 
 
@@ -43,6 +43,7 @@ class Run:
     devices: Devices
     stream: BatchStream
     train_step: TrainStep
+    compiled_for: StepArguments
     validation: Validation
     last_step: int
     state: TrainState
@@ -87,12 +88,15 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         record_run(config, run_dir, newest, prepared, changes + prepared.changes)
     train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
     stream = prepared.stream
+    shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
     last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
     with closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
-            compile_ahead(train_step, like, devices.batch_shapes(*stream.row_lengths))
-        yield Run(config, devices, stream, train_step, validation, last_step, state.result(), progress, monitor, clock)
+            compile_ahead(train_step, *shapes)
+        yield Run(
+            config, devices, stream, train_step, shapes, validation, last_step, state.result(), progress, monitor, clock
+        )
 
 
 def check_run(config: RunConfig) -> None:
@@ -116,8 +120,6 @@ def prepare_data(config: RunConfig, run_dir: Path) -> Prepared:
     """Check the corpus against the run's checkpoints and the other processes."""
     prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
-    for line in prepared.warnings if is_first() else []:
-        print(f"warning: {line}", file=sys.stderr)
     return prepared
 
 
@@ -139,9 +141,10 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         rewind_history(run_dir, newest)
         if any("changes the training" in line for line in changes):
             archive_config(run_dir, newest)
+    for line in prepared.warnings:
+        warn(run_dir, line)
     for line in changes:
-        print(f"continuing {run_dir} with {line}", file=sys.stderr)
-        append_line(run_dir / "log.txt", f"from step {newest} on: {line}")
+        tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")
     for folder in (run_dir, run_dir / "eval", run_dir / "held_out"):
         remove_leftovers(folder)
     prepared.save(run_dir)

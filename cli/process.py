@@ -1,4 +1,4 @@
-"""Settings of a program's process: large memory pages, and a cache of compiled programs."""
+"""Settings of a program's process: standard streams, large memory pages, and a cache of compiled programs."""
 
 import gc
 import os
@@ -14,6 +14,7 @@ MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used pro
 
 def prepare_process() -> None:
     """Set up the process before it imports JAX or reads input; it may restart. Settings of the environment stay."""
+    open_closed_streams()
     gc.set_threshold(100_000, 50, 100)  # tracing creates many long-lived objects, which frequent collections rescan
     enable_compilation_cache()
     if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
@@ -21,6 +22,21 @@ def prepare_process() -> None:
         # times faster. glibc reads this setting only when a process starts.
         os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
         os.execv(sys.executable, sys.orig_argv)
+
+
+def open_closed_streams() -> None:
+    """Let a standard stream that is closed (``>&-``) be the null device.
+
+    Otherwise the next file to be opened would have its number, and would receive what is written to the stream.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8")
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
 
 
 def enable_compilation_cache() -> None:

@@ -26,7 +26,8 @@ class UserError(Exception):
 def exit_on_user_error() -> Iterator[None]:
     """Turn a UserError, a disk failure or lack of memory into one line and exit code 2; other exceptions are bugs."""
     try:
-        yield
+        with explain_lack_of_memory("something smaller, or more memory, is needed"):
+            yield
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as head, has all it wants. SIGPIPE itself stays ignored: Orbax's threads write to pipes of
@@ -39,17 +40,23 @@ def exit_on_user_error() -> Iterator[None]:
         if error.errno not in ADVICE_BY_CODE:
             raise
         message = f"{error.filename or 'a file'}: {explain_os_error(error)}"
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        message = (
-            f"out of memory ({in_brief(str(error))}): make data.batch_rows, data.row_length or the model smaller, or "
-            "training.accumulation larger; dry_run=true shows how much memory a training step takes"
-        )
     else:
         return
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
+
+
+@contextlib.contextmanager
+def explain_lack_of_memory(advice: str) -> Iterator[None]:
+    """Turn a lack of memory inside into a UserError with the advice that fits what is done there."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(f"out of memory ({in_brief(str(error))}): {advice}") from None
 
 
 def is_out_of_memory(error: Exception) -> bool:

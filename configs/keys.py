@@ -35,22 +35,31 @@ def _keys(config: object, prefix: str = "") -> list[Key]:
     ]
 
 
+NEAR = 0.7  # by difflib's ratio; unrelated words easily reach 0.6
 DEFAULTS = RunConfig()
 SECTIONS = {name: _keys(section, f"{name}.") for name, section in sections(DEFAULTS).items()}
 RUN_KEYS = _keys(DEFAULTS)
 KEYS = {key.name: key for keys in (*SECTIONS.values(), RUN_KEYS) for key in keys}
 
 
-def find_nearest_key(name: str) -> str:
-    """The valid name most like ``name``, which may lack its section or be initials, such as lr for learning_rate."""
-    spellings = {spelling: key for key in KEYS for spelling in _spellings(key)} | {key: key for key in SECTIONS}
-    return spellings[get_close_matches(name, spellings, n=1, cutoff=0.0)[0]]
+def find_nearest_key(name: str) -> str | None:
+    """The valid name that ``name`` is probably meant to be, which may lack its section; None if no name is near.
+
+    Sections are compared apart from what follows: training.foo and training.epochs have nothing else in common.
+    """
+    section, dot, last = name.rpartition(".")
+    meant = get_close_matches(section, SECTIONS, n=1, cutoff=NEAR)
+    inside = [key.name for key in SECTIONS[meant[0]]] if meant else []
+    return _nearest(last, inside) or _nearest(last, [*KEYS, *([] if dot else SECTIONS)])
 
 
-def _spellings(key: str) -> list[str]:
-    section, dot, last = key.rpartition(".")
-    initials = "".join(word[0] for word in last.split("_"))
-    return [key, last, *([initials, f"{section}{dot}{initials}"] if "_" in last else [])]
+def _nearest(last: str, names: list[str]) -> str | None:
+    """The name whose last part begins or ends with ``last``, has these initials (lr: learning_rate), or is like it."""
+    by_last = {name.rpartition(".")[2]: name for name in reversed(names)}
+    initials = {"".join(word[:1] for word in each.split("_")): each for each in by_last if "_" in each}
+    parts = [each for each in reversed(by_last) if each.startswith(f"{last}_") or each.endswith(f"_{last}")]
+    found = get_close_matches(last, by_last, n=1, cutoff=NEAR) + parts
+    return by_last[initials.get(last) or found[0]] if last in initials or found else None
 
 
 def format_value(value: object) -> str:
@@ -59,11 +68,12 @@ def format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def describe_keys() -> str:
-    """List every key with its default, type and help, by section, for ``--help``."""
+def describe_keys(accepted: tuple[str, ...] = ("",)) -> str:
+    """List keys with their default, type and help, by section, for ``--help``: those whose "key:" begins so."""
     groups = {f"{name}: {section.__doc__}": SECTIONS[name] for name, section in sections(DEFAULTS).items()}
     groups["run:"] = RUN_KEYS
-    return "\n\n".join("\n".join([heading, *map(_describe, keys)]) for heading, keys in groups.items())
+    chosen = {heading: [key for key in keys if f"{key.name}:".startswith(accepted)] for heading, keys in groups.items()}
+    return "\n\n".join("\n".join([heading, *map(_describe, keys)]) for heading, keys in chosen.items() if keys)
 
 
 def _describe(key: Key) -> str:

@@ -10,6 +10,7 @@ import dataclasses
 import io
 import math
 import os
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ try:
 except ImportError:  # PyYAML was built without its C library
     YamlLoader = SafeLoader  # type: ignore[assignment, misc]
 
+SHIPPED = Path(__file__).resolve().parent
 LAST_KEY = "dry_run"  # in every file that save_config has ever written
 MAX_BYTES, MAX_LEVELS, MAX_VALUES = 2**20, 20, 10_000  # far above any real config
 EXPECTED: dict[type | GenericAlias, str] = {
@@ -59,9 +61,18 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     try:
         loaded = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(RunConfig), values))
     except (ValueError, OverflowError) as error:  # mostly a rule between keys, from a dataclass's __post_init__
-        raise UserError(f"{' '.join([str(path), *map(in_brief, overrides)])}: {_first_line(error)}") from None
+        raise UserError(f"{' '.join([str(path), *_blame(error, overrides)])}: {_first_line(error)}") from None
     assert isinstance(loaded, RunConfig)
     return dataclasses.replace(loaded, run_dir=loaded.run_dir or str(Path("runs") / path.stem))
+
+
+def _blame(error: Exception, overrides: Sequence[str]) -> list[str]:
+    """The overrides whose keys an error names, the last of each key; if there is none, those of the same sections."""
+    named = set(re.findall(r"[\w.]*\w", str(error))) & KEYS.keys()
+    last = {override.partition("=")[0]: override for override in overrides}
+    blamed = [key for key in last if key in named]
+    near = {key.partition(".")[0] for key in named}
+    return [in_brief(last[key]) for key in blamed or last if blamed or key.partition(".")[0] in near]
 
 
 def load_run_config(run_dir: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -116,9 +127,9 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
 
 def _parse_file(path: Path) -> object:
     if not os.path.isfile(path):
-        folder = path.parent if os.path.isdir(path.parent) and any(path.parent.glob("*.yaml")) else Path("configs")
-        known = ", ".join(map(str, sorted(folder.glob("*.yaml")))) or "no config files"
-        raise UserError(f"there is no config file {path}; {folder}/ has {known}")
+        folder = path.parent if os.path.isdir(path.parent) and any(path.parent.glob("*.yaml")) else SHIPPED
+        known = ", ".join(sorted(file.name for file in folder.glob("*.yaml")))
+        raise UserError(f"there is no config file {path}; {_shorten(folder)}/ has {known}")
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_BYTES + 1).decode()
@@ -130,6 +141,12 @@ def _parse_file(path: Path) -> object:
         mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
         place = f"{path}:{mark.line + 1}" if mark else path
         raise UserError(f"{place}: {_first_line(error)}") from None
+
+
+def _shorten(folder: Path) -> Path:
+    """The folder relative to the working directory, if it lies there."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _check_syntax(text: str) -> None:
@@ -168,7 +185,8 @@ def _check_value(key: str, value: object, origin: str) -> object:
         raise UserError(f"{origin}: {key} is a section; set its keys, such as {SECTIONS[key][0].name}")
     if key not in KEYS:
         nearest = find_nearest_key(key[:100])
-        raise UserError(f"{origin}: unknown key {in_brief(key)}; the nearest valid name is {nearest}")
+        advice = f"the nearest valid name is {nearest}" if nearest else "python train.py --help lists all keys"
+        raise UserError(f"{origin}: unknown key {in_brief(key)}; {advice}")
     leaves = value if isinstance(value, list) else [value]
     for text in filter(lambda leaf: isinstance(leaf, str), leaves):
         if "${" in text or text == "???":

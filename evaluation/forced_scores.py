@@ -14,7 +14,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
-from common.errors import UserError
+from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS
 from data.pairs import normalise
 from evaluation.attention_view.word_pairs import spell_words
@@ -45,12 +45,17 @@ class Aligned(NamedTuple):
     alignment: list[tuple[int, int]]  # source word, target word
 
 
-def score_translations(translator: Translator, params: Ensemble, pairs: list[tuple[str, str]]) -> list[ForcedScore]:
-    """Score each source's translation, however long; UserError for more tokens than the model has learned positions."""
+def score_translations(
+    translator: Translator, params: Ensemble, pairs: list[tuple[str, str]], first: int = 1
+) -> list[ForcedScore]:
+    """Score each source's translation, however long; UserError for more tokens than the model has learned positions.
+
+    ``first`` is the number of the first pair, for that error.
+    """
     tokenizer, settings = translator.tokenizer, translator.decoding
     sources, targets = (tokenizer.encode([normalise(text) for text in side]) for side in zip(*pairs, strict=True))
     ranking, scores = Ranking(settings.normalization, settings.length_penalty), []
-    for (_, target), row in force(translator, params, list(zip(sources, targets, strict=True)), token_log_probs):
+    for (_, target), row in force(translator, params, list(zip(sources, targets, strict=True)), token_log_probs, first):
         log_probs = row[: len(target) + 1].tolist()
         total = math.fsum(log_probs)
         score = total / float(ranking.divisor(jnp.array(len(log_probs))))
@@ -87,18 +92,20 @@ def align_words(sources: Words, targets: Words, attention_weights: Float[np.ndar
 
 
 def force(
-    translator: Translator, params: Ensemble, pairs: list[Pair], function: Callable[..., Array]
+    translator: Translator, params: Ensemble, pairs: list[Pair], function: Callable[..., Array], first: int = 1
 ) -> Iterator[tuple[Pair, np.ndarray]]:
     """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating."""
     lengths = [max(map(len, pair)) + 1 for pair in pairs]
     end = translator.positions
-    for number, length in enumerate(lengths, start=1):
+    for number, length in enumerate(lengths, start=first):
         if length > end:
             raise UserError(f"pair {number} has {length} tokens, but this model's learned positions end at {end}")
     models = tuple(map(nnx.merge, translator.graphdefs, params))
     found: dict[int, np.ndarray] = {}
-    for shape, indices in group_by_bucket([max(length, 2) for length in lengths], translator.decoding.batch_sentences):
-        sides = zip(*(pairs[index] for index in indices), strict=True)
-        rows = [pad_rows([[*tokens, EOS] for tokens in side], shape) for side in sides]
-        found.update(zip(indices, np.asarray(function(models, *rows)), strict=False))
+    lengths = [max(length, 2) for length in lengths]
+    with explain_lack_of_memory("make decoding.batch_sentences smaller"):
+        for shape, indices in group_by_bucket(lengths, translator.decoding.batch_sentences):
+            sides = zip(*(pairs[index] for index in indices), strict=True)
+            rows = [pad_rows([[*tokens, EOS] for tokens in side], shape) for side in sides]
+            found.update(zip(indices, np.asarray(function(models, *rows)), strict=False))
     return ((pair, found[index]) for index, pair in enumerate(pairs))

@@ -13,7 +13,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Int, UInt32
 
-from common.errors import UserError
+from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
 from data.pairs import normalise
 from data.tokenizer import Tokenizer
@@ -113,13 +113,22 @@ class Translator:
     ) -> list[list[Translation]]:
         """Up to ``count`` translations of each line, best first or in drawing order, all beginning with ``prefix``.
 
-        An empty line has one empty translation. UserError for a prefix that leaves no room in a sentence's limit.
+        An empty line has one empty translation. UserError for a line of which ``find_problems`` tells.
         """
         sources = [self.tokenizer.encode(self.pieces(line)) for line in lines]
         prefix_tokens = self.tokenizer.encode([normalise(prefix)])[0]
         prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
         found = iter(self.search(params, list(chain(*sources)), count, prefixes=prefixes, on_progress=on_progress))
         return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
+
+    def find_problems(self, lines: list[str], prefix: str) -> list[str]:
+        """For each line, why it cannot be translated: the prefix leaves no room in its limit; else an empty string."""
+        (tokens,) = self.tokenizer.encode([normalise(prefix)])
+        if not tokens:
+            return [""] * len(lines)
+        first_pieces = [next(iter(self.pieces(line)), "") for line in lines]
+        lengths = [len(source) + 1 for source in self.tokenizer.encode(first_pieces)]
+        return [describe_lack_of_room(tokens, self.limit(length)) if length > 1 else "" for length in lengths]
 
     def pieces(self, line: str) -> list[str]:
         """The line whole if it fits, else cut at sentence ends; an empty line has no pieces."""
@@ -156,11 +165,14 @@ class Translator:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         found: dict[int, list[Hypothesis]] = {}
         prefixes = prefixes or [[]] * len(sources)
-        for shape, indices in group_by_bucket([len(source) + 1 for source in sources], self.decoding.batch_sentences):
-            chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
-            found.update(zip(indices, self._search(params, shape, *chosen, count), strict=False))
-            if on_progress:
-                on_progress(len(indices))
+        most = "decoding.candidates" if self.decoding.search == "sample" else "decoding.beam_size"
+        with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
+            lengths = [len(source) + 1 for source in sources]
+            for shape, indices in group_by_bucket(lengths, self.decoding.batch_sentences):
+                chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
+                found.update(zip(indices, self._search(params, shape, *chosen, count), strict=False))
+                if on_progress:
+                    on_progress(len(indices))
         return [found.get(index, [Hypothesis([], 0.0, 0.0, True)]) for index in range(len(sources))]
 
     def _search(
@@ -210,13 +222,18 @@ def prefix_rows(prefixes: Sentences, limits: list[int], shape: tuple[int, int]) 
     """The prefixes in rows, or None if all are empty; UserError for one that leaves no room in its sentence's limit."""
     if not any(prefixes):
         return None
-    for prefix, limit in zip(prefixes, limits, strict=True):
-        if len(prefix) >= limit:
-            most = f"{limit}, EOS included (decoding.max_length_factor, decoding.max_length_extra)"
-            raise UserError(
-                f"the prefix has {len(prefix)} tokens, but the translation of this sentence may have only {most}"
-            )
+    for problem in map(describe_lack_of_room, prefixes, limits):
+        if problem:
+            raise UserError(problem)
     return pad_rows(prefixes, shape)
+
+
+def describe_lack_of_room(prefix: list[int], limit: int) -> str:
+    """Why a translation of at most ``limit`` tokens, EOS included, cannot begin with the prefix; empty if it can."""
+    if len(prefix) < limit:
+        return ""
+    most = f"{limit}, EOS included (decoding.max_length_factor, decoding.max_length_extra)"
+    return f"the prefix has {len(prefix)} tokens, but the translation of this sentence may have only {most}"
 
 
 def pad_rows(sequences: Sentences, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:

@@ -141,7 +141,7 @@ class DecodingConfig:
         if self.max_source_tokens == 1:
             raise ValueError("decoding.max_source_tokens must be 0 or at least 2: EOS counts")
         if not self.draws and self.candidates > self.beam_size:
-            raise ValueError("decoding.candidates must be at most beam_size, unless search=sample")
+            raise ValueError("decoding.candidates must be at most decoding.beam_size, unless decoding.search=sample")
         if not re.fullmatch(f"[0-9]+|{AVERAGE_NAME}", self.checkpoint):
             raise ValueError(
                 f"decoding.checkpoint must be best, latest, a step number or an average's name, not {self.checkpoint!r}"

@@ -26,7 +26,7 @@ PICTURES = """## Pictures
 
 
 def main() -> None:
-    arguments = parse_command_line(__doc__, {"CONFIG": "an experiment, such as configs/tatoeba-small.yaml"})
+    arguments = parse_command_line(__doc__, {"CONFIG": "a config file, such as configs/tatoeba-small.yaml"})
     with exit_on_user_error():
         config = load_experiment("scripts/inspect_data.py", arguments.CONFIG, arguments.overrides)
         inspect_data(config, " ".join([arguments.CONFIG, *arguments.overrides]))

@@ -19,11 +19,15 @@ if __name__ == "__main__":
     prepare_process()
 
 from cli.command_line import add_output, offer_output, parse_command_line
-from cli.load_run import load_run
+from cli.load_run import MAY_CHANGE, load_run
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
+from configs.keys import KEYS
 from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend, weigh_pairs
 from evaluation.attention_view.word_pairs import format_table
+
+REFUSED = ("decoding.ensemble:", "decoding.mbr:", "decoding.candidates:", "decoding.batch_sentences:")
+ACCEPTED = tuple(key for key in (f"{name}:" for name in KEYS) if key.startswith(MAY_CHANGE) and key not in REFUSED)
 
 
 @exit_on_user_error()
@@ -33,7 +37,7 @@ def main() -> None:
         "RUN": "a run directory, such as runs/tatoeba-small",
         "SENTENCE": f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens",
     }
-    arguments = parse_command_line(__doc__, positionals, add_options)
+    arguments = parse_command_line(__doc__, positionals, add_options, ACCEPTED)
     run_dir = Path(arguments.RUN)
     run = load_run(run_dir, [*arguments.overrides, "decoding.batch_sentences=1"], "looking at it")
     if len(run.params) > 1 or run.config.decoding.mbr != "none":

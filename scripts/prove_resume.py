@@ -53,7 +53,7 @@ class Proof:
 
 
 def main() -> None:
-    positionals = {"CONFIG": "an experiment, such as configs/quickstart.yaml"}
+    positionals = {"CONFIG": "a config file, such as configs/quickstart.yaml"}
     arguments = parse_command_line(__doc__, positionals, add_options)
     with exit_on_user_error():
         if arguments.kills < 1:

@@ -14,9 +14,7 @@ import json
 import math
 import signal
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 
 from cli.process import prepare_process
@@ -26,41 +24,45 @@ if __name__ == "__main__":
 
 from tqdm import tqdm
 
-from cli.command_line import decode_lines, parse_command_line
-from cli.load_run import load_run
+from cli.command_line import parse_command_line
+from cli.load_run import MAY_CHANGE, load_run
+from cli.standard_input import Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error
 from evaluation.forced_scores import score_translations
-
-LINES = 512  # read, scored and written together
 
 
 @exit_on_user_error()
 def main() -> None:
-    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"})
+    arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"}, accepted=MAY_CHANGE)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     run = load_run(Path(arguments.RUN), arguments.overrides, "scoring")
-    pairs = read_pairs(sys.stdin.buffer)
     lines, tokens, total = 0, 0, 0.0
     with tqdm(unit="line", leave=False, disable=None) as bar:
-        while block := list(islice(pairs, LINES)):
-            scores = score_translations(run.translator, run.params, block)
-            facts = [{"line": number} | asdict(score) for number, score in enumerate(scores, start=lines + 1)]
-            print("\n".join(json.dumps(each, ensure_ascii=False) for each in facts), flush=True)
-            lines, tokens = lines + len(block), tokens + sum(len(score.tokens) for score in scores)
+        for block in blocks(read_lines(sys.stdin.buffer)):
+            pairs, problem = read_pairs(block)
+            scores = score_translations(run.translator, run.params, pairs, lines + 1) if pairs else []
+            for number, score in enumerate(scores, start=lines + 1):
+                print(json.dumps({"line": number} | asdict(score), ensure_ascii=False))
+            sys.stdout.flush()
+            lines, tokens = lines + len(pairs), tokens + sum(len(score.tokens) for score in scores)
             total += sum(score.log_prob for score in scores)
-            bar.update(len(block))
+            bar.update(len(pairs))
+            if problem:
+                raise UserError(f"standard input:{lines + 1}: {problem}")
     if lines:
         sums = f"log-probability {total:.2f}, perplexity {math.exp(-total / tokens):.4f} per token"
         print(f"{lines} translations, {tokens} tokens with EOS: {sums}", file=sys.stderr)
 
 
-def read_pairs(lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-    """Sources and translations; UserError for a line that is not UTF-8 or does not have exactly one tab."""
-    for number, line in enumerate(decode_lines(lines), start=1):
-        columns = line.rstrip("\n").split("\t")
-        if len(columns) != 2:
-            raise UserError(f"standard input:{number}: {len(columns)} columns, not a source, a tab and a translation")
-        yield columns[0], columns[1]
+def read_pairs(block: list[Line]) -> tuple[list[tuple[str, str]], str]:
+    """Sources and translations up to the first line that has none, and why that one has none."""
+    pairs: list[tuple[str, str]] = []
+    for line in block:
+        columns = line.text.rstrip("\n").split("\t")
+        if line.problem or len(columns) != 2:
+            return pairs, line.problem or f"{len(columns)} columns, not a source, a tab and a translation"
+        pairs.append((columns[0], columns[1]))
+    return pairs, ""
 
 
 if __name__ == "__main__":

@@ -7,6 +7,10 @@ each line of output is JSON:
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
+A line that cannot be translated, such as one that is not UTF-8, ends the program after the lines before it are written.
+With --on-error=blank, standard error has its number and the reason, its line of output is blank (as JSON, it has "line"
+and "error"), the others are translated, and the exit code is 2.
+
 The search is set by config keys: decoding.beam_size=1 is greedy, decoding.search=sample draws at random,
 decoding.mbr=chrf chooses by minimum Bayes risk, decoding.ensemble=[RUN,…] combines several runs,
 decoding.checkpoint=NAME selects another checkpoint.
@@ -27,19 +31,21 @@ if __name__ == "__main__":
 
 from tqdm import tqdm
 
-from cli.command_line import decode_lines, parse_command_line
-from cli.load_run import LoadedRun, load_run
+from cli.command_line import parse_command_line
+from cli.load_run import MAY_CHANGE, LoadedRun, load_run
+from cli.standard_input import LINES, Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error
+from common.text import in_brief
 from data.pairs import normalise
 from evaluation.forced_scores import align
 from evaluation.translate import Translation
 
-LINES, CHARACTERS = 512, 100_000  # of a block, translated and written together: memory does not grow with the input
+Found = list[list[Translation]]  # of each line, several with --nbest; none if it cannot be translated
 
 
 def main() -> None:
     run = {"RUN": "a run directory, such as runs/tatoeba-small"}
-    arguments = parse_command_line(__doc__, run, add_options)
+    arguments = parse_command_line(__doc__, run, add_options, MAY_CHANGE)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
         translate_lines(arguments)
@@ -55,24 +61,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--alignment", action="store_true", help="add the words of both sides, and each target word's source word"
     )
     parser.add_argument("--prefix", metavar="TEXT", default="", help="begin every translation with this text")
+    parser.add_argument(
+        "--on-error",
+        choices=["stop", "blank"],
+        default="stop",
+        help="at a line that cannot be translated: stop (the default), or leave it blank and go on",
+    )
 
 
 def translate_lines(arguments: argparse.Namespace) -> None:
     """Translate standard input in blocks, or line by line for somebody who is typing."""
     run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     check_options(arguments, run)
-    typing, number = sys.stdin.isatty(), 1
+    typing, number, failed = sys.stdin.isatty(), 0, 0
     at_once = arguments.interactive or typing
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
-        for block in blocks(decode_lines(typed() if typing else sys.stdin.buffer), 1 if at_once else LINES):
-            found = translate_block(run, block, arguments, bar)
-            for line, (best, *_) in enumerate(found, start=number):
-                if len(best.sources) > 1:
-                    tqdm.write(f"line {line} is too long and was translated in {len(best.sources)} pieces", sys.stderr)
-            output = "".join(f"{line}\n" for line in format_lines(found, block, number, run, arguments))
-            sys.stdout.buffer.write(output.encode())
-            sys.stdout.buffer.flush()
-            number += len(block)
+        for block in blocks(read_lines(typed() if typing else sys.stdin.buffer), 1 if at_once else LINES):
+            checked = check_lines(block, run, arguments.prefix)
+            bad = [line for line in checked if line.problem]
+            if bad and arguments.on_error == "stop":
+                translate_block(checked[: checked.index(bad[0])], run, arguments, bar)
+                raise UserError(f"line {bad[0].number}: {bad[0].problem}")
+            translate_block(checked, run, arguments, bar)
+            number, failed = number + len(block), failed + len(bad)
+    if failed:
+        raise UserError(f"{failed} of {number} lines could not be translated; they are blank, or have an error as JSON")
 
 
 def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
@@ -81,16 +94,40 @@ def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
         raise UserError(f"--nbest {nbest} must be from 1 to decoding.beam_size, {decoding.beam_size}")
     if nbest is not None and decoding.mbr != "none":
         raise UserError("--nbest lists all candidates, decoding.mbr chooses one of them: leave one of them out")
+    if any("\ud800" <= letter <= "\udfff" for letter in arguments.prefix):
+        raise UserError(f"--prefix must be UTF-8, not {in_brief(arguments.prefix)}")
+    translator = run.translator
+    (prefix,) = translator.tokenizer.encode([normalise(arguments.prefix)])
+    if len(prefix) >= (most := translator.limit(translator.longest)):
+        raise UserError(f"--prefix has {len(prefix)} tokens, but no translation may have above {most}, EOS included")
 
 
-def translate_block(
-    run: LoadedRun, block: list[str], arguments: argparse.Namespace, bar: Any
-) -> list[list[Translation]]:
+def check_lines(block: list[Line], run: LoadedRun, prefix: str) -> list[Line]:
+    """The lines, with the problems that searching them would meet."""
+    problems = run.translator.find_problems([line.text for line in block], prefix)
+    return [line._replace(problem=line.problem or problem) for line, problem in zip(block, problems, strict=True)]
+
+
+def translate_block(block: list[Line], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> None:
+    """Write a line of output for each line, and notes on standard error."""
+    good = iter(search([line.text for line in block if not line.problem], run, arguments, bar))
+    found = [[] if line.problem else next(good) for line in block]
+    for line, translations in zip(block, found, strict=True):
+        if line.problem:
+            tqdm.write(f"line {line.number}: {line.problem}", sys.stderr)
+        elif (pieces := len(translations[0].sources)) > 1:
+            tqdm.write(f"line {line.number} is too long and was translated in {pieces} pieces", sys.stderr)
+    output = "".join(f"{line}\n" for line in format_lines(block, found, run, arguments))
+    sys.stdout.buffer.write(output.encode())
+    sys.stdout.buffer.flush()
+
+
+def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> Found:
     """The best translation of each line, or several with different texts."""
     translator, options = run.translator, {"prefix": arguments.prefix, "on_progress": bar.update}
     if arguments.nbest is None:
-        return [[best] for best in translator.translate(run.params, block, **options)]
-    found = translator.candidates(run.params, block, arguments.nbest, **options)
+        return [[best] for best in translator.translate(run.params, lines, **options)]
+    found = translator.candidates(run.params, lines, arguments.nbest, **options)
     return found if translator.decoding.draws else list(map(distinct, found))
 
 
@@ -102,16 +139,17 @@ def distinct(translations: list[Translation]) -> list[Translation]:
     return list(best.values())
 
 
-def format_lines(
-    found: list[list[Translation]], block: list[str], first: int, run: LoadedRun, arguments: argparse.Namespace
-) -> Iterator[str]:
-    """A line of output for each line: its text, or JSON if an option asks for more. ``first`` is the first's number."""
-    for number, (line, translations) in enumerate(zip(block, found, strict=True), start=first):
-        if arguments.nbest is None and not arguments.scores and not arguments.alignment:
-            yield translations[0].text
-        else:
-            facts = {"line": number, "source": normalise(line)} | describe(translations, run, arguments.alignment)
-            yield json.dumps(facts, ensure_ascii=False)
+def format_lines(block: list[Line], found: Found, run: LoadedRun, arguments: argparse.Namespace) -> Iterator[str]:
+    """A line of output for each line: its text, or JSON if an option asks for more."""
+    as_text = arguments.nbest is None and not arguments.scores and not arguments.alignment
+    for line, translations in zip(block, found, strict=True):
+        if as_text:
+            yield translations[0].text if translations else ""
+            continue
+        facts: dict[str, Any] = {"error": line.problem}
+        if translations:
+            facts = {"source": normalise(line.text)} | describe(translations, run, arguments.alignment)
+        yield json.dumps({"line": line.number} | facts, ensure_ascii=False)
 
 
 def describe(translations: list[Translation], run: LoadedRun, with_alignment: bool) -> dict[str, Any]:
@@ -136,21 +174,6 @@ def typed() -> Iterator[bytes]:
             yield input("> " if sys.stdout.isatty() else "").encode(errors="surrogateescape")
         except EOFError:
             return
-
-
-def blocks(lines: Iterator[str], longest: int) -> Iterator[list[str]]:
-    """Blocks of ``longest`` lines, fewer if they are long; the lines before an unreadable one are still yielded."""
-    block: list[str] = []
-    try:
-        for line in lines:
-            block.append(line)
-            if len(block) == longest or sum(map(len, block)) >= CHARACTERS:
-                yield block
-                block = []
-    except UserError:
-        yield block
-        raise
-    yield block
 
 
 if __name__ == "__main__":

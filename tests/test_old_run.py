@@ -91,5 +91,5 @@ def test_it_continues_and_ends_as_it_did(folder, capsys):
 
     capsys.readouterr()
     train(config)
-    assert "is complete at step 200: BLEU 2.44 at step 100" in capsys.readouterr().err
+    assert "is complete at step 200: BLEU 2.44 at step 100" in capsys.readouterr().out
     assert good_steps(run_dir) == [100, 200]

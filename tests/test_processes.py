@@ -62,9 +62,14 @@ def start(small_experiment):
 
 
 def ended(processes):
-    """For each process its exit code and what it told."""
-    told = [process.communicate(timeout=LIMIT)[1] for process in processes]
+    """For each process its exit code and what it told, but for what Gloo tells when it is connected."""
+    told = [told_by(process) for process in processes]
     return [(process.returncode, text) for process, text in zip(processes, told, strict=True)]
+
+
+def told_by(process):
+    out, err = process.communicate(timeout=LIMIT)
+    return "".join(line for line in out.splitlines(keepends=True) if not line.startswith("[Gloo]")) + err
 
 
 def assert_complete(processes):

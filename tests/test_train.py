@@ -48,7 +48,8 @@ def outcome_of(run_dir, config):
 
 def start(config_file, run_dir, *overrides):
     command = [sys.executable, str(ROOT / "train.py"), str(config_file), f"run_dir={run_dir}", *overrides]
-    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE)
+    environment, pipe = os.environ | {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe)
 
 
 @pytest.mark.slow
@@ -75,7 +76,7 @@ def test_a_finished_run_says_so_and_changes_nothing(finished, small_experiment, 
     command = small_experiment, f"run_dir={finished}", "training.steps=2"
     before = {path: path.read_bytes() for path in (finished / "checkpoints").rglob("*") if path.is_file()}
     train_here(small_experiment, finished, "training.steps=2")
-    assert "is complete at step 2" in capsys.readouterr().err
+    assert "is complete at step 2" in capsys.readouterr().out
     refused = call("train.py", *command, "model.d_ff=64")
     assert refused.returncode == 2
     assert b"model.d_ff: 32" in refused.stderr
@@ -136,12 +137,13 @@ def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_k
     process = start(small_experiment, stopped, *changes)
     wait_until(lambda: steps_told(stopped) >= 3, process)
     process.send_signal(signal.SIGTERM)
-    told = process.communicate()[1].decode()
+    lines, told = (stream.decode() for stream in process.communicate())
     assert process.returncode == 128 + signal.SIGTERM, told
     step = good_steps(stopped)[-1]
     assert step == steps_told(stopped) < 40
     assert "SIGTERM: finishing the step and saving" in told
-    assert f"paused at step {step} after SIGTERM; the same command continues" in told
+    assert f"paused at step {step} after SIGTERM; the same command continues" in lines
+    assert lines == (stopped / "log.txt").read_text(encoding="utf-8")
 
     process = start(small_experiment, stopped, *changes)
     wait_until(lambda: steps_told(stopped) > step, process)
@@ -238,17 +240,18 @@ def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
 
     capsys.readouterr()
     train_here(experiment, run_dir, *longer, "training.learning_rate=0.5", "allow_changes=true")
-    told = capsys.readouterr().err
+    told = capsys.readouterr().out
     assert "with training.steps: 2 → 4 (harmless)" in told
     assert "with training.learning_rate: 0.001 → 0.5 (changes the training)" in told
     assert re.search(r"with data\.train: SHA-256 \w{8} → \w{8} \(changes the training\)", told)
     assert (run_dir / "config.until-2.yaml").read_bytes() == before[0]
     assert (run_dir / "data.until-2.json").read_bytes() == before[1]
     assert "allow_changes: false" in (run_dir / "config.yaml").read_text()
-    assert "from step 2 on: training.learning_rate: 0.001 → 0.5" in (run_dir / "log.txt").read_text()
+    assert f"continuing {run_dir} from step 2 with training.learning_rate: 0.001 → 0.5" in told
+    assert (run_dir / "log.txt").read_text().endswith(told)
 
     train_here(experiment, run_dir, *longer, "training.learning_rate=0.5")  # what was accepted is the run's own now
-    assert "continuing" not in capsys.readouterr().err
+    assert "continuing" not in capsys.readouterr().out
 
     (folder / "valid.tsv").write_text("another set\tde validación\n")
     with pytest.raises(UserError, match=r"data\.valid: SHA-256 \w{8} → \w{8} \(incompatible\)"):
@@ -323,7 +326,8 @@ def test_a_run_compiles_its_step_once_and_says_when_it_had_to_again(small_experi
     jax.monitoring.unregister_event_duration_listener(listen)
     assert len(seconds) == 3  # for the first batch after the restart, and for the longer one
     told = [line for line in (tmp_path / "log.txt").read_text().splitlines() if "compiled again" in line]
-    assert [line.partition(":")[0] for line in told] == ["step 5"]
+    assert [line[21:].partition(":")[0] for line in told] == ["step 5"]
+    assert re.search(r": batch\.source\w*: int32\[2, \d+\] → int32\[2, \d+\]; ", told[0])
 
 
 def with_longer_rows_in_the_second_batch(*arguments):

@@ -28,6 +28,13 @@ class Reading(NamedTuple):
     skipped_in_row: Int[Array, ""]
 
 
+class StepArguments(NamedTuple):
+    """What a step takes, or its shapes, dtypes and shardings."""
+
+    state: TrainState
+    batch: Batch
+
+
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Reading]]
 LossStep = Callable[[Params, Batch], Loss]
 Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.open_run import prepare_data
+from cli.open_run import prepare_data, record_run
 from configs.load import load_config
 from data.phrasebook.cached import FOLDER
 from scripts.inspect_data import inspect_data
@@ -23,7 +23,7 @@ def experiment(small_experiment, tmp_path):
 
 
 def prepared(config, tmp_path, capsys):
-    prepare_data(config, tmp_path / "run")
+    record_run(config, tmp_path / "run", None, prepare_data(config, tmp_path / "run"), [])
     return capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import UserError, exit_on_user_error
+from common.errors import UserError, exit_on_user_error, explain_lack_of_memory
 from common.files import append_line, remove_leftovers, write_atomically
 
 
@@ -81,12 +81,15 @@ def test_a_fault_of_the_disk_is_one_line_and_exit_code_2(code, advice, capsys):
 
 
 @pytest.mark.parametrize("fault", [MemoryError("Unable to allocate 8 TiB"), RuntimeError("RESOURCE_EXHAUSTED: 8 TiB")])
-def test_a_lack_of_memory_is_one_line_that_names_the_keys_to_change(fault, capsys):
-    with pytest.raises(SystemExit) as end, exit_on_user_error():
+def test_a_lack_of_memory_is_one_line_with_the_advice_of_its_place(fault, capsys):
+    outer, inner = explain_lack_of_memory("think twice"), explain_lack_of_memory("buy less")
+    with pytest.raises(SystemExit) as end, exit_on_user_error(), outer, inner:
         raise fault
     assert end.value.code == 2
-    told = capsys.readouterr().err
-    assert "8 TiB): make data.batch_rows, data.row_length or the model smaller" in told and told.count("\n") == 1
+    assert capsys.readouterr().err == f"error: out of memory ({fault}): buy less\n"
+    with pytest.raises(SystemExit), exit_on_user_error():
+        raise fault
+    assert capsys.readouterr().err == f"error: out of memory ({fault}): something smaller, or more memory, is needed\n"
 
 
 def test_a_fault_of_the_program_is_none_of_the_users():

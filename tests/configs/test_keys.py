@@ -1,5 +1,7 @@
 """Every key explains itself, and --help shows it."""
 
+import re
+
 import pytest
 
 from cli.command_line import parse_command_line
@@ -28,9 +30,27 @@ def test_help_lists_every_key_with_default_and_type_within_100_columns():
     assert all(" ".join(key.help.split()) in unwrapped for key in KEYS.values())
 
 
-@pytest.mark.parametrize("name", ["x", "", "...", "zzzzzzzzzz", "ñ"])
-def test_there_is_always_a_nearest_name(name):
-    assert find_nearest_key(name) in {*KEYS, *SECTIONS}
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lr", "training.learning_rate"),
+        ("warmup", "training.warmup_steps"),
+        ("beam", "decoding.beam_size"),
+        ("training.beam_size", "decoding.beam_size"),
+        ("model.vocab_size", "tokenizer.vocab_size"),
+        ("model.layers", "model.encoder_layers"),
+        ("topk", "decoding.top_k"),
+        ("trainning", "training"),
+    ],
+)
+def test_a_near_name_is_found_without_its_section_or_in_another(name, meant):
+    assert find_nearest_key(name) == meant
+
+
+@pytest.mark.parametrize("section", ["", "data.", "training.", "decoding.", "nosuch."])
+@pytest.mark.parametrize("name", ["nosuch", "x", "", "...", "zzzzzzzzzz", "ñ", "foobar", "verbose", "gpu", "threads"])
+def test_an_unrelated_name_is_near_to_nothing(section, name):
+    assert find_nearest_key(section + name) is None
 
 
 def test_a_valid_name_is_nearest_to_itself():
@@ -96,10 +116,29 @@ def test_help_ends_with_the_keys(called_with, capsys):
     assert describe_keys() in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["--steps", "3"], ["configs/x.yaml", "--dry-run"]])
-def test_a_wrong_command_line_exits_with_2(called_with, capsys, arguments):
+MISSING = "CONFIG is missing: a config file, such as configs/x.yaml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], MISSING),
+        (["training.steps=3"], MISSING),
+        (["--steps", "3"], "unrecognized arguments: --steps"),
+        (["configs/x.yaml", "--dry-run"], "unrecognized arguments: --dry-run"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line_and_exits_with_2(called_with, capsys, arguments, problem):
     called_with(*arguments)
     with pytest.raises(SystemExit) as stopped:
-        parse_command_line("Train.", {"CONFIG": "a file"})
+        parse_command_line("Train.", {"CONFIG": "a config file, such as configs/x.yaml"})
     assert stopped.value.code == 2
-    assert capsys.readouterr().err
+    assert capsys.readouterr() == ("", f"error: {problem}; --help shows an example\n")
+
+
+def test_help_lists_only_the_keys_that_a_program_accepts(called_with, capsys):
+    called_with("--help")
+    with pytest.raises(SystemExit):
+        parse_command_line("Score.", {"RUN": "a run"}, accepted=("decoding.", "data.test:"))
+    listed = set(re.findall(r"^  ([a-z_]+(?:\.[a-z_]+)?)=", capsys.readouterr().out, re.MULTILINE))
+    assert listed - {"key"} == {name for name in KEYS if name.startswith("decoding.")} | {"data.test"}

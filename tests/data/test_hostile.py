@@ -19,7 +19,6 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.command_line import decode_lines
 from common.errors import UserError
 from data.batches.stream import BatchStream, validation_batches
 from data.card.pictures import draw_lengths
@@ -258,16 +257,6 @@ def test_a_run_of_a_million_marks_is_normalised_at_once():
         "assert normalise('x' + '\\u0f73' * n) == 'x' + '\\u0f71' * n + '\\u0f72' * n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=True)
-
-
-def test_standard_input_is_read_as_it_stands():
-    lines = ["a\0b\n", "a\rb\r\n", "\ufeffa\n", "a\u2028b\u2029c\x85d\x0be\x0cf\n", "\n", "no end"]
-    assert list(decode_lines(line.encode() for line in lines)) == lines
-    for bad in (b"\xff\n", b"\xed\xa0\x80\n", b"\xc3"):
-        read = decode_lines([b"good\n", bad])
-        assert next(read) == "good\n"
-        with pytest.raises(UserError, match=r"^standard input:2: invalid UTF-8 at byte 1 of the line$"):
-            next(read)
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\0", "\x1b[2J", "a\rb", "\ufeffa", "a\u2028b\u2029c\x85d\x0be\x0cf"])

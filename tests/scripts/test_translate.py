@@ -78,22 +78,61 @@ def test_a_long_line_is_translated_in_pieces_and_that_is_told(run, capsys):
     assert line and "line 1 is too long and was translated in" in capsys.readouterr().err
 
 
-def test_lines_before_a_bad_one_are_translated(run_dir, run_main):
-    code, out, err = run_main(translate.main, run_dir, text=b"Tom\nAna\nAn\xe9\n")
-    assert (code, out.count("\n"), err.count("\n")) == (2, 2, 1)
-    assert "standard input:3: invalid UTF-8 at byte 3" in err
+BAD = b"Tom runs here.\nAn\xe9\nAna eats there today now.\n\n\xff\n"
+REASONS = ["line 2: invalid UTF-8 at byte 3 of the line", "line 5: invalid UTF-8 at byte 1 of the line"]
+
+
+def test_lines_before_a_bad_one_are_translated_and_it_is_named(run_dir, run_main):
+    whole = run_main(translate.main, run_dir, text=b"Tom runs here.\n")[1]
+    assert run_main(translate.main, run_dir, text=BAD) == (2, whole, f"error: {REASONS[0]}\n")
+
+
+def test_a_bad_line_is_blank_and_costs_no_other(run_dir, run_main):
+    good = run_main(translate.main, run_dir, text=b"Tom runs here.\n\nAna eats there today now.\n\n\n")[1]
+    code, out, err = run_main(translate.main, run_dir, "--on-error=blank", text=BAD)
+    assert (code, out) == (2, good)
+    summary = "error: 2 of 5 lines could not be translated; they are blank, or have an error as JSON"
+    assert err.splitlines() == [*REASONS, summary]
+
+
+def test_as_json_a_bad_line_has_its_number_and_error(run_dir, run_main):
+    code, out, _ = run_main(translate.main, run_dir, "--on-error=blank", "--scores", "--interactive", text=BAD)
+    first, bad, third, empty, last = map(json.loads, out.splitlines())
+    assert code == 2
+    assert (bad, last) == (
+        {"line": 2, "error": "invalid UTF-8 at byte 3 of the line"},
+        {"line": 5, "error": "invalid UTF-8 at byte 1 of the line"},
+    )
+    sources = {each["line"]: each["source"] for each in (first, third, empty)}
+    assert sources == {1: LINES[0], 3: LINES[2], 4: ""}
+
+
+def test_without_a_bad_line_blank_changes_nothing(run):
+    assert run(TEXT, "--on-error=blank") == run(TEXT)
+
+
+PREFIX = "Tom Ana runs here there"  # too long for "Tom"
+
+
+def test_a_prefix_too_long_for_one_line_costs_that_line_alone(run_dir, run_main):
+    lines = ["Ana eats there today now, and Tom runs here.", "Tom", "", "Tom runs here and Ana eats there today now."]
+    others = "\n".join(lines[:1] + lines[2:]).encode()
+    fits = run_main(translate.main, run_dir, "--prefix", PREFIX, text=others)[1].splitlines()
+    assert all(text.startswith(PREFIX) == bool(text) for text in fits) and fits[1] == ""
+    text, options = "\n".join(lines).encode(), ["--prefix", PREFIX]
+    code, out, err = run_main(translate.main, run_dir, *options, "--on-error", "blank", text=text)
+    assert (code, out.splitlines()) == (2, [fits[0], "", *fits[1:]])
+    told = err.splitlines()
+    assert told[0].startswith("line 2: the prefix has ") and "the translation of this sentence may have only" in told[0]
+    assert told[1].startswith("error: 1 of 4 lines could not be translated")
+    code, out, err = run_main(translate.main, run_dir, *options, text=text)
+    assert (code, out.splitlines()) == (2, fits[:1])
+    assert err.startswith("error: line 2: the prefix has ") and err.count("\n") == 1
 
 
 def test_of_those_that_read_alike_the_best_is_kept_in_its_place():
     spelled = [Translation(text, [], [], -float(score), -float(score), True) for score, text in enumerate("abacb")]
     assert translate.distinct(spelled) == [spelled[0], spelled[1], spelled[3]]
-
-
-def test_blocks_are_bounded_by_lines_and_by_characters():
-    assert list(translate.blocks(iter("abcde"), 2)) == [["a", "b"], ["c", "d"], ["e"]]
-    long = "x" * translate.CHARACTERS
-    assert list(map(len, translate.blocks(iter(["a", long, "b"]), 9))) == [2, 1]
-    assert list(translate.blocks(iter([]), 2)) == [[]]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +141,9 @@ def test_blocks_are_bounded_by_lines_and_by_characters():
         (["--nbest", "3"], [], "--nbest 3 must be from 1 to decoding.beam_size, 2"),
         (["--nbest", "0"], [], "--nbest 0 must be"),
         (["--nbest", "2"], ["decoding.mbr=bleu"], "leave one of them out"),
-        (["--prefix", "Tom " * 40], [], "the prefix has"),
+        (["--prefix", "Tom " * 90], [], "--prefix has .* tokens, but no translation may have above"),
+        (["--prefix", "Tom " * 90, "--on-error=blank"], [], "--prefix has .* tokens, but no translation may"),
+        (["--prefix", "An\udce9"], [], "--prefix must be UTF-8, not An<U.DCE9>"),
         ([], ["decoding.ensemble=[nowhere]"], "nowhere is not a run directory"),
         ([], ["decoding.checkpoint=last-5"], "last-5"),
     ],

@@ -40,7 +40,7 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
     )
     told = in_namespace(
         f"""
-        {TRAIN} 2>&1 | grep -v "^step\\|^    "; {check}
+        {TRAIN} 2>&1 | grep -v "Z step\\|Z     "; {check}
         mount -o remount,ro $DISK; {TRAIN} 2>&1; {check}
         mount -o remount,rw,size=30m $DISK; {TRAIN} 2>&1 | grep complete; {check}
         cp -r $DISK/run {kept}
@@ -104,7 +104,7 @@ def test_a_disk_that_is_unmounted_ends_the_run_and_begins_no_other_in_its_place(
         f"""
         : >$DISK/told; exec 3<$DISK/told
         {endless} >$DISK/told 2>&1 &
-        until grep -q "^step      4 train" $DISK/told; do kill -0 $! || exit 1; sleep 0.01; done
+        until grep -q "Z step      4 train" $DISK/told; do kill -0 $! || exit 1; sleep 0.01; done
         umount -l $DISK
         wait $!; echo $?
         tail -n 1 <&3

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import jax
+from jax.sharding import NamedSharding
 
+SHOWN = 3  # changes in a line
 COMPILED = "/jax/core/compile/backend_compile_duration"  # also recorded when a cached program is loaded
 Result = TypeVar("Result")
 
@@ -18,18 +20,58 @@ def compile_ahead(function: Callable[..., object], *arguments: object) -> None:
 
 
 @contextmanager
-def report_compilations(function: str, report: Callable[[str], None]) -> Iterator[None]:
-    """Call ``report`` with a line whenever the jitted function of this name is compiled inside."""
+def report_compilations(
+    function: str, compiled_for: object, arguments: Callable[[], object], report: Callable[[str], None]
+) -> Iterator[None]:
+    """Call ``report`` with a line whenever the jitted function of this name is compiled inside.
+
+    The line says how ``arguments``, which is called only then, differ from those it was compiled for.
+    """
 
     def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == COMPILED and kwargs.get("fun_name") == f"jit({function})":
-            report(f"{function} was compiled again in {duration_secs:.1f} s because its inputs changed")
+            changes = list_changes(compiled_for, arguments()) or ["no shape, dtype or sharding of an argument changed"]
+            more = f"; and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+            report(f"{function} was compiled again in {duration_secs:.1f} s: {'; '.join(changes[:SHOWN])}{more}")
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
         yield
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def list_changes(old: object, new: object) -> list[str]:
+    """For each array of two trees, by name, what changed: "batch.source: int32[2, 64] → int32[2, 128]"."""
+    before, after = _leaves(old), _leaves(new)
+    changes = [f"{name} {'is new' if name in after else 'is gone'}" for name in sorted(before.keys() ^ after.keys())]
+    for name in (name for name in before if name in after):
+        one, other = before[name], after[name]
+        for describe in (_type, _sharding):
+            if describe(one) != describe(other):
+                changes.append(f"{name}: {describe(one)} → {describe(other)}")
+    return changes
+
+
+def _leaves(tree: object) -> dict[str, object]:
+    """The arrays of a tree by their path."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    }
+
+
+def _type(leaf: object) -> str:
+    kind = jax.typeof(leaf)
+    return f"{kind.dtype}{list(kind.shape)}{' (weak type)' * kind.weak_type}"
+
+
+def _sharding(leaf: object) -> str:
+    if not isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
+        return "not on a device"
+    if isinstance(leaf.sharding, NamedSharding):
+        return f"{leaf.sharding.spec} on mesh {dict(leaf.sharding.mesh.shape)}"
+    return str(leaf.sharding)
 
 
 def in_background(function: Callable[..., Result], *arguments: object) -> Future[Result]:

@@ -1,10 +1,10 @@
-"""Progress of a run: a bar or plain lines on standard error, log.txt, metrics.jsonl and TensorBoard events."""
+"""Progress of a run: a bar on standard error, the run's lines, metrics.jsonl and TensorBoard events."""
 
 import contextlib
 import json
 import math
 import sys
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from tqdm import tqdm
 
 from common.files import append_line, explain_write_errors, write_atomically
 from training.devices.distributed import is_first
+from training.run.lines import tell, warn
 
 METRICS, REJECTED = "metrics.jsonl", "metrics.rejected.txt"
-MEASURED = ("tokens_per_second", "target_tokens_per_second", "minutes", "minutes_left")  # differ when a run is repeated
+# What differs when a run is repeated.
+MEASURED = ("time", "tokens_per_second", "target_tokens_per_second", "minutes", "minutes_left")
 
 
 class Monitor:
@@ -28,7 +30,7 @@ class Monitor:
     """
 
     def __init__(self, run_dir: Path, step: int, last_step: int, *, evaluated: bool = True):
-        self.is_first, self.metrics_path, self.log_path = is_first(), run_dir / METRICS, run_dir / "log.txt"
+        self.is_first, self.run_dir, self.metrics_path = is_first(), run_dir, run_dir / METRICS
         is_hidden = not (self.is_first and sys.stderr.isatty())
         rejected = rewind_metrics(self.metrics_path, step, evaluated=evaluated) if self.is_first else 0
         if self.is_first:
@@ -37,7 +39,7 @@ class Monitor:
                 self.events.write_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
         self.bar = tqdm(total=last_step, initial=step, unit="step", dynamic_ncols=True, disable=is_hidden)
         if rejected:
-            self.say(f"warning: {rejected} lines of {self.metrics_path} could not be read; they are in {REJECTED}")
+            warn(run_dir, f"{rejected} lines of {self.metrics_path} could not be read; they are in {REJECTED}")
 
     def advance(self) -> None:
         with contextlib.suppress(OSError):
@@ -47,27 +49,26 @@ class Monitor:
         """Write values of ``kind`` train or valid to metrics.jsonl, TensorBoard and log.txt, and show them."""
         if not self.is_first:
             return
-        line = {"step": step, "kind": kind} | {key: finite_or_text(value) for key, value in values.items()}
-        append_line(self.metrics_path, json.dumps(line))
+        now = datetime.now(UTC)
+        line = {"step": step, "kind": kind, "time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+        append_line(self.metrics_path, json.dumps(line | {key: finite_or_text(value) for key, value in values.items()}))
         # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
         with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
             for key, value in values.items():
-                self.events.write_event(Event(wall_time=time.time(), step=step, summary=scalar(f"{kind}/{key}", value)))
+                self.events.write_event(
+                    Event(wall_time=now.timestamp(), step=step, summary=scalar(f"{kind}/{key}", value))
+                )
             self.events.flush()
         if kind == "train":
             postfix = "loss {loss:.3f}, learning rate {learning_rate:.2e}, {tokens_per_second:,.0f} tokens/s"
             self.bar.set_postfix_str(postfix.format(**values), refresh=False)
         text = "  ".join(f"{key} {value:.4g}" for key, value in values.items())
-        self.say(f"step {step:>6} {kind}  {text}", log_only=kind == "train" and not self.bar.disable)
+        tell(self.run_dir, f"step {step:>6} {kind}  {text}", now)
 
-    def say(self, text: str, *, log_only: bool = False) -> None:
-        """Write a line to log.txt and, unless ``log_only`` or closed, to standard error, above the bar."""
-        if not self.is_first:
-            return
-        append_line(self.log_path, text)
-        if not log_only:
-            with contextlib.suppress(OSError):
-                tqdm.write(text, file=sys.stderr)
+    def say(self, text: str) -> None:
+        """Add a line to log.txt and to standard output, above the bar."""
+        if self.is_first:
+            tell(self.run_dir, text)
 
     def close(self) -> None:
         """Flush the events and leave the bar as it is."""

@@ -5,12 +5,13 @@ import io
 import json
 import shutil
 import sys
+from datetime import UTC, datetime
 
 import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from common.errors import UserError
-from training.run.metrics import Monitor, rewind_metrics
+from training.run.metrics import Monitor, read_metrics, rewind_metrics
 
 
 def test_lines_after_the_restored_step_and_half_lines_go(tmp_path):
@@ -26,7 +27,9 @@ def test_records_are_json_even_when_they_are_not_finite(tmp_path):
     monitor.record(2, "valid", {"loss": float("nan"), "bleu": 1.5})
     monitor.close()
     (line,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
-    assert json.loads(line) == {"step": 2, "kind": "valid", "loss": "nan", "bleu": 1.5}
+    entry = json.loads(line)
+    assert datetime.fromisoformat(entry.pop("time")) <= datetime.now(UTC)
+    assert entry == {"step": 2, "kind": "valid", "loss": "nan", "bleu": 1.5}
     assert "bleu 1.5" in (tmp_path / "log.txt").read_text()
     assert list(tmp_path.glob("events.out.tfevents.*"))
 
@@ -59,11 +62,25 @@ def test_a_last_line_without_its_end_stays_if_it_is_whole(tmp_path):
     assert path.read_text().splitlines() == ['{"step": 2, "kind": "train"}', '{"step": 3, "kind": "train"}']
 
 
+def test_the_time_differs_when_a_run_is_repeated_and_older_lines_have_none(tmp_path):
+    monitor = Monitor(tmp_path, 0, 10)
+    monitor.record(2, "valid", {"bleu": 1.5})
+    monitor.close()
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "kind": "train", "loss": 3.0}\n' + path.read_text())
+    assert rewind_metrics(path, 2) == 0
+    assert read_metrics(tmp_path) == [
+        {"step": 1, "kind": "train", "loss": 3.0},
+        {"step": 2, "kind": "valid", "bleu": 1.5},
+    ]
+
+
 def test_a_terminal_that_is_gone_ends_nothing(tmp_path, monkeypatch):
     class Gone(io.StringIO):
         def write(self, text):
             raise OSError(errno.EIO, "Input/output error")
 
+    monkeypatch.setattr(sys, "stdout", Gone())
     monkeypatch.setattr(sys, "stderr", Gone())
     monitor = Monitor(tmp_path, 0, 10)
     monitor.advance()
