@@ -165,7 +165,7 @@ class Translator:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         found: dict[int, list[Hypothesis]] = {}
         prefixes = prefixes or [[]] * len(sources)
-        most = "decoding.candidates" if self.decoding.search == "sample" else "decoding.beam_size"
+        most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
         with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
             lengths = [len(source) + 1 for source in sources]
             for shape, indices in group_by_bucket(lengths, self.decoding.batch_sentences):
