@@ -177,7 +177,7 @@ def test_a_refusal_says_what_and_why_and_which_kernels_can(kernel, request_, rea
 
 
 def test_a_name_that_no_kernel_has_is_refused_with_those_that_there_are():
-    expected = "there is no kernel flash; choose definition, xla, chunked, cudnn, tpu or auto"
+    expected = f"there is no kernel flash; choose {', '.join(KERNELS)} or auto"
     with pytest.raises(KernelError) as error:
         kernel_for("flash", PLAIN)
     assert str(error.value) == expected

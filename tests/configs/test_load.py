@@ -12,6 +12,7 @@ from common.errors import UserError
 from configs.keys import KEYS
 from configs.load import list_differences, load_config, load_run_config, save_config
 from configs.schema import RunConfig
+from tests.test_choices import CHOICES
 
 ROOT = Path(__file__).parents[2]
 
@@ -265,9 +266,8 @@ def test_a_file_that_is_not_utf8_is_refused(config_file):
         ("model.attention_dropout=1", "model.attention_dropout must be"),
         ("model.key_value_heads=3", "model.key_value_heads must divide model.num_heads, and 3 does not divide 4"),
         ("model.value_dim=-1", "model.value_dim must be at least 0, not -1"),
-        ("model.score=cosine", "model.score must be scaled_dot_product, dot_product, general or additive, not cosine"),
-        ("model.positions=none", "model.positions must be sinusoidal, learned, rotary, alibi or relative, not none"),
-        ("model.kernel=flash", "model.kernel must be definition, xla, chunked, cudnn, tpu or auto, not flash"),
+        ("model.norm=batch", "model.norm must be pre or post, not batch"),
+        *((f"{key}=nosuch", f"{key} must be {', '.join(known[:-1])} or {known[-1]}") for key, known in CHOICES.items()),
         ("model.d_model=7", "model.d_model must be even: sinusoidal"),
         ("decoding.checkpoint=../best", "decoding.checkpoint must be best, latest, a step number or an average's name"),
     ],
