@@ -22,7 +22,7 @@ from data.sources.corpus import load_held_out
 from data.splits import overlap_with_training
 from evaluation.evaluate import Evaluation, evaluate, write_report
 
-TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:")
+TEST_SET = tuple(f"data.{key}:" for key in "root test columns header quoting encoding malformed max_malformed".split())
 
 
 @exit_on_user_error()

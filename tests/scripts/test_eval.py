@@ -60,9 +60,17 @@ def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, run_m
     code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}")
     assert code == 2 and f"{tmp_path / 'rough.tsv'}:2: no tab" in err
     code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}", "data.malformed=skip")
+    assert code == 2 and "1 of 3 lines are malformed, above data.max_malformed=0.01; the first is " in err
+    skip = ["data.malformed=skip", "data.max_malformed=0.34"]
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}", *skip)
     assert code == 0, err
     report = json.loads((run_dir / "eval" / "rough.json").read_text(encoding="utf-8"))
     assert (report["rows"], report["malformed"]) == (2, 1)
+    (tmp_path / "rough.tsv").write_bytes("es\ten\n¡Ño!\tTom eats.\n".encode("latin-1"))
+    form = ["data.encoding=latin-1", "data.header=skip", "data.columns=[es,en]", "data.quoting=keep"]
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'rough.tsv'}", *form)
+    assert code == 0, err
+    assert json.loads((run_dir / "eval" / "rough.json").read_text(encoding="utf-8"))["rows"] == 1
 
 
 @pytest.mark.parametrize(
