@@ -29,7 +29,7 @@ from evaluation.conditions import name_of_source, place_report
 from evaluation.evaluate import Evaluation, evaluate
 from evaluation.report import write_report
 
-TEST_SET = ("data.root:", "data.test:", "data.columns:", "data.malformed:", "data.max_malformed:")
+TEST_SET = tuple(f"data.{key}:" for key in "root test columns header quoting encoding malformed max_malformed".split())
 
 
 @exit_on_user_error()

@@ -11,7 +11,8 @@ from evaluation.conditions import Conditions, Precision, Reading, find_report, n
 
 def conditions_of(config: RunConfig, test_set_sha256: str, run: str = "") -> Conditions:
     """The conditions of a score on a set with this config; ``run`` as in Conditions."""
-    reading = Reading(config.data.columns, config.data.malformed)
+    data = config.data
+    reading = Reading(data.columns, data.header, data.quoting, data.encoding, data.malformed)
     precision = Precision(config.model.dtype, config.model.matmul_dtype)
     return Conditions(test_set_sha256, reading, precision, config.decoding, run)
 

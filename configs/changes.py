@@ -17,7 +17,7 @@ def _keys(**sections: str) -> set[str]:
 # results by rounding only: a job that continues gets whatever devices are free.
 HARMLESS = {"decoding", "mesh"} | _keys(
     training="steps epochs minutes patience max_skipped log_every eval_every save_every keep",
-    data="allow_overlap prefetch root test",
+    data="allow_overlap max_malformed prefetch root test",
 )
 
 # Saved checkpoints still translate as before, up to rounding; only the training that follows differs.
@@ -25,7 +25,8 @@ CHANGES_TRAINING = _keys(
     training="seed learning_rate warmup_steps schedule beta1 beta2 epsilon weight_decay clip_norm label_smoothing "
     "accumulation ema_decay",
     model="dropout attention_dropout dtype matmul_dtype kernel rematerialize",
-    data="train weights max_length_ratio drop_overlap malformed row_length batch_rows window subword_sampling",
+    data="train weights header quoting encoding max_length_ratio drop_overlap malformed row_length batch_rows window "
+    "subword_sampling",
 )
 
 

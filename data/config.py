@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from common.option import option, require_choice, require_in_bounds
+from data.sources.encodings import is_encoding
 
 
 @dataclass(frozen=True)
@@ -12,10 +13,11 @@ class DataConfig:
     root: str = option(".", "folder that files are relative to; the variable PUENTE_CORPUS overrides a config file's")
     train: list[str] = option(
         ["train.tsv"],
-        "sources of training pairs, each one of: a file NAME.tsv or .txt (two columns, or three of which "
-        "the last is ignored), NAME.jsonl or NAME.parquet; two files of parallel lines written NAME.LANG, where "
-        "LANG stands for each of data.columns; a dataset of the Hugging Face hub, or a local folder like one, "
-        "written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which need no download. Text files "
+        "sources of training pairs, each one of: a file NAME.tsv or .txt (the two columns of data.columns, and a "
+        "third that is ignored, or all that it names), NAME.jsonl or NAME.parquet; two files of parallel lines written "
+        "NAME.LANG, where LANG stands for each language of data.columns; a dataset of the Hugging Face hub, or a local "
+        "folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which need no "
+        "download. Text files "
         "may end in .gz",
     )
     weights: list[float] = option(
@@ -27,10 +29,20 @@ class DataConfig:
     test: str = option("test.tsv", "pairs that eval.py scores; empty: taken out of data.train")
     held_out: int = option(1000, "pairs in each set taken out of data.train, but at most 5 % of them", min=1)
     columns: list[str] = option(
-        ["en", "es"], "language of each column of a text file, and the names of these columns elsewhere"
+        ["en", "es"],
+        "what each column of a text file holds: the two languages once each, and any other name, such as _, for a "
+        "column to skip; elsewhere the languages are the names of the columns to read",
     )
     source: str = option("en", "language to translate from, one of data.columns")
     target: str = option("es", "language to translate into, one of data.columns")
+    header: str = option(
+        "stop", "a table's first line that names its columns: stop there, skip the line, or keep it as a pair"
+    )
+    quoting: str = option(
+        "stop",
+        "cells of a table in quotation marks, as Excel has them: stop there, read them as csv, or keep the marks",
+    )
+    encoding: str = option("utf-8", "encoding of text files, as Python names it, such as latin-1, cp1252 or utf-16")
     max_length_ratio: float = option(
         3.5, "drop training pairs if one side's (characters + 5) is above this many times the other's", min=1
     )
@@ -39,6 +51,7 @@ class DataConfig:
         False, "drop training pairs that share a sentence with valid or test instead of stopping"
     )
     malformed: str = option("stop", "stop at a line that cannot be read, or skip it and count it")
+    max_malformed: float = option(0.01, "share of a file's lines that data.malformed=skip may drop", min=0, max=1)
     row_length: int = option(64, "tokens in a packed row, on the longer side; longer training pairs are dropped", min=8)
     batch_rows: int = option(64, "packed rows in the batch of one training step", min=1)
     window: int = option(65536, "pairs that are shuffled and packed together", min=1)
@@ -49,17 +62,27 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         require_in_bounds("data", self)
-        if len(self.columns) != 2 or self.columns[0] == self.columns[1]:
+        if len(set(self.columns)) < 2:
             raise ValueError("data.columns must name two different languages")
-        if sorted([self.source, self.target]) != sorted(self.columns):
-            raise ValueError(f"data.source and data.target must be data.columns, {' and '.join(self.columns)}")
+        if self.source == self.target or [self.columns.count(name) for name in (self.source, self.target)] != [1, 1]:
+            raise ValueError(f"data.source and data.target must be two of data.columns, [{', '.join(self.columns)}]")
         if not self.train or not all(self.train):
             raise ValueError("data.train must name at least one source, and none may be empty")
         if self.weights and (len(self.weights) != len(self.train) or not all(weight > 0 for weight in self.weights)):
             raise ValueError(f"data.weights needs a number above 0 for each of {len(self.train)} sources of data.train")
+        require_choice("data.header", self.header, "stop", "skip", "keep")
+        require_choice("data.quoting", self.quoting, "stop", "csv", "keep")
         require_choice("data.malformed", self.malformed, "stop", "skip")
+        if not is_encoding(self.encoding):
+            raise ValueError(f"data.encoding={self.encoding} is no encoding that Python knows, such as latin-1")
         if unknown := sorted(set(self.allow_overlap) - {"train/valid", "train/test", "valid/test"}):
             raise ValueError(f"data.allow_overlap may name train/valid, train/test and valid/test, not {unknown[0]}")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target in the order of the columns."""
+        first, second = (name for name in self.columns if name in (self.source, self.target))
+        return first, second
 
 
 @dataclass(frozen=True)

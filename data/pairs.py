@@ -47,13 +47,18 @@ def concatenate(parts: Sequence[Pairs]) -> Pairs:
     )
 
 
-def normalise_rows(rows: Iterable[tuple[str, str]]) -> Pairs:
-    """Normalise rows, iterating over them once, and map the result."""
-    sources, targets = SentenceWriter(), SentenceWriter()
+def normalise_rows(rows: Iterable[tuple[str, str]]) -> tuple[Pairs, int]:
+    """Normalise rows, iterating over them once, and map the result; count the rows left out as empty on both sides."""
+    sources, targets, empty = SentenceWriter(), SentenceWriter(), 0
     for block in in_blocks(rows):
-        sources.append([normalise(source) for source, _ in block])
-        targets.append([normalise(target) for _, target in block])
-    return Pairs(sources.view(), targets.view())
+        first, second = [normalise(source) for source, _ in block], [normalise(target) for _, target in block]
+        if "" in first and "" in second:
+            has_text = [bool(source or target) for source, target in zip(first, second, strict=True)]
+            first, second = list(compress(first, has_text)), list(compress(second, has_text))
+            empty += has_text.count(False)
+        sources.append(first)
+        targets.append(second)
+    return Pairs(sources.view(), targets.view()), empty
 
 
 def as_tsv(pairs: Pairs) -> str:

@@ -156,7 +156,8 @@ def load_training(config: DataConfig) -> tuple[list[Pairs], list[SourceAccount]]
         loaded, report = load_source(config, name, "train")
         pairs, dropped = filter_pairs(loaded, config.max_length_ratio)
         sources.append(pairs)
-        counts = {"weight": weight, "empty": dropped.empty, "mismatched": dropped.mismatched, "pairs": len(pairs)}
+        empty = report.empty + dropped.empty
+        counts = {"weight": weight, "empty": empty, "mismatched": dropped.mismatched, "pairs": len(pairs)}
         accounts.append(SourceAccount(**asdict(report) | counts))
     return sources, accounts
 

@@ -21,12 +21,16 @@ class Sides(Generic[Fact]):
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What was read: file or dataset, the SHA-256 of its bytes, its rows, and how many were skipped as malformed."""
+    """What was read: file or dataset, the SHA-256 of its bytes, and its rows.
+
+    Of these, some were left out as malformed, and others as empty: without text on either side, or for training on one.
+    """
 
     file: str
     sha256: str
     rows: int
     malformed: int = 0
+    empty: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,6 @@ class SourceAccount(SourceReport):
     """A training source: its weight, a count for each reason to drop a row, and the pairs left."""
 
     weight: float
-    empty: int
     mismatched: int
     overlapping: int = 0
     held_out: int = 0

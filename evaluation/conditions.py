@@ -15,6 +15,9 @@ class Reading:
     """The keys of ``data`` that decide which pairs a file of them gives."""
 
     columns: list[str] = field(default_factory=lambda: ["en", "es"])
+    header: str = "stop"
+    quoting: str = "stop"
+    encoding: str = "utf-8"
     malformed: str = "stop"
 
 

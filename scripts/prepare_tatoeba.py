@@ -10,8 +10,10 @@ from pathlib import Path
 
 from common.errors import UserError, exit_on_user_error
 from common.files import sha256, write_atomically
+from data.config import DataConfig
 from data.pairs import Pairs, as_tsv, fold, normalise
-from data.sources.text import RowReader, read_tsv
+from data.sources.table import read_tsv
+from data.sources.text import RowReader
 from data.splits import find_overlap, refuse_overlap, stable_hash, without_shared
 
 HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
@@ -31,7 +33,7 @@ def prepare_tatoeba(file: Path, folder: Path) -> None:
     """Write ``train.tsv``, ``valid.tsv`` and ``test.tsv`` into the folder and print their contents in numbers."""
     if not file.is_file():
         raise UserError(f"there is no file {file}; unpack spa-eng.zip of manythings.org first")
-    reader = RowReader(read_tsv(file, malformed="skip"))
+    reader = RowReader(read_tsv(DataConfig(malformed="skip"), file))
     distinct = dict.fromkeys((normalise(english), normalise(spanish)) for english, spanish in reader)
     pairs = Pairs([en for en, es in distinct if en and es], [es for en, es in distinct if en and es])
     splits = split_pairs(pairs)

@@ -55,6 +55,7 @@ _DAMAGED = f"{TRAIN}::test_a_damaged_newest_checkpoint_is_passed_over_and_the_ru
 _CHANGED = f"{TRAIN}::test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow"
 _SIGTERM = f"{TRAIN}::test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills"
 _REPLAY = "tests/scripts/test_replay.py"
+_TABLE, _ENCODINGS = "tests/data/sources/test_table.py", "tests/data/sources/test_encodings.py"
 _MONSTER = f"{CONFIGS}::test_every_monster_is_refused_in_one_short_line"
 _MILLION = f"{CORPORA}::test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else"
 _HASHES = f"{CORPORA}::test_damaged_hashes_are_named_and_never_unpickled"
@@ -782,6 +783,77 @@ MUTATIONS = [
         "    return SourceReport(str(path), sha256_of_file(path), rows, skipped)",
         "    return SourceReport(str(path), sha256_of_file(path), rows - skipped, skipped)",
         f"{CORPORA}::test_every_row_is_a_pair_or_in_one_count",
+    ),
+    Mutation(
+        "a blank line is no mistake, but counted",
+        "data/sources/text.py",
+        "            if is_blank(text):",
+        "            if False:",
+        f"{_TABLE}::test_blank_lines_are_left_out_and_counted_in_every_form",
+    ),
+    Mutation(
+        "no more than a share of a file is dropped",
+        "data/sources/text.py",
+        "skipped > config.max_malformed * rows",
+        "skipped > rows",
+        f"{_TABLE}::test_no_more_than_a_share_of_a_files_lines_is_dropped",
+    ),
+    Mutation(
+        "a header is no pair",
+        "data/sources/table.py",
+        '    if named is None or config.header == "keep":',
+        "    if True:",
+        f"{_TABLE}::test_a_header_is_no_pair_unless_someone_says_so",
+    ),
+    Mutation(
+        "a header may not contradict the columns",
+        "data/sources/table.py",
+        "    if other:",
+        "    if False:",
+        f"{_TABLE}::test_a_header_tells_when_the_columns_are_others",
+    ),
+    Mutation(
+        "quoting is no text",
+        "data/sources/table.py",
+        'if config.quoting == "stop" and',
+        "if False and",
+        f"{_TABLE}::test_quoting_is_no_text_unless_someone_says_so",
+    ),
+    Mutation(
+        "ids are no language",
+        "data/sources/table.py",
+        "    if width > len(config.columns):",
+        "    if False:",
+        f"{_TABLE}::test_a_column_of_ids_is_not_taken_for_a_language",
+    ),
+    Mutation(
+        "a byte order mark is no text",
+        "data/sources/lines.py",
+        ".removeprefix(codecs.BOM_UTF8)",
+        "",
+        "tests/data/sources/test_text.py::"
+        "test_a_byte_order_mark_is_no_text_and_gzip_without_its_name_and_an_empty_file_are_named",
+    ),
+    Mutation(
+        "another encoding is told",
+        "data/sources/encodings.py",
+        "    if 2 * len(others) <= len(lines):",
+        "    if True:",
+        f"{_ENCODINGS}::test_another_encoding_is_told_with_both_ways_out_and_never_halved",
+    ),
+    Mutation(
+        "UTF-8 is not read as other letters",
+        "data/sources/encodings.py",
+        "    if shows and",
+        "    if False and",
+        f"{_ENCODINGS}::test_a_file_in_utf8_is_not_read_as_other_letters",
+    ),
+    Mutation(
+        "a set that the run wrote has the form that it wrote",
+        "data/sources/corpus.py",
+        "load_source(as_written(config), ",
+        "load_source(config, ",
+        "tests/data/test_assemble.py::test_a_set_taken_out_of_another_form_of_corpus_is_read_as_the_run_wrote_it",
     ),
     Mutation(
         "every pair once an epoch",

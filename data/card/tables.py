@@ -200,7 +200,7 @@ def sources_table(card: Card, fitting: list[int]) -> Table:
         rows.append(["train", name, *counts, account.sha256[:12]])
     for split, name, report in (("valid", config.valid, files.valid), ("test", config.test, files.test)):
         pairs, digest = len(card.texts[split][0].sentences), report.sha256[:12] if name else "–"
-        counts = [f"{report.rows:,}", format_dropped(Dropped(malformed=report.malformed)), f"{pairs:,}", "", ""]
+        counts = [f"{report.rows:,}", format_dropped(Dropped(report.malformed, report.empty)), f"{pairs:,}", "", ""]
         rows.append([split, name or "taken out of train", *counts, digest])
     header = ["split", "source", "rows", "dropped", "pairs", "weight", "of an epoch", "SHA-256"]
     return Table("Sources", f"data.root={config.root}; an epoch has weight × pairs of each source.", header, rows)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from data.config import DataConfig
 from data.pairs import Pairs, normalise_rows
 from data.report import DATA_FILE, Dropped, SourceReport, load_identity
 from data.sources.parquet import read_dataset, read_parquet
-from data.sources.text import RowReader, Rows, read_jsonl, read_parallel, read_tsv
+from data.sources.table import read_tsv
+from data.sources.text import RowReader, Rows, read_jsonl, read_parallel
 
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
 HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
@@ -21,18 +23,21 @@ HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their 
 def load_source(config: DataConfig, name: str, split: str) -> tuple[Pairs, SourceReport]:
     """Read and normalise the pairs of a source; UserError names what cannot be read, with file and line.
 
+    Rows without text on either side, such as blank lines, are left out and counted as empty.
     ``split`` (train, valid or test) selects the part of a source that has several.
     """
     reader = RowReader(read_source(config, name, split))
-    pairs = normalise_rows(reader)
+    pairs, empty = normalise_rows(reader)
+    report = replace(reader.report, empty=empty)
     if len(pairs) == 0:
-        raise UserError(f"{reader.report.file} has no sentence pairs")
-    return swap_if_reversed(config, pairs), reader.report
+        counts = f"{report.rows} rows, {report.malformed} malformed, {empty} empty"
+        raise UserError(f"{report.file} has no sentence pairs: {counts}")
+    return swap_if_reversed(config, pairs), report
 
 
 def swap_if_reversed(config: DataConfig, pairs: Pairs) -> Pairs:
     """From the columns of the corpus to the direction of translation, and back."""
-    return pairs if config.source == config.columns[0] else Pairs(pairs.targets, pairs.sources)
+    return pairs if config.source == config.languages[0] else Pairs(pairs.targets, pairs.sources)
 
 
 def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs, SourceReport]:
@@ -40,13 +45,18 @@ def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs,
 
     UserError if the latter is not the set recorded in ``data.json``.
     """
-    name = config.valid if split == "valid" else config.test
-    pairs, report = load_source(config, name or str(held_out_path(run_dir, split).absolute()), split)
-    if not name:
-        recorded = load_identity(run_dir)
-        if recorded is None or recorded.files[split] != [report.sha256]:
-            raise UserError(f"{report.file} is not the set recorded in {run_dir / DATA_FILE}: bring both files back")
+    if name := config.valid if split == "valid" else config.test:
+        return load_source(config, name, split)
+    pairs, report = load_source(as_written(config), str(held_out_path(run_dir, split).absolute()), split)
+    recorded = load_identity(run_dir)
+    if recorded is None or recorded.files[split] != [report.sha256]:
+        raise UserError(f"{report.file} is not the set recorded in {run_dir / DATA_FILE}: bring both files back")
     return pairs, report
+
+
+def as_written(config: DataConfig) -> DataConfig:
+    """How to read the pairs that a run has written, whatever form its corpus has."""
+    return replace(config, columns=list(config.languages), header="keep", quoting="keep", encoding="utf-8")
 
 
 def held_out_path(run_dir: Path, split: str) -> Path:
@@ -60,22 +70,22 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
     if not first_name:
         raise UserError(f"data.{split}={name} names no file or dataset before its colon")
     if first_name == "phrasebook":
-        return phrasebook.read(name, split, config.columns)
+        return phrasebook.read(name, split, list(config.languages))
     if LANGUAGE.search(Path(name).name):
-        paths = [find_file(config, split, in_language(name, language)) for language in config.columns]
-        return read_parallel(paths[0], paths[1], Path(name).name, config.malformed)
+        paths = [find_file(config, split, in_language(name, language)) for language in config.languages]
+        return read_parallel(config, paths[0], paths[1], Path(name).name)
     match Path(name.removesuffix(".gz")).suffix:
         case ".tsv" | ".txt":
-            return read_tsv(find_file(config, split, name), config.malformed)
+            return read_tsv(config, find_file(config, split, name))
         case ".jsonl":
-            return read_jsonl(find_file(config, split, name), config.columns, config.malformed)
+            return read_jsonl(config, find_file(config, split, name))
         case ".parquet":
-            return read_parquet(find_file(config, split, name), config.columns, config.malformed)
+            return read_parquet(config, find_file(config, split, name))
         case ".csv" | ".json" | ".tmx" | ".xml" | ".zip" | ".tar" | ".tgz":
             raise UserError(f"data.{split}: cannot read {name}; known are .tsv, .txt, .jsonl, .parquet and NAME.LANG")
     folders = (Path(config.root) / first_name, Path(first_name))
     place = next((str(folder.absolute()) for folder in folders if os.path.isdir(folder)), first_name)
-    return read_dataset(place, name, HUB_SPLITS[split], config.columns, config.malformed)
+    return read_dataset(config, place, name, HUB_SPLITS[split])
 
 
 def in_language(name: str, language: str) -> str:

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -13,15 +13,17 @@ from typing import Any
 
 from common.errors import UserError
 from common.files import sha256_of_file
+from data.config import DataConfig
 from data.report import SourceReport
-from data.sources.text import Malformed, Row, RowReader, Rows, is_text, parse_rows
+from data.sources.lines import Malformed
+from data.sources.text import Row, RowReader, Rows, is_text, parse_rows
 from data.store import BLOCK, scratch_folder
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 WRAPPING = "An error occurred while generating the dataset"  # datasets puts this before the actual fault, or alone
 
 
-def read_parquet(path: Path, columns: list[str], malformed: str) -> Rows:
+def read_parquet(config: DataConfig, path: Path) -> Rows:
     """Read a Parquet file with the two languages as columns, or inside a ``translation``."""
     import pyarrow.parquet  # imported late because it is slow; datasets would take the path for a glob pattern
 
@@ -35,20 +37,20 @@ def read_parquet(path: Path, columns: list[str], malformed: str) -> Rows:
         except Exception as error:  # pyarrow's errors have no common ancestor
             raise UserError(f"cannot read {path} as Parquet: {first_line(error)}") from error
 
-    report = yield from read_tables(tables(), str(path), columns, malformed)
+    report = yield from read_tables(config, tables(), str(path))
     return replace(report, sha256=sha256_of_file(path))
 
 
-def read_dataset(place: str, name: str, default_split: str, columns: list[str], malformed: str) -> Rows:
+def read_dataset(config: DataConfig, place: str, name: str, default_split: str) -> Rows:
     """Read one split of a dataset, written NAME:CONFIG:SPLIT; ``place`` is its hub name or absolute folder.
 
     No code of a dataset is executed: the library no longer supports dataset scripts. The SHA-256 is that of the text.
     """
-    _, config, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
-    tables = load_dataset(place, config or None, split or default_split)
-    file = ":".join([place, config, split or default_split])
+    _, part, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
+    tables = load_dataset(place, part or None, split or default_split)
+    file = ":".join([place, part, split or default_split])
     digest = hashlib.sha256()
-    reader = RowReader(read_tables(tables, file, columns, malformed))
+    reader = RowReader(read_tables(config, tables, file))
     for first, second in reader:
         digest.update(f"{first}\t{second}\n".encode())
         yield first, second
@@ -97,7 +99,7 @@ def go_offline_unless_reachable() -> None:
         constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
 
 
-def read_tables(tables: Iterable[Any], place: str, columns: list[str], malformed: str) -> Rows:
+def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
     """Read both languages from pyarrow tables; the report has no SHA-256 yet."""
 
     def parse(cells: tuple[Any, Any], number: int) -> Row:
@@ -105,14 +107,14 @@ def read_tables(tables: Iterable[Any], place: str, columns: list[str], malformed
             raise Malformed(f"{place}: row {number} lacks a text")
         return cells
 
-    cells = chain.from_iterable(read_cells(table, place, columns) for table in tables)
-    rows, skipped = yield from parse_rows(cells, parse, malformed, kind="rows")
+    cells = chain.from_iterable(read_cells(table, place, config.languages) for table in tables)
+    rows, skipped = yield from parse_rows(config, place, cells, parse, kind="rows")
     return SourceReport(place, "", rows, skipped)
 
 
-def read_cells(table: Any, place: str, columns: list[str]) -> Iterable[tuple[Any, Any]]:
+def read_cells(table: Any, place: str, columns: Sequence[str]) -> Iterable[tuple[Any, Any]]:
     """The cells of both languages by row; UserError if a column is missing or not UTF-8."""
-    names = [f"translation.{column}" for column in columns] if "translation" in table.column_names else columns
+    names = [f"translation.{column}" for column in columns] if "translation" in table.column_names else list(columns)
     flat = table.flatten() if "translation" in table.column_names else table
     missing = [name for name in names if name not in flat.column_names]
     if missing:

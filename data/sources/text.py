@@ -1,13 +1,8 @@
-"""Text files of sentence pairs: tab-separated, JSON lines and two parallel files of lines, plain or gzip.
+"""Text files of sentence pairs: JSON lines and two parallel files of lines, plain or gzip, and what tables share."""
 
-Every line is checked strictly: parsers made for tables silently repair, skip or join bad lines.
-"""
-
-import codecs
-import gzip
 import json
+import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice, zip_longest
@@ -17,7 +12,9 @@ from typing import TypeVar
 from common.errors import UserError
 from common.files import sha256, sha256_of_file
 from common.text import in_brief
+from data.config import DataConfig
 from data.report import SourceReport
+from data.sources.lines import Malformed, decode_line, is_blank, read_byte_lines
 
 Item = TypeVar("Item")
 Row = tuple[str, str]
@@ -37,30 +34,10 @@ class RowReader:
         self.report = yield from self._rows
 
 
-class Malformed(Exception):
-    """A row without a sentence pair; the message says why."""
-
-
-def read_tsv(path: Path, malformed: str) -> Rows:
-    """Read two tab-separated columns, without quoting or header.
-
-    A third column is ignored if most of the first lines have one: manythings.org puts the attribution there.
-    """
-    counts = [line.count(b"\t") for line in islice(read_byte_lines(path), 100)]
-    tabs = 2 if counts.count(2) > counts.count(1) else 1
-
-    def parse(line: str) -> Row:
-        cells = line.split("\t")
-        if len(cells) != tabs + 1:
-            found = f"{len(cells) - 1 or 'no'} tab{'s' * (len(cells) > 2)} in the line"
-            raise Malformed(f"{found}; it needs exactly {'one, between the two sentences' if tabs == 1 else 'two'}")
-        return cells[0], cells[1]
-
-    return read_lines(path, parse, malformed)
-
-
-def read_jsonl(path: Path, columns: list[str], malformed: str) -> Rows:
+def read_jsonl(config: DataConfig, path: Path) -> Rows:
     """Read one JSON object per line, with the two languages as keys or inside a ``translation``."""
+
+    columns = config.languages
 
     def parse(line: str) -> Row:
         try:
@@ -73,7 +50,7 @@ def read_jsonl(path: Path, columns: list[str], malformed: str) -> Rows:
             raise Malformed(f"the object has no texts {columns[0]} and {columns[1]}; data.columns names its keys")
         return str(values[0]), str(values[1])
 
-    return read_lines(path, parse, malformed)
+    return read_lines(config, path, parse)
 
 
 def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
@@ -85,7 +62,7 @@ def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
     return row
 
 
-def read_parallel(first: Path, second: Path, name: str, malformed: str) -> Rows:
+def read_parallel(config: DataConfig, first: Path, second: Path, name: str) -> Rows:
     """Read two files of equally many lines, where line i of one translates line i of the other.
 
     They are reported as one file ``name`` in their folder; its SHA-256 is that of their two SHA-256s.
@@ -95,84 +72,69 @@ def read_parallel(first: Path, second: Path, name: str, malformed: str) -> Rows:
         if lines[0] is None or lines[1] is None:
             short, long = (first, second) if lines[0] is None else (second, first)
             raise UserError(f"{short} ends after {number - 1} lines, but {long} has more: they are not parallel")
-        return decode_line(lines[0], first, number), decode_line(lines[1], second, number)
+        return decode_line(lines[0], first, number, encoding), decode_line(lines[1], second, number, encoding)
 
-    lines = zip_longest(read_byte_lines(first), read_byte_lines(second))
-    rows, skipped = yield from parse_rows(lines, parse, malformed)
+    encoding, together = config.encoding, str(first.with_name(name))
+    lines = zip_longest(read_byte_lines(first, encoding), read_byte_lines(second, encoding))
+    rows, skipped = yield from parse_rows(config, together, lines, parse)
     if rows == 0:
         raise UserError(f"{first} is empty; it needs a sentence a line")
     digest = sha256(f"{sha256_of_file(first)} {sha256_of_file(second)}")
-    return SourceReport(str(first.with_name(name)), digest, rows, skipped)
+    return SourceReport(together, digest, rows, skipped)
 
 
-def read_lines(path: Path, parse: Callable[[str], Row], malformed: str) -> Rows:
-    """Read one pair per line; ``parse`` raises Malformed."""
+def read_lines(config: DataConfig, path: Path, parse: Callable[[str], Row], first: int = 1) -> Rows:
+    """Read one pair per line from line ``first`` on; ``parse`` raises Malformed. A blank line is a pair of nothing."""
 
     def parse_line(line: bytes, number: int) -> Row:
-        text = decode_line(line, path, number)
+        text = decode_line(line, path, number, config.encoding)
         try:
             return parse(text)
         except Malformed as problem:
-            raise Malformed(f"{path}:{number}: {problem}") from None
+            if is_blank(text):
+                return "", ""
+            raise Malformed(f"{path}:{number}: {problem}", problem.advice()) from None
 
-    rows, skipped = yield from parse_rows(read_byte_lines(path), parse_line, malformed)
+    lines = islice(read_byte_lines(path, config.encoding), first - 1, None)
+    rows, skipped = yield from parse_rows(config, str(path), lines, parse_line, first)
     if rows == 0:
         raise UserError(f"{path} is empty; it needs one sentence pair a line")
     return SourceReport(str(path), sha256_of_file(path), rows, skipped)
 
 
 def parse_rows(
-    items: Iterable[Item], parse: Callable[[Item, int], Row], malformed: str, kind: str = "lines"
+    config: DataConfig,
+    place: str,
+    items: Iterable[Item],
+    parse: Callable[[Item, int], Row],
+    first: int = 1,
+    kind: str = "lines",
 ) -> Generator[Row, None, tuple[int, int]]:
-    """Yield ``parse(item, number)``, numbered from 1; return how many rows were read and how many were malformed.
+    """Yield ``parse(item, number)``, numbered from ``first``; return how many rows were read and were malformed.
 
-    ``malformed`` is data.malformed: UserError at the first malformed row unless it is "skip".
+    UserError at the first malformed row unless data.malformed=skip, and if more than data.max_malformed are.
     """
-    number = skipped = 0
-    for number, item in enumerate(items, start=1):
+    number, skipped, example = first - 1, 0, None
+    for number, item in enumerate(items, start=first):
         try:
             row = parse(item, number)
         except Malformed as problem:
-            if malformed == "stop":
-                raise UserError(f"{problem}. data.malformed=skip drops and counts such {kind}") from None
+            if config.malformed == "stop":
+                advice = problem.advice() or f"data.malformed=skip drops and counts such {kind}"
+                raise UserError(f"{problem}. {advice}") from None
             skipped += 1
+            example = example or problem
             continue
         yield row
-    return number, skipped
-
-
-def read_byte_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, split at line feeds only; a file named .gz is decompressed."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            yield from file
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {path}: not a whole gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-
-
-def decode_line(line: bytes, path: Path, number: int) -> str:
-    """The text of a line. Lines end in LF or CRLF; the last one may end in neither."""
-    body = line.removesuffix(b"\n").removesuffix(b"\r")
-    if problem := find_flaw(body, number):
-        raise Malformed(f"{path}:{number}: {problem}")
-    return body.decode()
-
-
-def find_flaw(body: bytes, number: int) -> str | None:
-    """Why these bytes are not a line of text, or None."""
-    if number == 1 and body.startswith(codecs.BOM_UTF8):
-        return "begins with a byte order mark; save the file as UTF-8 without one"
-    if number == 1 and body.startswith(b"\x1f\x8b"):
-        return "this is gzip; its name must end in .gz"
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        return f"invalid UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8"
-    if b"\0" in body:
-        return "a NUL character in the line; remove it"
-    return "a carriage return inside the line; end lines with LF or CRLF" if b"\r" in body else None
+    rows = number - first + 1
+    if example and skipped > config.max_malformed * rows:
+        enough = math.ceil(100 * skipped / rows) / 100
+        advice = example.advice() or f"Mend the {kind}, or drop them all the same with data.max_malformed={enough:g}"
+        raise UserError(
+            f"{place}: {skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}; "
+            f"the first is {example}. {advice}"
+        )
+    return rows, skipped
 
 
 def is_text(value: object) -> bool:

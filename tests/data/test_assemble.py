@@ -3,7 +3,7 @@
 import collections
 import hashlib
 import json
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, concatenate, fold
 from data.prepare import assemble, pair_weights
-from data.report import Dropped
+from data.report import SPLITS, Dropped
 from data.sources.corpus import load_held_out, load_source
 from tests.prepared import prepare_and_save
 
@@ -50,7 +50,7 @@ WITHOUT = {"train": ["a.tsv", "b.tsv"], "valid": "", "test": ""}
 
 
 def test_every_row_of_every_source_is_accounted_for(tmp_path):
-    flawed = ["no tab", "", ("", "vacío"), ("empty", " "), ("x", "y" * 80), ("Leak 3", "x"), ("x", "¡fuga 4!")]
+    flawed = ["no tab", "", " \t", ("", "vacío"), ("empty", " "), ("x", "y" * 80), ("Leak 3", "x"), ("x", "¡fuga 4!")]
     digests = [
         write(tmp_path / "a.tsv", [*flawed, *numbered("word", 100)]),
         write(tmp_path / "b.jsonl", ['{"en": 3}', *[json.dumps({"en": s, "es": t}) for s, t in numbered("other", 60)]]),
@@ -64,12 +64,13 @@ def test_every_row_of_every_source_is_accounted_for(tmp_path):
         test="",
         held_out=7,
         malformed="skip",
+        max_malformed=0.02,
         drop_overlap=True,
     )
     corpus = assemble(settings, tmp_path / "run")
     train = corpus.files.train
     counted = [[a.rows, a.malformed, a.empty, a.mismatched, a.overlapping] for a in train]
-    assert counted == [[107, 2, 2, 1, 2], [61, 1, 0, 0, 0], [21, 0, 0, 0, 1]]
+    assert counted == [[108, 1, 4, 1, 2], [61, 1, 0, 0, 0], [21, 0, 0, 0, 1]]
     assert [(account.file, account.sha256, account.weight) for account in train] == [
         (str(tmp_path / name), digest, weight)
         for name, digest, weight in zip(("a.tsv", "b.jsonl", "c.tsv"), digests, (1, 0.5, 2), strict=False)
@@ -78,7 +79,7 @@ def test_every_row_of_every_source_is_accounted_for(tmp_path):
         assert account.pairs == len(pairs)
         assert account.rows == len(pairs) + sum(astuple(account.dropped()))
     assert sum(account.held_out for account in train) == len(corpus.test) == 7
-    assert corpus.files.dropped() == Dropped(malformed=3, empty=2, mismatched=1, overlapping=3, held_out=7)
+    assert corpus.files.dropped() == Dropped(malformed=2, empty=4, mismatched=1, overlapping=3, held_out=7)
     good = {*numbered("word", 100), *numbered("other", 60), *numbered("third", 20)}
     assert {*rows(concatenate(corpus.sources)), *rows(corpus.test)} == good
     assert sum(map(len, corpus.sources)) + len(corpus.test) == 180
@@ -216,7 +217,9 @@ def test_a_source_of_which_nothing_is_left_is_named_with_the_reasons(tmp_path, s
     write(tmp_path / "a.tsv", numbered("word", 20))
     write(tmp_path / "b.tsv", second)
     write(tmp_path / "valid.tsv", [("Leak", "fuga")])
-    settings = config(tmp_path, train=["a.tsv", "b.tsv"], test="", malformed="skip", drop_overlap=True)
+    settings = config(
+        tmp_path, train=["a.tsv", "b.tsv"], test="", malformed="skip", drop_overlap=True, max_malformed=0.5
+    )
     with pytest.raises(UserError) as caught:
         prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run")
     assert str(caught.value) == f"no training pair of {tmp_path / 'b.tsv'} is left of {counts}"
@@ -300,3 +303,33 @@ def test_an_edited_held_out_set_is_not_scored(two_sources):
     (run / "data.json").write_text("{}")
     with pytest.raises(UserError, match="is not the set"):
         load_held_out(settings, "test", run)
+
+
+def test_a_set_taken_out_of_another_form_of_corpus_is_read_as_the_run_wrote_it(tmp_path, phrases):
+    """With ids, a header, quoting and an encoding that the set does not have; one pair looks like a header."""
+    pairs = [*rows(phrases), *numbered("señor", 60), ("English", "español")]
+    lines = [f'{number}\t"{en}"\t"{es}"\n' for number, (en, es) in enumerate(pairs)]
+    (tmp_path / "a.tsv").write_text("id\ten\tes\n" + "".join(lines), encoding="latin-1")
+    form = {"columns": ["id", "en", "es"], "header": "skip", "quoting": "csv", "encoding": "latin-1"}
+    settings = config(tmp_path, train=["a.tsv"], valid="", test="", **form)
+    prepared = prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run")
+    test, report = load_held_out(settings, "test", tmp_path / "run")
+    assert load_held_out(settings, "valid", tmp_path / "run")[0] == prepared.valid
+    assert (len(test), report.rows, report.malformed, report.empty) == (15, 15, 0, 0)  # 301 / 20
+    parts = [prepared.stream.encoded.texts, prepared.valid, test]
+    assert collections.Counter(row for part in parts for row in rows(part)) == collections.Counter(pairs)
+    write(tmp_path / "run/held_out/test.tsv", [("English", "español"), *rows(test)])
+    with pytest.raises(UserError, match="is not the set recorded"):  # and not: a header
+        load_held_out(settings, "test", tmp_path / "run")
+
+
+def test_what_is_left_out_of_a_held_out_set_is_counted(tmp_path, phrases):
+    write(tmp_path / "train.tsv", rows(phrases))
+    write(tmp_path / "valid.tsv", ["", ("a new one", "uno nuevo"), " ", "no tab"])
+    write(tmp_path / "test.tsv", [("another", "otro"), ("", "one-sided")])
+    settings = config(tmp_path, malformed="skip", max_malformed=0.25)
+    report = json.loads(prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run").report.as_json())
+    counts = {split: [report["files"][split][0][key] for key in ("rows", "malformed", "empty")] for split in SPLITS}
+    assert counts == {"train": [240, 0, 0], "valid": [4, 1, 2], "test": [2, 0, 0]}
+    with pytest.raises(UserError, match="1 of 4 lines are malformed"):
+        load_held_out(replace(settings, max_malformed=0.24), "valid", tmp_path / "run")

@@ -12,6 +12,7 @@ import unicodedata
 import zipfile
 from dataclasses import asdict, astuple
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def test_an_object_that_means_two_things_is_named_or_skipped(tmp_path, line, pro
     good = b'{"en": "x", "es": "y"}\n'
     (tmp_path / "a.jsonl").write_bytes(good + line + b"\n" + good)
     assert refused(tmp_path, "a.jsonl") == f"a.jsonl:2: {problem}. data.malformed=skip drops and counts such lines"
-    pairs, report = load_source(DataConfig(root=str(tmp_path), malformed="skip"), "a.jsonl", "train")
+    pairs, report = load_source(DataConfig(root=str(tmp_path), malformed="skip", max_malformed=0.4), "a.jsonl", "train")
     assert (len(pairs), report.rows, report.malformed) == (2, 3, 1)
 
 
@@ -129,19 +130,22 @@ def test_an_object_of_many_keys_is_read(tmp_path):
 
 @pytest.mark.parametrize("form", ["tsv", "LANG"])
 def test_a_file_of_empty_sides_alone_tells_why_nothing_is_left(tmp_path, form):
-    for name, text in (("a.tsv", "\t\n \t\u2028\n"), ("a.en", "\n\n"), ("a.es", "\n\x0b\n")):
-        (tmp_path / name).write_text(text, newline="")
-    with pytest.raises(UserError) as caught:
-        assemble(DataConfig(root=str(tmp_path), train=[f"a.{form}"], valid="", test=""), tmp_path / "run")
-    counts = "2 rows: 0 malformed, 2 empty, 0 mismatched, 0 overlapping, 0 held_out"
-    assert "no training pair of" in str(caught.value) or "no held-out set can be taken out of 0" in str(caught.value)
+    def refusal(english: list[str], spanish: list[str], **held_out: Any) -> str:
+        table = list(map("\t".join, zip(english, spanish, strict=True)))
+        for name, lines in (("a.tsv", table), ("a.en", english), ("a.es", spanish)):
+            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), newline="")
+        with pytest.raises(UserError) as caught:
+            assemble(DataConfig(root=str(tmp_path), train=[f"a.{form}"], **held_out), tmp_path / "run")
+        return str(caught.value).replace(f"{tmp_path}/", "")
+
     (tmp_path / "v.tsv").write_text("x\ty\n")
-    config = DataConfig(
-        root=str(tmp_path), train=[f"a.{form}"], valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"]
-    )
-    with pytest.raises(UserError) as caught:
-        assemble(config, tmp_path / "run")
-    assert str(caught.value) == f"no training pair of {tmp_path / 'a.'}{form} is left of {counts}"
+    named: dict[str, Any] = {"valid": "v.tsv", "test": "v.tsv", "allow_overlap": ["valid/test"]}
+    assert "no held-out set can be taken out of 0" in refusal(["", "x"], ["y", ""], valid="", test="")
+    nothing = refusal(["", " "], ["", "\u2028"], **named)
+    assert nothing == f"a.{form} has no sentence pairs: 2 rows, 0 malformed, 2 empty"
+    one_sided = refusal(["", "x", "", ""], ["", "", "y", "\x0b"], **named)
+    counts = "4 rows: 0 malformed, 4 empty, 0 mismatched, 0 overlapping, 0 held_out"
+    assert one_sided == f"no training pair of a.{form} is left of {counts}"
 
 
 def as_line(form: str, source: str, target: str) -> str:
@@ -430,12 +434,15 @@ BAD = {  # the name of a count: lines of a table, lines of objects; 0 and 1 stan
         ["{0}\t{1}", "\ufeff{0}\t{1}", "{0}\u2028\t{1}\x85\r"],
         ['{{"en": "{0}", "es": "{1}"}}', '{{"es": "{1}", "x": 1, "en": "{0}"}}'],
     ),
-    "empty": (["\t{1}", "{0}\t \u2028"], ['{{"en": "", "es": "{1}"}}', '{{"en": "{0}", "es": "\\n"}}']),
+    "empty": (
+        ["\t{1}", "{0}\t \u2028", "", "\t", " \ufeff\t \t\t"],
+        ["", " ", '{{"en": "", "es": " "}}', '{{"en": "", "es": "{1}"}}', '{{"en": "{0}", "es": "\\n"}}'],
+    ),
     "mismatched": (["x\t" + "{1} " * 9], ['{{"en": "' + "{0} " * 9 + '", "es": "x"}}']),
     "over_long": (["{0} " * 20 + "\t" + "{1} " * 20], ['{{"en": "' + "{0} " * 20 + '", "es": "' + "{1} " * 20 + '"}}']),
     "malformed": (
-        ["{0}", "", "{0}\t{1}\t", "{0}\0\t{1}", "{0}\udcff\t{1}", "{0}\r\t{1}"],
-        ["", "[]", '{{"en": "{0}"}}', '{{"en": "{0}", "es": 3}}', '{{"en": "{0}", "en": "", "es": "{1}"}}', "\udcff"],
+        ["{0}", "{0}\t{1}\t", "{0}\0\t{1}", "{0}\udcff\t{1}", "{0}\r\t{1}"],
+        ["[]", '{{"en": "{0}"}}', '{{"en": "{0}", "es": 3}}', '{{"en": "{0}", "en": "", "es": "{1}"}}', "\udcff"],
     ),
 }
 KINDS = [(kind, form, index) for kind, forms in BAD.items() for form in (0, 1) for index in range(len(forms[form]))]
@@ -465,7 +472,7 @@ def test_every_row_is_a_pair_or_in_one_count(tmp_path_factory, phrases, phrase_t
     names = ["a.tsv" + ".gz" * packed, "b.jsonl" + ".gz" * packed]
     config = DataConfig(
         root=str(folder), train=names, valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"], malformed="skip",
-        batch_rows=4, source=source, target=target
+        max_malformed=1.0, header="keep", quoting="keep", batch_rows=4, source=source, target=target
     )  # fmt: skip
     corpus = assemble(config, folder / "run")
     stream = BatchStream(concatenate(corpus.sources), phrase_tokenizer, config, seed=1)

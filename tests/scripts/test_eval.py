@@ -142,6 +142,25 @@ def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, run_m
     assert "dropped   1 of 152 rows could not be read and are not scored: data.malformed=skip\nspeed" in out
 
 
+def test_a_set_of_which_too_much_would_be_dropped_has_no_score_unless_asked_for(run_dir, run_main, tmp_path):
+    (tmp_path / "rougher.tsv").write_text("Tom eats.\t¡Tom!\nno tab\nAna runs.\t¡Ana!\n", encoding="utf-8")
+    arguments = run_dir, f"data.test={tmp_path / 'rougher.tsv'}", "data.malformed=skip"
+    code, _, err = run_main(main, *arguments)
+    assert code == 2 and "1 of 3 lines are malformed, above data.max_malformed=0.01; the first is " in err
+    assert not list((run_dir / "eval").glob("rougher*"))
+    code, out, err = run_main(main, *arguments, "data.max_malformed=0.34")
+    assert code == 0, err
+    assert "dropped   1 of 3 rows could not be read and are not scored: data.malformed=skip\nspeed" in out
+
+
+def test_a_set_in_another_form_is_read_as_the_settings_say(run_dir, run_main, tmp_path):
+    (tmp_path / "form.tsv").write_bytes("es\ten\n¡Ño!\tTom eats.\n".encode("latin-1"))
+    form = ["data.encoding=latin-1", "data.header=skip", "data.columns=[es,en]", "data.quoting=keep"]
+    code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'form.tsv'}", *form)
+    assert code == 0, err
+    assert read_report(run_dir, "form")["rows"] == 1
+
+
 def test_exchanged_columns_are_told(run_dir, run_main, tmp_path):
     (tmp_path / "turned.tsv").write_text("¿Dónde está la casa?\tWhere is the house?\n" * 20, encoding="utf-8")
     code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'turned.tsv'}")

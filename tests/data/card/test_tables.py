@@ -1,6 +1,7 @@
 """A data card's numbers and cells, each derived by hand."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,12 @@ def test_coverage_counts_running_words():
 
 def test_an_epoch_has_weight_times_pairs_of_each_source(card):
     assert [row[6] for row in sources_table(card, [100, 50]).rows] == ["25.0%", "75.0%", "", ""]
+
+
+def test_what_is_left_out_of_a_held_out_set_is_shown(card):
+    files = replace(card.corpus.files, test=replace(card.corpus.files.test, malformed=1, empty=2))
+    rows = sources_table(replace(card, corpus=replace(card.corpus, files=files)), [100, 50]).rows
+    assert [row[3] for row in rows[2:]] == ["none", "1 malformed, 2 empty"]
 
 
 def test_samples_go_from_short_to_long_and_are_never_more_than_there_are():

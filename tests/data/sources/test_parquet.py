@@ -133,9 +133,11 @@ def test_a_row_without_its_texts_is_named_or_skipped_and_counted(tmp_path, cell,
     row = 1 if cell == 3 else 2
     assert refused(tmp_path, "a.parquet").startswith(f"a.parquet: row {row} lacks a text. data.malformed=skip ")
     if cell == 3:
-        assert refused(tmp_path, "a.parquet", malformed="skip") == "a.parquet has no sentence pairs"
+        assert refused(tmp_path, "a.parquet", malformed="skip", max_malformed=1.0) == (
+            "a.parquet has no sentence pairs: 3 rows, 3 malformed, 0 empty"
+        )
         return
-    pairs, report = load(tmp_path, "a.parquet", malformed="skip")
+    pairs, report = load(tmp_path, "a.parquet", malformed="skip", max_malformed=1.0)
     assert (pairs, report.rows, report.malformed) == (Pairs(["a", "c"], ["x", "z"]), 3, 1)
 
 
@@ -143,7 +145,7 @@ def test_a_null_translation_and_null_languages_are_skipped_and_counted(tmp_path)
     rows = [{"en": "a", "es": "x"}, None, {"en": None, "es": "y"}, {"en": "c", "es": None}, {"en": "d", "es": "z"}]
     write(tmp_path / "a.parquet", {"translation": rows})
     assert refused(tmp_path, "a.parquet").startswith("a.parquet: row 2 lacks a text")
-    pairs, report = load(tmp_path, "a.parquet", malformed="skip")
+    pairs, report = load(tmp_path, "a.parquet", malformed="skip", max_malformed=1.0)
     assert (pairs, report.rows, report.malformed) == (Pairs(["a", "d"], ["x", "z"]), 5, 3)
 
 
@@ -165,7 +167,9 @@ def test_a_file_that_is_not_whole_parquet_is_named_and_nothing_is_printed(tmp_pa
         (tmp_path / "a.parquet").write_bytes(content)
         assert refused(tmp_path, "a.parquet", malformed=malformed).startswith("cannot read a.parquet as Parquet: ")
     write(tmp_path / "a.parquet", {"en": pyarrow.array([], "string"), "es": pyarrow.array([], "string")})
-    assert refused(tmp_path, "a.parquet", malformed=malformed) == "a.parquet has no sentence pairs"
+    assert refused(tmp_path, "a.parquet", malformed=malformed) == (
+        "a.parquet has no sentence pairs: 0 rows, 0 malformed, 0 empty"
+    )
     bytes_of_latin_1 = pyarrow.array([b"ni\xf1o"]).buffers()
     latin_1 = pyarrow.Array.from_buffers(pyarrow.string(), 1, bytes_of_latin_1)
     write(tmp_path / "a.parquet", {"en": ["boy"], "es": latin_1})
@@ -228,7 +232,7 @@ def test_what_a_dataset_lacks_is_told_in_one_line(tmp_path):
     assert told.startswith("opus:en-fr:train has no column translation.es, only translation.en, translation.fr")
     write(folder / "en-es/test-00000-of-00002.parquet", nested([("a", "x"), (None, "y"), ("c", "z")]))
     assert refused(tmp_path, "opus:en-es", "test").startswith("opus:en-es:test: row 2 lacks a text")
-    pairs, report = load(tmp_path, "opus:en-es", "test", malformed="skip")
+    pairs, report = load(tmp_path, "opus:en-es", "test", malformed="skip", max_malformed=1.0)
     assert (pairs.sources, report.rows, report.malformed) == (["a", "c", "test 2"], 4, 1)
     (folder / "en-es/train-00001-of-00002.parquet").write_bytes(b"no Parquet")
     told = refused(tmp_path, "opus:en-es")

@@ -1,0 +1,94 @@
+"""Which encoding a file of text seems to have, and what to do if it is not the one that was asked for."""
+
+import codecs
+import gzip
+import io
+import re
+import shlex
+from pathlib import Path
+
+from common.errors import UserError
+
+BinaryFile = gzip.GzipFile | io.BufferedReader
+SAMPLE = 2**20  # bytes that show an encoding
+MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+ICONV_NAMES = {"latin-1": "ISO-8859-1", "utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE"}
+ACCENTS = re.compile(b"[\x80-\xff]+")
+
+
+def is_encoding(name: str) -> bool:
+    """Whether Python can decode text in it."""
+    try:
+        return bool("a".encode(name))
+    except (LookupError, ValueError):
+        return False
+
+
+def is_utf8(name: str) -> bool:
+    return codecs.lookup(name).name == "utf-8"
+
+
+def this_is_gzip(content: bytes) -> bool:
+    return content.startswith(b"\x1f\x8b")
+
+
+def advise_encoding(path: Path, file: BinaryFile) -> str:
+    """How to read a file that is not UTF-8; empty if it is, but for a few lines."""
+    encoding = guess_encoding(first_lines(file))
+    if encoding == "utf-8":
+        return ""
+    command = convert(path, ICONV_NAMES.get(encoding, encoding.upper() or "ENCODING"), "UTF-8")
+    seen = f"The file looks like {encoding}, not UTF-8" if encoding else "The file is not UTF-8"
+    return f"{seen}: convert it ({command}), or set data.encoding={encoding or 'ENCODING'}"
+
+
+def first_lines(file: BinaryFile) -> bytes:
+    """The first lines of a file, whole ones if it is longer."""
+    content = file.read(SAMPLE)
+    return content[: content.rfind(b"\n") + 1] if len(content) == SAMPLE else content
+
+
+def guess_encoding(content: bytes) -> str:
+    """The encoding that most of the content seems to have; empty if it is not UTF-8, and unknown."""
+    for mark, encoding in MARKS.items():
+        if content.startswith(mark):
+            return encoding
+    zeros = [content[start::2].count(0) for start in (0, 1)]
+    if sum(zeros) * 5 > len(content):
+        return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+    lines = [line for line in content.split(b"\n") if not line.isascii()]
+    others = [line for line in lines if not decodes(line)]
+    if 2 * len(others) <= len(lines):
+        return "utf-8"
+    accents = ACCENTS.findall(b"\n".join(others))
+    if sum(len(accent) == 1 for accent in accents) < 0.7 * len(accents):
+        return ""  # no letters of western Europe among plain ones
+    return "cp1252" if any(byte < 0xA0 for accent in accents for byte in accent) else "latin-1"
+
+
+def decodes(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def refuse_utf8(path: Path, encoding: str, file: BinaryFile) -> None:
+    """UserError if the file is UTF-8: most other encodings would make other letters of its bytes."""
+    content = first_lines(file)
+    shows = len("a".encode(encoding)) > 1 or not content.isascii()  # UTF-16 has two bytes even for a letter of ASCII
+    if shows and b"\0" not in content and decodes(content):
+        command = convert(path, "UTF-8", ICONV_NAMES.get(encoding, encoding.upper()))
+        raise UserError(
+            f"{path} is UTF-8, not data.encoding={encoding}: leave the key out, or bring all files to one encoding "
+            f"({command})"
+        )
+
+
+def convert(path: Path, old: str, new: str) -> str:
+    """The command that writes a copy in another encoding."""
+    copy = shlex.quote(str(path.with_name(f"{new.lower().replace('-', '')}-{path.name}")))
+    if path.suffix == ".gz":
+        return f"gzip -dc {shlex.quote(str(path))} | iconv -f {old} -t {new} | gzip > {copy}"
+    return f"iconv -f {old} -t {new} {shlex.quote(str(path))} > {copy}"

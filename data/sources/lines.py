@@ -1,0 +1,89 @@
+"""The lines of a text file, checked strictly: what is no line of text is told with its number, never repaired."""
+
+import codecs
+import contextlib
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from common.errors import UserError
+from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, this_is_gzip
+
+
+class Malformed(Exception):
+    """A row without a sentence pair; the message says why, and ``advice`` what to do.
+
+    The advice is empty if there is nothing better than to mend such rows or to drop them.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self._advice = advice
+
+    def advice(self) -> str:
+        return self._advice
+
+
+class NotText(Malformed):
+    """A line whose bytes are no text in the encoding that the file should have."""
+
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
+        self._path = path
+
+    def advice(self) -> str:
+        with contextlib.suppress(OSError, EOFError, zlib.error), open_bytes(self._path) as file:
+            return advise_encoding(self._path, file)
+        return ""
+
+
+def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
+    """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
+    try:
+        with open_bytes(path) as file:
+            lines = file if is_utf8(encoding) else transcode(path, encoding, file)
+            if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
+                yield first
+            yield from lines
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: not a whole gzip file ({error})") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+
+
+def open_bytes(path: Path) -> BinaryFile:
+    return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
+
+
+def transcode(path: Path, encoding: str, file: BinaryFile) -> Iterator[bytes]:
+    """The file's lines as UTF-8; what is no text in ``encoding`` becomes U+FFFD, which ``decode_line`` finds."""
+    refuse_utf8(path, encoding, file)
+    file.seek(0)
+    for line in io.TextIOWrapper(file, encoding, errors="replace", newline="\n"):
+        yield line.encode(errors="surrogatepass")
+
+
+def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
+    """The text of a line. Lines end in LF or CRLF; the last one may end in neither."""
+    body = line.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        if number == 1 and this_is_gzip(body):
+            raise Malformed(f"{path}:1: this is gzip; its name must end in .gz") from None
+        raise NotText(f"{path}:{number}: invalid UTF-8 at byte {error.start + 1} of the line", path) from None
+    if "\0" in text:
+        raise NotText(f"{path}:{number}: a NUL character in the line; remove it", path)
+    if "\r" in text:
+        raise Malformed(f"{path}:{number}: a carriage return inside the line; end lines with LF or CRLF")
+    if "\ufffd" in text and not is_utf8(encoding):
+        place = text.index("\ufffd") + 1
+        raise NotText(f"{path}:{number}: invalid {encoding} at character {place} of the line", path)
+    return text
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text is white space, as ``data.pairs.normalise`` understands it."""
+    return not text.replace("\ufeff", " ").split()

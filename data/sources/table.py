@@ -1,0 +1,134 @@
+"""Tables of sentence pairs: lines of cells separated by tabs.
+
+Parsers made for tables silently repair, skip or join bad lines. Here every line is checked, and what looks like a
+header, like Excel's quoting or like a column of ids stops with the setting that is meant.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from common.errors import UserError
+from common.text import in_brief
+from data.config import DataConfig
+from data.sources.lines import Malformed, read_byte_lines
+from data.sources.recognise import Line, find_header, find_ids, find_quoting, suggest_columns
+from data.sources.text import Row, Rows, read_lines
+
+WIDTH_LINES, FIRST_LINES = 100, 1000  # that show how many columns a table has, and what is in them
+LONGEST = 10_000  # bytes of a line that is looked at
+CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=\t|\Z)|((?!")[^\t]*)')
+
+
+def read_tsv(config: DataConfig, path: Path) -> Rows:
+    """Read the columns of the two languages, as data.columns names them.
+
+    If it names only these two, a third column is ignored where most of the first lines have one: manythings.org puts
+    the attribution there.
+    """
+    widths = count_widths(config, path)
+    width = len(config.columns) if len(config.columns) > 2 else 2 + (widths[3] > widths[2])
+    lines = read_first_lines(config, path)
+    start = 2 if begins_with_header(config, path, lines) else 1
+    lines = lines[start - 1 :]
+    refuse_quoting(config, path, lines)
+    if width > len(config.columns):
+        refuse_ids(config, path, [line for line in lines if len(line.cells) == width])
+    usual = max(widths, key=lambda cells: (widths[cells], cells == width), default=width)
+    other_table = describe_other_table(config, width, [line for line in lines if len(line.cells) == usual])
+    first, second = map(config.columns.index, config.languages)
+    plain = config.quoting != "csv"
+
+    def parse(line: str) -> Row:
+        cells = line.split("\t") if plain or '"' not in line else split_quoted(line)
+        if len(cells) == width:
+            return cells[first], cells[second]
+        if other_table and len(cells) == usual:
+            raise Malformed(*other_table)
+        found = f"{len(cells) - 1 or 'no'} tab{'s' * (len(cells) > 2)} in the line"
+        needed = {2: "one, between the two sentences", 3: "two"}.get(width, width - 1)
+        raise Malformed(f"{found}; it needs exactly {needed}")
+
+    return read_lines(config, path, parse, start)
+
+
+def split_quoted(line: str) -> list[str]:
+    """The cells of a line, some in quotation marks, which are taken away; Malformed if one is not closed."""
+    cells, start = [], 0
+    while start <= len(line):
+        cell = CELL.match(line, start)
+        if cell is None:
+            raise Malformed("a quotation mark opens a cell and none closes it on the line")
+        cells.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
+        start = cell.end() + 1
+    return cells
+
+
+def count_widths(config: DataConfig, path: Path) -> Counter[int]:
+    """How many of the first lines have how many cells, without blank ones."""
+    lines = islice(read_byte_lines(path, config.encoding), WIDTH_LINES)
+    return Counter(line.count(b"\t") + 1 for line in lines if line.strip())
+
+
+def read_first_lines(config: DataConfig, path: Path) -> list[Line]:
+    """The first lines without blank and very long ones, as far as they can be decoded."""
+    lines = enumerate(islice(read_byte_lines(path, config.encoding), FIRST_LINES), start=1)
+    texts = ((number, line.decode(errors="replace").rstrip("\r\n")) for number, line in lines if len(line) <= LONGEST)
+    return [Line(number, text.split("\t")) for number, text in texts if text.strip()]
+
+
+def begins_with_header(config: DataConfig, path: Path, lines: Sequence[Line]) -> bool:
+    """Whether the first line is a header to skip; UserError if data.header or data.columns do not agree with it."""
+    named = find_header(lines[0].cells, config.languages) if lines and lines[0].number == 1 else None
+    if named is None or config.header == "keep":
+        return False
+    places = [named.index(language) if language in named else None for language in config.languages]
+    other = None not in places and places != [config.columns.index(language) for language in config.languages]
+    columns = as_setting([name if name in config.languages else "_" for name in named])
+    header = f"{path}:1: a header ({in_brief(', '.join(lines[0].cells))})"
+    if config.header == "stop":
+        setting = "data.header=skip" + f" data.columns={columns}" * other
+        raise UserError(f"{header} in place of a pair: {setting} leaves it out, data.header=keep takes it for a pair")
+    if other:
+        asked = as_setting(config.columns)
+        raise UserError(f"{header} that does not agree with data.columns={asked}: set data.columns={columns}")
+    return True
+
+
+def refuse_quoting(config: DataConfig, path: Path, lines: Sequence[Line]) -> None:
+    """UserError if cells are quoted as in CSV and data.quoting does not say what to do with that."""
+    if config.quoting == "stop" and (found := find_quoting(lines)):
+        number, cell = found
+        raise UserError(
+            f"{path}:{number}: cells in quotation marks, as Excel writes them, such as {in_brief(cell)}: "
+            "data.quoting=csv takes the marks away, data.quoting=keep takes them for text"
+        )
+
+
+def refuse_ids(config: DataConfig, path: Path, lines: Sequence[Line]) -> None:
+    """UserError if one of the first two of three columns does not look like text."""
+    if lines and any(ids := find_ids(lines)[:2]):
+        place = ids.index(True)
+        example = ", ".join(in_brief(line.cells[place], 20) for line in lines[:3])
+        columns = suggest_columns(lines, config.languages)
+        raise UserError(
+            f"{path}:{lines[0].number}: column {place + 1} of 3 does not look like text ({example}): "
+            f"data.columns={as_setting(columns)} says what the columns hold, "
+            f"data.columns={as_setting([*config.columns, '_'])} that it is {config.columns[place]} all the same"
+        )
+
+
+def describe_other_table(config: DataConfig, width: int, usual: Sequence[Line]) -> tuple[str, str] | None:
+    """What to say of a line with the usual number of columns, if data.columns names another; and the advice."""
+    found = len(usual[0].cells) if usual else width
+    if found == width or found < 2:
+        return None
+    names = as_setting(suggest_columns(usual, config.languages))
+    message = f"{found} columns, as in most lines, which data.columns={as_setting(config.columns)} does not name"
+    return message, f"data.columns={names} names them in order, with _ for one to skip"
+
+
+def as_setting(columns: Sequence[str]) -> str:
+    return f"[{','.join(columns)}]"

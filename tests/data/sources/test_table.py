@@ -1,0 +1,261 @@
+"""Tables as people have them: named columns, headers, Excel's quoting, ids; what is meant is asked, never guessed."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import UserError
+from data.config import DataConfig
+from data.pairs import Pairs
+from data.sources.corpus import load_source
+from data.sources.lines import Malformed
+from data.sources.table import split_quoted
+
+ENGLISH = ["Yes, I do.", 'She said "no".', "We eat.", "He, too.", "1984", "Wait, please, Ana."]
+SPANISH = ["Sí.", 'Dijo "no".', "Comemos.", "Él, también.", "1984", "Espera, Ana."]
+READ = Pairs(ENGLISH, SPANISH)
+
+
+def write(folder: Path, *columns: list[str], header: str = "") -> None:
+    lines = ["\t".join(cells) for cells in zip(*columns, strict=True)]
+    (folder / "a.tsv").write_text("\n".join([*filter(None, [header]), *lines, ""]), encoding="utf-8")
+
+
+def load(folder: Path, **changes: Any):
+    return load_source(DataConfig(root=str(folder), **changes), "a.tsv", "train")
+
+
+def refused(folder: Path, **changes: Any) -> str:
+    """The one line with which the table is refused, without the folder."""
+    with pytest.raises(UserError) as caught:
+        load(folder, **changes)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+IDS = [str(1276 + 3 * number) for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells"),
+    [
+        (["id", "en", "es"], [IDS, ENGLISH, SPANISH]),
+        (["_", "en", "_", "es"], [IDS, ENGLISH, IDS, SPANISH]),
+        (["es", "_", "_", "_", "en"], [SPANISH, IDS, IDS, IDS, ENGLISH]),
+        (["en", "es", "_"], [ENGLISH, SPANISH, IDS]),
+        (["en", "es"], [ENGLISH, SPANISH, ["CC-BY 2.0 (France) #1 (Ana)"] * 6]),
+    ],
+)
+def test_columns_are_read_by_name_and_skipped(tmp_path, columns, cells):
+    write(tmp_path, *cells)
+    assert load(tmp_path, columns=columns)[0] == READ
+    assert load(tmp_path, columns=columns, source="es", target="en")[0] == Pairs(SPANISH, ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (["en"], "data.columns must name two different languages"),
+        (["en", "en"], "data.columns must name two different languages"),
+        (["id", "en"], "data.source and data.target must be two of data.columns, [id, en]"),
+        (["en", "es", "en"], "data.source and data.target must be two of data.columns, [en, es, en]"),
+    ],
+)
+def test_each_language_has_one_column(columns, told):
+    with pytest.raises(ValueError, match="must") as caught:
+        DataConfig(columns=columns)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        IDS,
+        [f"s-{number}" for number in IDS],
+        [f"0.{number}" for number in IDS],
+        [f"{int(number) * 7919:08x}a1" for number in IDS],
+    ],
+    ids=["numbers", "pattern", "scores", "hashes"],
+)
+def test_a_column_of_ids_is_not_taken_for_a_language(tmp_path, ids):
+    ids = [cell[-10:] for cell in ids]
+    write(tmp_path, ids, ENGLISH, SPANISH)
+    assert refused(tmp_path) == (
+        f"a.tsv:1: column 1 of 3 does not look like text ({', '.join(ids[:3])}): data.columns=[_,en,es] says what the "
+        "columns hold, data.columns=[en,es,_] that it is en all the same"
+    )
+    assert load(tmp_path, columns=["_", "en", "es"])[0] == READ
+    assert load(tmp_path, columns=["en", "es", "_"])[0] == Pairs(ids, ENGLISH)
+    write(tmp_path, ENGLISH, ids, SPANISH)
+    assert "a.tsv:1: column 2 of 3 does not" in refused(tmp_path) and "[en,_,es] says" in refused(tmp_path)
+
+
+def test_a_column_that_is_always_the_same_is_no_language(tmp_path):
+    write(tmp_path, ["eng"] * 12, ENGLISH * 2, SPANISH * 2)
+    assert "column 1 of 3 does not look like text (eng, eng, eng): data.columns=[_,en,es] says" in refused(tmp_path)
+
+
+def test_more_columns_than_are_named_stop_with_the_columns_that_are_meant(tmp_path):
+    write(tmp_path, IDS, ENGLISH, IDS, SPANISH)
+    for changes in ({}, {"columns": ["id", "en", "es"]}):
+        named = ",".join(changes.get("columns", ["en", "es"]))
+        assert refused(tmp_path, **changes) == (
+            f"a.tsv:1: 4 columns, as in most lines, which data.columns=[{named}] does not name. "
+            "data.columns=[_,en,_,es] names them in order, with _ for one to skip"
+        )
+    assert "data.columns=[_,en,_,es] names them" in refused(tmp_path, malformed="skip")
+    write(tmp_path, ENGLISH, SPANISH)
+    found = "a.tsv:1: 2 columns, as in most lines, which data.columns=[_,en,es] does not name"
+    assert refused(tmp_path, columns=["_", "en", "es"]).startswith(f"{found}. data.columns=[en,es] names them")
+
+
+HEADERS = ["en\tes", "EN\tES", "English\tSpanish", "inglés\tEspañol", "source\ttarget", "src\ttgt", '"en"\t"es"',
+           "en-US\tes_MX", "English sentence\tSpanish translation", "eng\tspa", "\ufeffen\tes"]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_is_no_pair_unless_someone_says_so(tmp_path, header):
+    write(tmp_path, ENGLISH, SPANISH, header=header)
+    cells = header.removeprefix("\ufeff").replace("\t", ", ")
+    assert refused(tmp_path) == (
+        f"a.tsv:1: a header ({cells}) in place of a pair: data.header=skip leaves it out, data.header=keep takes it "
+        "for a pair"
+    )
+    pairs, report = load(tmp_path, header="skip")
+    assert (pairs, report.rows) == (READ, 6)
+    assert len(load(tmp_path, header="keep")[0]) == load(tmp_path, header="keep")[1].rows == 7
+
+
+def test_a_header_tells_when_the_columns_are_others(tmp_path):
+    write(tmp_path, IDS, SPANISH, ENGLISH, header="id\tes\ten")
+    asked = "data.header=skip data.columns=[_,es,en] leaves it out"
+    assert f"a.tsv:1: a header (id, es, en) in place of a pair: {asked}, " in refused(tmp_path)
+    assert refused(tmp_path, header="skip", columns=["id", "en", "es"]) == (
+        "a.tsv:1: a header (id, es, en) that does not agree with data.columns=[id,en,es]: set data.columns=[_,es,en]"
+    )
+    assert load(tmp_path, header="skip", columns=["id", "es", "en"])[0] == READ
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["English\tInglés", "Spanish\tEspañol", "I speak English.\tHablo español.", "Text\tTexto", "Source\tFuente",
+     "no\tes", "English.\tespañol."],
+)  # fmt: skip
+def test_a_pair_about_languages_is_no_header(tmp_path, first):
+    write(tmp_path, ENGLISH, SPANISH, header=first)
+    for header in ("stop", "skip"):
+        assert len(load(tmp_path, header=header)[0]) == 7
+
+
+def test_a_line_after_a_header_keeps_its_number(tmp_path):
+    (tmp_path / "a.tsv").write_text("en\tes\none\tuno\ntwo\n")
+    assert refused(tmp_path, header="skip").startswith("a.tsv:3: no tab in the line")
+    (tmp_path / "a.tsv").write_text("en\tes\n")
+    assert refused(tmp_path, header="skip") == "a.tsv is empty; it needs one sentence pair a line"
+
+
+def by_excel(cell: str) -> str:
+    """As Excel saves a cell as tab-delimited text."""
+    return '"' + cell.replace('"', '""') + '"' if set(cell) & set('",\t') else cell
+
+
+def by_csv(rows: Iterable[Sequence[str]], every: bool) -> str:
+    """As Python's csv module writes cells: in quotation marks every one, or those with a tab or such marks."""
+    file = io.StringIO()
+    quoting: Any = csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL
+    csv.writer(file, delimiter="\t", quoting=quoting, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
+QUOTED = {
+    "excel": "".join(f"{by_excel(en)}\t{by_excel(es)}\n" for en, es in zip(ENGLISH, SPANISH, strict=True)),
+    "all": by_csv(zip(ENGLISH, SPANISH, strict=True), True),
+    "where needed": by_csv(zip(ENGLISH, SPANISH, strict=True), False),
+}
+
+
+@pytest.mark.parametrize("form", QUOTED)
+def test_quoting_is_no_text_unless_someone_says_so(tmp_path, form):
+    (tmp_path / "a.tsv").write_text(QUOTED[form])
+    line, cell = (2, '"She said ""no""."') if form == "where needed" else (1, '"Yes, I do."')
+    assert refused(tmp_path) == (
+        f"a.tsv:{line}: cells in quotation marks, as Excel writes them, such as {cell}: data.quoting=csv takes the "
+        "marks away, data.quoting=keep takes them for text"
+    )
+    assert load(tmp_path, quoting="csv")[0] == READ
+    assert load(tmp_path, quoting="keep")[0].sources[1] == '"She said ""no""."'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"Fire!"\t"¡Fuego!"\nHello, Tom.\tHola, Tom.\nBye.\tAdiós.\n' * 3,  # a cry among sentences with bare commas
+        '"Yes," he said.\t"Sí", dijo.\n"No," she said.\t"No", dijo.\n' * 5,
+        '"Yes," he said, "now."\t"Sí", dijo él, "ahora."\n' * 5 + '"Fire!"\t"¡Fuego!"\n',
+        '"Fire!"\t"¡Fuego!"\nBye.\tAdiós.\n',
+    ],
+)
+def test_sentences_in_quotation_marks_are_read_as_they_stand(tmp_path, text):
+    (tmp_path / "a.tsv").write_text(text)
+    lines = text.splitlines()
+    pairs, _ = load(tmp_path)
+    assert ["\t".join(pair) for pair in zip(pairs.sources, pairs.targets, strict=True)] == lines
+
+
+@settings(max_examples=300)
+@given(st.lists(st.text(st.sampled_from('ab"\t, ñ'), max_size=6), min_size=1, max_size=4), st.booleans())
+def test_quoted_cells_are_those_of_the_csv_module(cells, every):
+    assert split_quoted(by_csv([cells], every).removesuffix("\n")) == cells
+
+
+@pytest.mark.parametrize("line", ['"a\tb', 'a\t"b', '"a"b\tc', '"a""\tb', '"'])
+def test_a_quotation_mark_that_is_not_closed_is_malformed(tmp_path, line):
+    with pytest.raises(Malformed):
+        split_quoted(line)
+    (tmp_path / "a.tsv").write_text(f"x\ty\n{line}\n")
+    told = "a.tsv:2: a quotation mark opens a cell and none closes it on the line. data.malformed=skip drops and "
+    assert refused(tmp_path, quoting="csv").startswith(told)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "n.LANG"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_blank_lines_are_left_out_and_counted_in_every_form(tmp_path, name, split):
+    """A pair of which one side is empty stays a pair; only training drops it."""
+    (tmp_path / "a.tsv").write_text("\none\tuno\n\n \t \u2003\n\tdos\n\t\t\n")
+    objects = '\n{"en": "one", "es": "uno"}\n\n  \t\n{"en": "", "es": "dos"}\n{"en": "", "es": " "}\n'
+    (tmp_path / "a.jsonl").write_text(objects)
+    (tmp_path / "n.en").write_text("\none\n\n \t\n\n\n")
+    (tmp_path / "n.es").write_text("\nuno\n\n\u2003\ndos\n\n")
+    pairs, report = load_source(DataConfig(root=str(tmp_path)), name, split)
+    assert pairs == Pairs(["one", ""], ["uno", "dos"])
+    assert (report.rows, report.malformed, report.empty) == (6, 0, 4)
+
+
+def test_a_table_of_blank_lines_tells_why_nothing_is_left(tmp_path):
+    (tmp_path / "a.tsv").write_text("\n\t\n")
+    assert refused(tmp_path) == "a.tsv has no sentence pairs: 2 rows, 0 malformed, 2 empty"
+
+
+@pytest.mark.parametrize(
+    ("share", "bad", "stops"), [(0.01, 2, False), (0.01, 3, True), (0.0, 1, True), (1.0, 199, False)]
+)
+def test_no_more_than_a_share_of_a_files_lines_is_dropped(tmp_path, share, bad, stops):
+    (tmp_path / "a.tsv").write_text("x\ty\n" * (200 - bad) + "no tab\n" * bad)
+    changes: dict[str, Any] = {"malformed": "skip", "max_malformed": share}
+    if not stops:
+        pairs, report = load(tmp_path, **changes)
+        assert (len(pairs), report.rows, report.malformed) == (200 - bad, 200, bad)
+        return
+    assert refused(tmp_path, **changes) == (
+        f"a.tsv: {bad} of 200 lines are malformed, above data.max_malformed={share:g}; the first is "
+        f"a.tsv:{201 - bad}: no tab in the line; it needs exactly one, between the two sentences. "
+        f"Mend the lines, or drop them all the same with data.max_malformed={0.02 if bad == 3 else 0.01}"
+    )
+    enough = {"malformed": "skip", "max_malformed": 0.02}
+    assert load(tmp_path, **enough)[1].malformed == bad
