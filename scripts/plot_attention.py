@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    pair = "print and draw the weights between two words of the sentence or its translation; may be repeated"
+    pair = "print the weights between two words, in both directions, and add them to the page; may be repeated"
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar=("WORD", "WORD"), help=pair)
     add_output(parser, "RUN/attention")
     parser.add_argument("--svg", action="store_true", help="write the pictures as SVG instead of PNG")

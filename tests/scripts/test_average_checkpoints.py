@@ -12,7 +12,7 @@ from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
 from scripts import average_checkpoints as script
 from training.run.checkpoint import load_for_inference, restore, save
-from training.state import init_state
+from training.state import state_shapes
 
 PROGRAM = "scripts/average_checkpoints.py"
 BLEU = {0: 1.0, 2: 30.0, 4: 20.0, 6: 25.0}
@@ -23,7 +23,7 @@ def original(run_dir, tmp_path_factory):
     """The run with further checkpoints, step s with s times the parameters; step 8 was never validated."""
     run = shutil.copytree(run_dir, tmp_path_factory.mktemp("averages") / "a run")
     config, vocab_size = load_run_config(run), load_tokenizer(run).vocab_size
-    start = restore(run, 0, jax.eval_shape(lambda: init_state(config.model, config.training, vocab_size)))
+    start = restore(run, 0, state_shapes(config.model, config.training, vocab_size))
     for step in (2, 4, 6, 8):
         params = jax.tree.map(lambda leaf, step=step: leaf * step, start.params)
         save(run, start._replace(step=jnp.int32(step), params=params), {"best_step": 2})

@@ -14,7 +14,7 @@ from scripts.prove_resume import compare
 from training.progress import Progress
 from training.replay.run_digest import digest_run
 from training.run.checkpoint import read_notes, restore, save
-from training.state import init_state
+from training.state import state_shapes
 
 CHANGES = ["model.dropout=0.2", "data.subword_sampling=0.3", "data.window=64", "training.accumulation=2"]
 CHANGES += ["training.ema_decay=0.9", "training.log_every=2", "training.steps=8", "training.eval_every=4"]
@@ -70,7 +70,7 @@ def test_every_difference_is_seen(proof, small_experiment, tmp_path, capsys):
     metrics.write_text("".join([json.dumps(measured) + "\n", *lines[1:]]))
     assert differing() == set()
 
-    state = restore(run_dir, 8, init_state(config.model, config.training, 300))
+    state = restore(run_dir, 8, state_shapes(config.model, config.training, 300))
     noted = Progress(**read_notes(run_dir, 8))
     turned = jax.tree.map(lambda leaf: -leaf, state.opt_state)  # zeros become -0.0: other bits, equal numbers
     save(run_dir, state._replace(opt_state=turned), asdict(noted))

@@ -28,7 +28,7 @@ from training.replay.replay import Replay, Setup
 from training.run.catalog import good_steps
 from training.run.checkpoint import restore, save
 from training.run.config_history import archive_config
-from training.state import init_state, zero_sums
+from training.state import state_shapes, zero_sums
 from training.step import make_loss_step
 
 EVERYTHING_ON = [
@@ -140,7 +140,7 @@ def lines(run):
 
 def saved(run, step):
     config, vocab_size = load_run_config(run), load_tokenizer(run).vocab_size
-    return restore(run, step, init_state(config.model, config.training, vocab_size))
+    return restore(run, step, state_shapes(config.model, config.training, vocab_size))
 
 
 def norm(tree):

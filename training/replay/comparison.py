@@ -121,11 +121,11 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
 
 def _list_not_reproduced(replay: Replay, update: ReplayedUpdate) -> list[str]:
     """Lines on what the run recorded of this step and its replay does not reproduce."""
-    start, lines = f"the replay of {replay.run.folder} does not give its", []
+    prefix, lines = f"the replay of {replay.run.folder} does not give its", []
     if differences := replay.run.list_metric_differences(update):
-        lines.append(f"{start} recorded line at step {update.step}: {'; '.join(differences)}")
+        lines.append(f"{prefix} recorded line at step {update.step}: {'; '.join(differences)}")
     if update.step in good_steps(replay.run.folder) and (found := compare_with_checkpoint(replay)):
-        lines.append(f"{start} checkpoint at step {update.step}: it differs {found}")
+        lines.append(f"{prefix} checkpoint at step {update.step}: it differs {found}")
     return lines
 
 

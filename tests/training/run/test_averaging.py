@@ -16,7 +16,7 @@ from training.config import TrainingConfig
 from training.run.averaging import Validated, check_name, choose_steps, mean_params, read_validated, write_average
 from training.run.catalog import delete_old_checkpoints
 from training.run.checkpoint import load_for_inference, restore, save
-from training.state import init_state
+from training.state import state_shapes
 
 VOCAB = 20
 MODEL = ModelConfig(d_model=4, num_heads=1, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=4)
@@ -32,7 +32,7 @@ def random_params(like, seed):
 
 def make_run(folder, ema_decay):
     """A run with three checkpoints of random parameters, the embedding's first number taken from CANCELLING."""
-    shapes = jax.eval_shape(lambda: init_state(MODEL, TrainingConfig(steps=10, ema_decay=ema_decay), VOCAB))
+    shapes = state_shapes(MODEL, TrainingConfig(steps=10, ema_decay=ema_decay), VOCAB)
     start = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     for step in STEPS:
         averaged = start.averaged and first_number_set(random_params(start.params, step + 100), CANCELLING[step])
