@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import UserError
+from configs.keys import RUN_KEYS
 from configs.load import list_differences, load_run_config
 from configs.schema import RunConfig
 from data.tokenizer import Tokenizer, load_tokenizer
@@ -29,6 +30,9 @@ class LoadedRun:
 
 def load_run(run_dir: Path, overrides: list[str], program: str, may_change: tuple[str, ...] = MAY_CHANGE) -> LoadedRun:
     """Load a run and those of ``decoding.ensemble``; UserError if an override changes a key outside ``may_change``."""
+    for key in (override.partition("=")[0] for override in overrides):
+        if key in {each.name for each in RUN_KEYS}:
+            raise UserError(f"{key} is for train.py: {program} uses the run {run_dir}, named without a key")
     config = load_run_config(run_dir, overrides)
     for difference in list_differences(load_run_config(run_dir), config):
         if not difference.startswith(may_change):

@@ -11,7 +11,7 @@ from common.text import in_brief
 DISK_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
 ADVICE = {
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "make room, then start the same command again",
-    (errno.EROFS, errno.EACCES, errno.EPERM): "make it writable, or choose another folder (run_dir=FOLDER)",
+    (errno.EROFS, errno.EACCES, errno.EPERM): "make it writable, or choose another folder (train.py: run_dir=FOLDER)",
     (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR): "choose another name",
     DISK_GONE: "is its disk still there?",
 }

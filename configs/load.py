@@ -23,7 +23,7 @@ from yaml import CollectionEndEvent, CollectionStartEvent, MarkedYAMLError, Safe
 from common.errors import UserError
 from common.files import write_atomically
 from common.text import in_brief
-from configs.keys import KEYS, SECTIONS, find_nearest_key, format_value, sections
+from configs.keys import KEYS, RUN_KEYS, SECTIONS, find_nearest_key, format_value, sections
 from configs.schema import RunConfig
 
 try:
@@ -32,6 +32,7 @@ except ImportError:  # PyYAML was built without its C library
     YamlLoader = SafeLoader  # type: ignore[assignment, misc]
 
 SHIPPED = Path(__file__).resolve().parent
+OF_ONE_RUN = {key.name for key in RUN_KEYS}
 LAST_KEY = "dry_run"  # in every file that save_config has ever written
 MAX_BYTES, MAX_LEVELS, MAX_VALUES = 2**20, 20, 10_000  # far above any real config
 EXPECTED: dict[type | GenericAlias, str] = {
@@ -47,8 +48,9 @@ EXPECTED: dict[type | GenericAlias, str] = {
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read an experiment's YAML file, apply the ``key=value`` overrides, and check the result.
 
-    ``extends: FILE``, relative to the file, provides what the file itself does not set. The environment variable
-    PUENTE_CORPUS sets ``data.root``, above the file and below the overrides. Raises UserError for any mistake.
+    ``extends: FILE``, relative to the file, provides what the file itself does not set, but no run_dir: two experiments
+    never share one. The environment variable PUENTE_CORPUS sets ``data.root``, above the file and below the overrides.
+    Raises UserError for any mistake.
     """
     path = Path(path)
     _check_value("run_dir", str(path), "the config file's name")  # which may become the run's
@@ -115,7 +117,8 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
         base = tree.pop("extends")
         if not isinstance(base, str) or not os.path.isfile(path.parent / base):
             raise UserError(f"{path}: extends must be another config file, relative to this one, not {_describe(base)}")
-        yield from _read_file(path.parent / base, (*extended_by, path.resolve()))
+        inherited = _read_file(path.parent / base, (*extended_by, path.resolve()))
+        yield from ((key, value) for key, value in inherited if key not in OF_ONE_RUN)
     for name, value in tree.items():
         if "." in str(name):  # a dotted name could set the same key twice
             raise UserError(f"{path}: write {in_brief(str(name))} as a key inside its section")

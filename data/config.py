@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from common.option import option, require_choice, require_in_bounds
+from common.option import option, require_in_bounds
 from data.sources.encodings import is_encoding
 
 
@@ -36,11 +36,14 @@ class DataConfig:
     source: str = option("en", "language to translate from, one of data.columns")
     target: str = option("es", "language to translate into, one of data.columns")
     header: str = option(
-        "stop", "a table's first line that names its columns: stop there, skip the line, or keep it as a pair"
+        "stop",
+        "stop at a table's first line that names its columns, skip the line, or keep it as a pair",
+        choices=("stop", "skip", "keep"),
     )
     quoting: str = option(
         "stop",
-        "cells of a table in quotation marks, as Excel has them: stop there, read them as csv, or keep the marks",
+        "stop at a table's cells in quotation marks, as Excel has them, read them as csv, or keep the marks",
+        choices=("stop", "csv", "keep"),
     )
     encoding: str = option("utf-8", "encoding of text files, as Python names it, such as latin-1, cp1252 or utf-16")
     max_length_ratio: float = option(
@@ -50,7 +53,9 @@ class DataConfig:
     drop_overlap: bool = option(
         False, "drop training pairs that share a sentence with valid or test instead of stopping"
     )
-    malformed: str = option("stop", "stop at a line that cannot be read, or skip it and count it")
+    malformed: str = option(
+        "stop", "stop at a line that cannot be read, or skip it and count it", choices=("stop", "skip")
+    )
     max_malformed: float = option(0.01, "share of a file's lines that data.malformed=skip may drop", min=0, max=1)
     row_length: int = option(64, "tokens in a packed row, on the longer side; longer training pairs are dropped", min=8)
     batch_rows: int = option(64, "packed rows in the batch of one training step", min=1)
@@ -70,9 +75,6 @@ class DataConfig:
             raise ValueError("data.train must name at least one source, and none may be empty")
         if self.weights and (len(self.weights) != len(self.train) or not all(weight > 0 for weight in self.weights)):
             raise ValueError(f"data.weights needs a number above 0 for each of {len(self.train)} sources of data.train")
-        require_choice("data.header", self.header, "stop", "skip", "keep")
-        require_choice("data.quoting", self.quoting, "stop", "csv", "keep")
-        require_choice("data.malformed", self.malformed, "stop", "skip")
         if not is_encoding(self.encoding):
             raise ValueError(f"data.encoding={self.encoding} is no encoding that Python knows, such as latin-1")
         if unknown := sorted(set(self.allow_overlap) - {"train/valid", "train/test", "valid/test"}):
@@ -89,7 +91,7 @@ class DataConfig:
 class TokenizerConfig:
     """The joint SentencePiece vocabulary, trained on both sides of the training split."""
 
-    type: str = option("unigram", "unigram or bpe")
+    type: str = option("unigram", "how pieces are chosen", choices=("unigram", "bpe"))
     vocab_size: int = option(8000, "pieces, including the 4 special and 256 byte pieces")
     character_coverage: float = option(
         1.0, "share of the text's characters with a piece of their own; bytes spell the rest", min=0.9, max=1
@@ -97,6 +99,5 @@ class TokenizerConfig:
 
     def __post_init__(self) -> None:
         require_in_bounds("tokenizer", self)
-        require_choice("tokenizer.type", self.type, "unigram", "bpe")
         if self.vocab_size < 300:
             raise ValueError("tokenizer.vocab_size must be at least 300: 260 pieces are special symbols and bytes")

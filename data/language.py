@@ -21,8 +21,11 @@ WORDS = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 SAMPLE, FEWEST, SHARE = 1000, 20, 0.8
 
 
-def describe_exchange(config: DataConfig, pairs: Pairs, file: str) -> str | None:
-    """A line that says what to set if most pairs show each other's language; None for other languages than these."""
+def describe_exchange(config: DataConfig, pairs: Pairs, file: str, advice: str = "") -> str | None:
+    """A line that says what to do if most pairs show each other's language; None for other languages than these.
+
+    Without ``advice``, that is what to set so that ``file`` is read in the right order.
+    """
     if {config.source, config.target} != NAMES.keys():
         return None
     exchanged, shown = count_exchanged(pairs, config.source)
@@ -31,7 +34,7 @@ def describe_exchange(config: DataConfig, pairs: Pairs, file: str) -> str | None
     return (
         f"{file}: source and target look exchanged: in {exchanged} of {shown} pairs the source "
         f"(data.source={config.source}) reads as {NAMES[config.target]} and the target as {NAMES[config.source]}; "
-        f"if they are, {advise(config, file)}"
+        f"if they are, {advice or advise(config, file)}"
     )
 
 

@@ -151,6 +151,7 @@ def load_identity(run_dir: Path) -> DataIdentity | None:
 
 def describe_unscored(report: SourceReport) -> str | None:
     """What of a held-out set is in no score, if anything."""
-    if not report.malformed:
+    unscored = report.malformed + report.empty
+    if not unscored:
         return None
-    return f"{report.malformed} of {report.rows} rows could not be read and are not scored: data.malformed=skip"
+    return f"{unscored} of {report.rows} rows are not scored: {report.malformed} malformed, {report.empty} empty"

@@ -36,6 +36,7 @@ def write_report(
         "test_set": file.file,
         "rows_read": file.rows,
         "malformed": file.malformed,
+        "empty": file.empty,
         "in_pieces": evaluation.in_pieces,
         "unended": evaluation.unended,
         "overlap_with_training": overlap and {"sources": overlap[0], "targets": overlap[1]},

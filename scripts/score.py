@@ -28,6 +28,9 @@ from cli.command_line import parse_command_line
 from cli.load_run import MAY_CHANGE, load_run
 from cli.standard_input import Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error
+from data.config import DataConfig
+from data.language import describe_exchange
+from data.pairs import Pairs
 from evaluation.forced_scores import score_translations
 
 
@@ -40,6 +43,8 @@ def main() -> None:
     with tqdm(unit="line", leave=False, disable=None) as bar:
         for block in blocks(read_lines(sys.stdin.buffer)):
             pairs, problem = read_pairs(block)
+            if lines == 0:
+                warn_of_exchange(run.config.data, pairs)
             scores = score_translations(run.translator, run.params, pairs, lines + 1) if pairs else []
             for number, score in enumerate(scores, start=lines + 1):
                 print(json.dumps({"line": number} | asdict(score), ensure_ascii=False))
@@ -52,6 +57,12 @@ def main() -> None:
     if lines:
         sums = f"log-probability {total:.2f}, perplexity {math.exp(-total / tokens):.4f} per token"
         print(f"{lines} translations, {tokens} tokens with EOS: {sums}", file=sys.stderr)
+
+
+def warn_of_exchange(config: DataConfig, pairs: list[tuple[str, str]]) -> None:
+    sides = Pairs([source for source, _ in pairs], [target for _, target in pairs])
+    if line := describe_exchange(config, sides, "standard input", "exchange its columns"):
+        print(f"warning: {line}", file=sys.stderr)
 
 
 def read_pairs(block: list[Line]) -> tuple[list[tuple[str, str]], str]:

@@ -259,9 +259,23 @@ MUTATIONS = [
     Mutation(
         "dropped rows of a test set are told",
         "data/report.py",
-        "    if not report.malformed:",
+        "    if not unscored:",
         "    if report.rows:",
         "tests/scripts/test_eval.py::test_bad_lines_of_another_file_can_be_skipped_and_are_counted",
+    ),
+    Mutation(
+        "blank lines of a test set are told too",
+        "data/report.py",
+        "unscored = report.malformed + report.empty",
+        "unscored = report.malformed",
+        "tests/scripts/test_eval.py::test_a_set_of_which_too_much_would_be_dropped_has_no_score_unless_asked_for",
+    ),
+    Mutation(
+        "eval.py does not ignore run_dir=",
+        "cli/load_run.py",
+        "if key in {each.name for each in RUN_KEYS}:",
+        "if False:",
+        "tests/scripts/test_eval.py::test_mistakes_end_in_one_line_and_code_2",
     ),
     # Languages.
     Mutation(
@@ -284,6 +298,13 @@ MUTATIONS = [
         "return [*filter(None, lines), *unscored]",
         "return unscored",
         "tests/cli/test_warnings.py::test_a_corpus_in_the_wrong_direction_is_told_before_training",
+    ),
+    Mutation(
+        "exchanged columns are told before scores of given translations",
+        "scripts/score.py",
+        "if lines == 0:",
+        "if False:",
+        "tests/scripts/test_score.py::test_exchanged_columns_are_told",
     ),
     # Signals.
     Mutation("SIGTERM is heard", "training/run/pause.py", "bool(self.signal) or 0 < ", "0 < ", _SIGTERM),
@@ -599,6 +620,13 @@ MUTATIONS = [
         "    if not is_of_a_run or is_same",
         "    if True or is_same",
         f"{OPENING}::test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_command_that_goes_on",
+    ),
+    Mutation(
+        "the run of a base is not inherited",
+        "configs/load.py",
+        "for key, value in inherited if key not in OF_ONE_RUN",
+        "for key, value in inherited",
+        "tests/configs/test_extends.py::test_the_run_of_a_base_is_not_inherited",
     ),
     # Choices of the config.
     Mutation(

@@ -50,9 +50,7 @@ def test_bad_rows_of_a_held_out_set_are_told(experiment, tmp_path, capsys):
     lines = [f"Phrase {number}.\tFrase {number}.\n" for number in range(150)]
     (tmp_path / "valid.tsv").write_text("".join([*lines, "no tab\n"]), encoding="utf-8")
     told = prepared(experiment(f"data.valid={tmp_path / 'valid.tsv'}", "data.malformed=skip"), tmp_path, capsys)
-    assert told == (
-        f"warning: {tmp_path / 'valid.tsv'}: 1 of 151 rows could not be read and are not scored: data.malformed=skip\n"
-    )
+    assert told == (f"warning: {tmp_path / 'valid.tsv'}: 1 of 151 rows are not scored: 1 malformed, 0 empty\n")
 
 
 def test_the_data_card_warns_too(experiment, capsys):

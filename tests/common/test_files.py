@@ -69,7 +69,7 @@ def test_what_a_killed_writer_left_goes_and_that_of_a_living_one_stays(tmp_path)
     ("code", "advice"),
     [
         (errno.ENOSPC, "No space left on device; make room, then start the same command again"),
-        (errno.EROFS, "Read-only file system; make it writable, or choose another folder (run_dir=FOLDER)"),
+        (errno.EROFS, "Read-only file system; make it writable, or choose another folder (train.py: run_dir=FOLDER)"),
         (errno.EIO, "Input/output error; is its disk still there?"),
     ],
 )

@@ -119,6 +119,13 @@ def test_a_circle_is_named(configs, tmp_path, monkeypatch, files, last, back_to)
         assert os.path.realpath(told.partition("back to ")[2]) == str(tmp_path / f"{back_to}.yaml")
 
 
+def test_the_run_of_a_base_is_not_inherited(configs):
+    """The config that a run has saved may be a base; the new experiment must not go on in the old one's folder."""
+    path = configs(top="extends: a.yaml\ntraining: {steps: 1}", a="run_dir: runs/a\ndry_run: true\nmodel: {d_ff: 96}")
+    config = load_config(path)
+    assert (config.run_dir, config.dry_run, config.model.d_ff) == (f"runs/{path.stem}", False, 96)
+
+
 def test_two_files_may_stand_on_one(configs):
     """No circle: the same base in two loads, or a name that another folder has as well."""
     path = configs(top="extends: sub/top.yaml\ntraining: {steps: 1}", sub__top="model: {d_ff: 96}")

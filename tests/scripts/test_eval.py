@@ -121,6 +121,7 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
         "no complete checkpoint": [without_checkpoints],
         "no test file at": [run_dir, "data.test=nowhere.tsv"],
         "eval.py cannot change model.d_model: 16 → 32": [run_dir, "model.d_model=32"],
+        "run_dir is for train.py: eval.py uses the run": [run_dir, "run_dir=elsewhere"],
         "no checkpoint at step 99": [run_dir, "decoding.checkpoint=99"],
     }
     for message, arguments in mistakes.items():
@@ -139,18 +140,18 @@ def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, run_m
     assert code == 0, err
     report = read_report(run_dir, "rough")
     assert (report["rows"], report["rows_read"], report["malformed"]) == (151, 152, 1)
-    assert "dropped   1 of 152 rows could not be read and are not scored: data.malformed=skip\nspeed" in out
+    assert "dropped   1 of 152 rows are not scored: 1 malformed, 0 empty\nspeed" in out
 
 
 def test_a_set_of_which_too_much_would_be_dropped_has_no_score_unless_asked_for(run_dir, run_main, tmp_path):
-    (tmp_path / "rougher.tsv").write_text("Tom eats.\t¡Tom!\nno tab\nAna runs.\t¡Ana!\n", encoding="utf-8")
+    (tmp_path / "rougher.tsv").write_text("Tom eats.\t¡Tom!\nno tab\n\nAna runs.\t¡Ana!\n", encoding="utf-8")
     arguments = run_dir, f"data.test={tmp_path / 'rougher.tsv'}", "data.malformed=skip"
     code, _, err = run_main(main, *arguments)
-    assert code == 2 and "1 of 3 lines are malformed, above data.max_malformed=0.01; the first is " in err
+    assert code == 2 and "1 of 4 lines are malformed, above data.max_malformed=0.01; the first is " in err
     assert not list((run_dir / "eval").glob("rougher*"))
     code, out, err = run_main(main, *arguments, "data.max_malformed=0.34")
     assert code == 0, err
-    assert "dropped   1 of 3 rows could not be read and are not scored: data.malformed=skip\nspeed" in out
+    assert "dropped   2 of 4 rows are not scored: 1 malformed, 1 empty\nspeed" in out
 
 
 def test_a_set_in_another_form_is_read_as_the_settings_say(run_dir, run_main, tmp_path):

@@ -37,6 +37,14 @@ def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call):
     assert f"4 translations, {tokens} tokens" in told and f"{math.exp(-total / tokens):.4f} per token" in told
 
 
+def test_exchanged_columns_are_told(run_dir, run_main):
+    text = "".join(f"El gato {number} está en la mesa.\tThe cat is on the table.\n" for number in range(20))
+    _, out, err = run_main(score.main, run_dir, text=text.encode())
+    assert out.count("\n") == 20
+    assert err.startswith("warning: standard input: source and target look exchanged: in 20 of 20 pairs ")
+    assert err.partition("\n")[0].endswith("; if they are, exchange its columns")
+
+
 def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main):
     for text, message in (
         (b"Tom\tAna\nTom\n", "standard input:2: 1 columns, not a source, a tab and a translation"),

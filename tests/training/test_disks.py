@@ -54,10 +54,9 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
     good = [int(step) for step in first.partition("}")[0].strip("{").replace(": True", "").split(", ")]
     assert good == list(range(1, good[-1] + 1)) and 1 < good[-1] < 8
     assert first.endswith("} []")  # no half files
-    assert (
-        read_only
-        == f"error: cannot write {disk}/run: Read-only file system; make it writable, or choose another "
-        + ("folder (run_dir=FOLDER)")
+    assert read_only == (
+        f"error: cannot write {disk}/run: Read-only file system; make it writable, or choose another folder "
+        "(train.py: run_dir=FOLDER)"
     )
     assert second == first
     assert "is complete at step 8" in complete
