@@ -15,7 +15,7 @@ each_config = pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.ste
 
 
 def test_the_promised_configs_are_there():
-    tatoeba, paper = {"tatoeba-small", "tatoeba-base"}, {"transformer-base", "transformer-big"}
+    tatoeba, paper = {"tatoeba-small", "tatoeba-phrases", "tatoeba-base"}, {"transformer-base", "transformer-big"}
     assert {"quickstart", "opus100-base"} | tatoeba | paper <= {path.stem for path in CONFIGS}
 
 
