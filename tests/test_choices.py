@@ -34,6 +34,8 @@ QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for 
     ("model/transformer.py", "config.positions == 'relative'"): "these alone have learned biases",
     ("training/devices/preflight.py", "config.positions != 'learned'"): "these alone have a table that ends",
     ("evaluation/translate.py", "model.positions == 'learned'"): "these alone have a table that ends",
+    ("data/sources/table.py", "config.quoting == 'stop'"): "any other is read in a match that raises",
+    ("scripts/translate.py", "arguments.on_error == 'stop'"): "an option of the program, with two choices",
     ("configs/changes.py", "new.training.schedule in ('cosine', 'linear')"): "these alone end with the last step",
 }
 

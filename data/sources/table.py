@@ -39,10 +39,10 @@ def read_tsv(config: DataConfig, path: Path) -> Rows:
     usual = max(widths, key=lambda cells: (widths[cells], cells == width), default=width)
     other_table = describe_other_table(config, width, [line for line in lines if len(line.cells) == usual])
     first, second = map(config.columns.index, config.languages)
-    plain = config.quoting != "csv"
+    quoted = may_be_quoted(config)
 
     def parse(line: str) -> Row:
-        cells = line.split("\t") if plain or '"' not in line else split_quoted(line)
+        cells = split_quoted(line) if quoted and '"' in line else line.split("\t")
         if len(cells) == width:
             return cells[first], cells[second]
         if other_table and len(cells) == usual:
@@ -52,6 +52,17 @@ def read_tsv(config: DataConfig, path: Path) -> Rows:
         raise Malformed(f"{found}; it needs exactly {needed}")
 
     return read_lines(config, path, parse, start)
+
+
+def may_be_quoted(config: DataConfig) -> bool:
+    """Whether quotation marks around a cell are taken away."""
+    match config.quoting:
+        case "csv":
+            return True
+        case "stop" | "keep":
+            return False
+        case _:
+            raise ValueError(f"may_be_quoted has no case for data.quoting={config.quoting}")
 
 
 def split_quoted(line: str) -> list[str]:
@@ -82,19 +93,25 @@ def read_first_lines(config: DataConfig, path: Path) -> list[Line]:
 def begins_with_header(config: DataConfig, path: Path, lines: Sequence[Line]) -> bool:
     """Whether the first line is a header to skip; UserError if data.header or data.columns do not agree with it."""
     named = find_header(lines[0].cells, config.languages) if lines and lines[0].number == 1 else None
-    if named is None or config.header == "keep":
+    if named is None:
         return False
     places = [named.index(language) if language in named else None for language in config.languages]
     other = None not in places and places != [config.columns.index(language) for language in config.languages]
     columns = as_setting([name if name in config.languages else "_" for name in named])
     header = f"{path}:1: a header ({in_brief(', '.join(lines[0].cells))})"
-    if config.header == "stop":
-        setting = "data.header=skip" + f" data.columns={columns}" * other
-        raise UserError(f"{header} in place of a pair: {setting} leaves it out, data.header=keep takes it for a pair")
-    if other:
-        asked = as_setting(config.columns)
-        raise UserError(f"{header} that does not agree with data.columns={asked}: set data.columns={columns}")
-    return True
+    match config.header:
+        case "keep":
+            return False
+        case "skip" if other:
+            asked = as_setting(config.columns)
+            raise UserError(f"{header} that does not agree with data.columns={asked}: set data.columns={columns}")
+        case "skip":
+            return True
+        case "stop":
+            skip = "data.header=skip" + f" data.columns={columns}" * other
+            raise UserError(f"{header} in place of a pair: {skip} leaves it out, data.header=keep takes it for a pair")
+        case _:
+            raise ValueError(f"begins_with_header has no case for data.header={config.header}")
 
 
 def refuse_quoting(config: DataConfig, path: Path, lines: Sequence[Line]) -> None:

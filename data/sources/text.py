@@ -119,12 +119,16 @@ def parse_rows(
         try:
             row = parse(item, number)
         except Malformed as problem:
-            if config.malformed == "stop":
-                advice = problem.advice() or f"data.malformed=skip drops and counts such {kind}"
-                raise UserError(f"{problem}. {advice}") from None
-            skipped += 1
-            example = example or problem
-            continue
+            match config.malformed:
+                case "stop":
+                    advice = problem.advice() or f"data.malformed=skip drops and counts such {kind}"
+                    raise UserError(f"{problem}. {advice}") from None
+                case "skip":
+                    skipped += 1
+                    example = example or problem
+                    continue
+                case _:
+                    raise ValueError(f"parse_rows has no case for data.malformed={config.malformed}") from None
         yield row
     rows = number - first + 1
     if example and skipped > config.max_malformed * rows:

@@ -203,7 +203,7 @@ def test_settings_that_cannot_be_are_refused():
     refused: dict[str, dict[str, Any]] = {
         "beam or sample, not greedy": {"search": "greedy"},
         "none, bleu or chrf, not ter": {"mbr": "ter"},
-        "at most beam_size": {"mbr": "chrf", "candidates": 9},
+        "at most decoding.beam_size": {"mbr": "chrf", "candidates": 9},
         "top_p must be above 0": {"top_p": 0.0},
     }
     for message, settings in refused.items():
