@@ -129,12 +129,11 @@ class RowCounts(dict[tuple[int, int], int]):
         self.write()
 
     def write(self) -> None:
-        if (
-            self.path and not self.is_held and self.path.parent.exists()
-        ):  # a run directory whose disk is gone must not be created anew
-            table = [[*key, rows] for key, rows in sorted(self.items())]
-            with contextlib.suppress(UserError):  # a read-only folder does not stop a run
-                write_atomically(self.path, json.dumps({"check": self.checksum(table), "rows": table}) + "\n")
+        if self.is_held or self.path is None or not self.path.parent.exists():
+            return  # a run directory whose disk is gone must not be created anew
+        table = [[*key, rows] for key, rows in sorted(self.items())]
+        with contextlib.suppress(UserError):  # a read-only folder does not stop a run
+            write_atomically(self.path, json.dumps({"check": self.checksum(table), "rows": table}) + "\n")
 
     def checksum(self, rows: Any) -> str:
         return hashlib.sha256(f"{self.key} {json.dumps(rows)}".encode()).hexdigest()

@@ -62,7 +62,7 @@ def may_be_quoted(config: DataConfig) -> bool:
         case "stop" | "keep":
             return False
         case _:
-            raise ValueError(f"may_be_quoted has no case for data.quoting={config.quoting}")
+            raise NotImplementedError(f"data.quoting={config.quoting}")
 
 
 def split_quoted(line: str) -> list[str]:
@@ -111,7 +111,7 @@ def begins_with_header(config: DataConfig, path: Path, lines: Sequence[Line]) ->
             skip = "data.header=skip" + f" data.columns={columns}" * other
             raise UserError(f"{header} in place of a pair: {skip} leaves it out, data.header=keep takes it for a pair")
         case _:
-            raise ValueError(f"begins_with_header has no case for data.header={config.header}")
+            raise NotImplementedError(f"data.header={config.header}")
 
 
 def refuse_quoting(config: DataConfig, path: Path, lines: Sequence[Line]) -> None:

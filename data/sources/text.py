@@ -128,7 +128,7 @@ def parse_rows(
                     example = example or problem
                     continue
                 case _:
-                    raise ValueError(f"parse_rows has no case for data.malformed={config.malformed}") from None
+                    raise NotImplementedError(f"data.malformed={config.malformed}") from None
         yield row
     rows = number - first + 1
     if example and skipped > config.max_malformed * rows:
