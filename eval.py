@@ -25,11 +25,11 @@ from data.language import describe_exchange
 from data.report import DATA_FILE, SourceReport, describe_unscored
 from data.sources.corpus import load_held_out
 from data.splits import overlap_with_training
-from evaluation.conditions import name_of_source, place_report
+from evaluation.conditions import READING, name_of_source, place_report
 from evaluation.evaluate import Evaluation, evaluate
 from evaluation.report import write_report
 
-TEST_SET = tuple(f"data.{key}:" for key in "root test columns header quoting encoding malformed max_malformed".split())
+TEST_SET = tuple(f"data.{key}:" for key in ("root", "test", "max_malformed", *READING))  # what overrides may change
 
 
 @exit_on_user_error()

@@ -6,13 +6,13 @@ from configs.load import load_run_config
 from configs.schema import RunConfig
 from data.report import load_identity
 from data.sources.corpus import load_held_out
-from evaluation.conditions import Conditions, Precision, Reading, find_report, name_of_source
+from evaluation.conditions import READING, Conditions, Precision, Reading, find_report, name_of_source
 
 
 def conditions_of(config: RunConfig, test_set_sha256: str, run: str = "") -> Conditions:
     """The conditions of a score on a set with this config; ``run`` as in Conditions."""
     data = config.data
-    reading = Reading(data.columns, data.header, data.quoting, data.encoding, data.malformed)
+    reading = Reading(**{name: vars(data)[name] for name in READING})
     precision = Precision(config.model.dtype, config.model.matmul_dtype)
     return Conditions(test_set_sha256, reading, precision, config.decoding, run)
 

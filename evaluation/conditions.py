@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ class Reading:
     quoting: str = "stop"
     encoding: str = "utf-8"
     malformed: str = "stop"
+
+
+READING = tuple(key.name for key in fields(Reading))
 
 
 @dataclass(frozen=True)

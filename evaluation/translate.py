@@ -182,7 +182,7 @@ class Translator:
         limits = [self.limit(len(source) + 1) for source in sources]
         room, config, missing = self.limit(shape[1]), self.decoding, (0, shape[0] - len(sources))
         ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
-        sampling = Sampling(config.temperature, config.top_k, config.top_p) if config.draws else None
+        sampling = Sampling(config.temperature, config.top_k, config.top_p)
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
         numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
         found: Hypotheses = search_batch(
@@ -193,7 +193,7 @@ class Translator:
             prefix_rows(prefixes, limits, (shape[0], room)),
             np.pad(np.array(numbers, np.uint32), missing),
             np.uint32(config.seed),
-            SearchSettings(room, config.beam_size, count, ranking, sampling),
+            SearchSettings(room, config.beam_size, count, ranking, config.search, sampling),
         )
         return hypotheses_of(found)
 
@@ -212,10 +212,14 @@ def search_batch(
     """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD."""
     models = tuple(nnx.merge(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
     sources = Sources(Tokens.one_per_row(source_tokens), limits, prefixes)
-    if settings.sampling:
-        return replicate(sample(models, sources, settings, jax.random.key(seed), numbers))
-    search = greedy if settings.beam_size == 1 else beam_search
-    return replicate(search(models, sources, settings))
+    match settings.search:
+        case "sample":
+            found = sample(models, sources, settings, jax.random.key(seed), numbers)
+        case "beam":
+            found = (greedy if settings.beam_size == 1 else beam_search)(models, sources, settings)
+        case _:
+            raise NotImplementedError(f"decoding.search={settings.search}")
+    return replicate(found)
 
 
 def prefix_rows(prefixes: Sentences, limits: list[int], shape: tuple[int, int]) -> Int[np.ndarray, "B T"] | None:

@@ -78,8 +78,8 @@ class ModelConfig:
         return self.value_dim or self.head_dim
 
     @property
-    def pre_norm(self) -> bool:
-        """Whether the layer norm comes before a sublayer, and one more at the end of a stack."""
+    def final_norm(self) -> bool:
+        """Whether a stack ends with a norm of its own, because its last sublayer does not."""
         match self.norm:
             case "pre":
                 return True

@@ -178,14 +178,26 @@ class Residual(nnx.Module):
 
     def __init__(self, config: ModelConfig):
         self.norm = LayerNorm(config.d_model)
-        self.pre_norm = config.pre_norm
+        self.place = config.norm
         self.rate = config.dropout
 
     def enter(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         """The input of the sublayer."""
-        return self.norm(x) if self.pre_norm else x
+        match self.place:
+            case "pre":
+                return self.norm(x)
+            case "post":
+                return x
+            case _:
+                raise NotImplementedError(f"model.norm={self.place}")
 
     def add(self, x: Float[Array, "B T D"], output: Float[Array, "B T D"], key: DropoutKey) -> Float[Array, "B T D"]:
         """``x`` plus the sublayer's output."""
         total = shard_rows(x + dropout(output, self.rate, key))
-        return total if self.pre_norm else self.norm(total)
+        match self.place:
+            case "pre":
+                return total
+            case "post":
+                return self.norm(total)
+            case _:
+                raise NotImplementedError(f"model.norm={self.place}")

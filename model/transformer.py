@@ -111,7 +111,7 @@ class Transformer(nnx.Module):
         self.embedding = Embedding(config, vocab_size, rngs=rngs)
         self.encoder = nnx.List([EncoderBlock(config, rngs=rngs) for _ in range(config.encoder_layers)])
         self.decoder = nnx.List([DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)])
-        self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.pre_norm else [])
+        self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.final_norm else [])
         if config.positions == "relative":
             self.relative_biases = nnx.List(
                 [RelativeBias(config, causal=causal, rngs=rngs) for causal in (False, True)]

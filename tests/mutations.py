@@ -638,9 +638,9 @@ MUTATIONS = [
     ),
     Mutation(
         "no comparison hides a choice",
-        "model/layers.py",
-        "self.pre_norm = config.pre_norm",
-        'self.pre_norm = config.norm == "pre"',
+        "model/transformer.py",
+        "if config.final_norm else []",
+        'if config.norm == "pre" else []',
         f"{CHOICES}::test_no_comparison_with_a_choice_leaves_the_others_a_default",
     ),
     Mutation(
@@ -656,6 +656,27 @@ MUTATIONS = [
         'axes="N" + self.learned)',
         'axes="N" + self.learned) if "HH" in self.learned else nnx.Param(jnp.zeros(shape), axes="NH")',
         "tests/model/test_layers.py::test_scores_start_with_the_variance_that_their_softmax_can_use",
+    ),
+    Mutation(
+        "the search is the one that was asked for",
+        "evaluation/translate.py",
+        "count, ranking, config.search, sampling)",
+        'count, ranking, "beam", sampling)',
+        "tests/evaluation/test_translate.py::test_two_seeds_draw_different_translations",
+    ),
+    Mutation(
+        "each activation is its formula",
+        "model/activations.py",
+        '"silu": jax.nn.silu',
+        '"silu": jax.nn.gelu',
+        "tests/model/test_layers.py::test_activation_is_its_formula",
+    ),
+    Mutation(
+        "a key that no code reads is told",
+        "training/optimizer.py",
+        "weight_decay=config.weight_decay",
+        "weight_decay=0.01",
+        f"{CHOICES}::test_the_code_reads_every_key",
     ),
     # Hostile input, and security.
     Mutation(

@@ -4,6 +4,7 @@ A name that the config allows and the code does not know would otherwise train w
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from itertools import chain
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from configs.keys import DEFAULTS, sections
+from configs.keys import DEFAULTS, KEYS, sections
 from tests.test_imports import ROOMS, ROOT
 from tests.variants import KERNELS_ANYWHERE, variants
 
@@ -21,8 +22,8 @@ CHOICES = {
     for field in fields(section)  # type: ignore[arg-type]  # a dataclass
     if field.metadata["choices"]
 }
-# Dtypes are compared with those of arrays; none turns something off.
-WORDS = {word for key, words in CHOICES.items() for word in words if not key.endswith("dtype")} - {"none"}
+# Dtypes are compared with those of arrays.
+WORDS = {word for key, words in CHOICES.items() for word in words if not key.endswith("dtype")}
 
 # Where the endings that are left are right as they are, and why.
 OPEN_MATCHES = {"data/sources/corpus.py": "a name with any other ending is a dataset of the hub"}
@@ -35,6 +36,9 @@ QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for 
     ("training/devices/preflight.py", "config.positions != 'learned'"): "these alone have a table that ends",
     ("evaluation/translate.py", "model.positions == 'learned'"): "these alone have a table that ends",
     ("data/sources/table.py", "config.quoting == 'stop'"): "any other is read in a match that raises",
+    ("evaluation/translate.py", "self.decoding.mbr != 'none'"): "any other is computed by a match that raises",
+    ("scripts/plot_attention.py", "run.config.decoding.mbr != 'none'"): "any other is refused",
+    ("scripts/translate.py", "decoding.mbr != 'none'"): "any other is refused",
     ("scripts/translate.py", "arguments.on_error == 'stop'"): "an option of the program, with two choices",
     ("configs/changes.py", "new.training.schedule in ('cosine', 'linear')"): "these alone end with the last step",
 }
@@ -91,8 +95,31 @@ def test_the_config_has_choices_and_each_default_is_one():
 
 @pytest.mark.parametrize("key", [key for key in CHOICES if key.startswith(("model.", "training."))])
 def test_the_page_of_variants_names_every_choice(key):
+    section, _, name = key.partition(".")
     page = (ROOT / "docs" / "variants.md").read_text(encoding="utf-8")
-    assert [word for word in CHOICES[key] if f"`{word}`" not in page] == []
+    (row,) = (line for line in page.splitlines() if re.match(rf"\| (`[\w.]+`, )*`({section}\.)?{name}`", line))
+    assert [word for word in CHOICES[key] if f"`{word}`" not in row] == []
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith(("model.", "training."))])
+def test_the_documentation_has_a_word_on_every_key_of_model_and_training(key):
+    name = key.partition(".")[2]
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", pages), f"docs/ has no `{key}`"
+
+
+def test_the_code_reads_every_key():
+    """One that no code reads would change nothing, silently."""
+    assert sorted(key for key in KEYS if key.rpartition(".")[2] not in set(attributes_read())) == []
+
+
+def attributes_read() -> Iterator[str]:
+    """Names of attributes that the rooms read, but for the rules of configs; benchmarks train nothing."""
+    for file, tree in map(parse, modules()):
+        of_config = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        parts = [each for each in of_config if each.name != "__post_init__"] if file.endswith("config.py") else [tree]
+        nodes = chain.from_iterable(map(ast.walk, [] if file.startswith("benchmarks/") else parts))
+        yield from (node.attr for node in nodes if isinstance(node, ast.Attribute))
 
 
 def test_the_variants_of_the_tests_have_every_choice_of_the_model():

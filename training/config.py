@@ -50,7 +50,7 @@ class TrainingConfig:
             raise ValueError("set training.steps or training.epochs: schedules and completion depend on them")
         if self.schedule in ("cosine", "linear") and not self.steps:
             raise ValueError(f"training.schedule={self.schedule} needs training.steps: it ends where the run ends")
-        if self.weight_decay and self.optimizer == "adam":
+        if self.weight_decay and self.optimizer != "adamw":
             raise ValueError("training.weight_decay needs training.optimizer=adamw")
 
 

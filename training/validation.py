@@ -50,5 +50,5 @@ class Validation:
         """Loss and cross-entropy per target token. Each process reads its rows of the batches."""
         rows = self.devices.local_rows
         losses = [self.loss_step(params, self.devices.place(slice_rows(batch, rows))) for batch in self.batches]
-        smoothed, cross_entropy, tokens = (sum(map(float, sums)) for sums in zip(*losses, strict=True))
-        return {"loss": smoothed / tokens, "cross_entropy": cross_entropy / tokens}
+        total = jax.tree.map(lambda *sums: sum(map(float, sums)), *losses)
+        return {"loss": total.smoothed / total.tokens, "cross_entropy": total.cross_entropy / total.tokens}

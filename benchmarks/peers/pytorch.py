@@ -132,7 +132,7 @@ def build_transformer(model: ModelConfig) -> torch.nn.Transformer:
         model.d_ff,
         dropout=model.dropout,
         batch_first=True,
-        norm_first=model.pre_norm,
+        norm_first={"pre": True, "post": False}[model.norm],
     )
     for layer in [*transformer.encoder.layers, *transformer.decoder.layers]:
         layer.dropout.p = layer.self_attn.dropout = 0.0

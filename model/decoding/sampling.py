@@ -39,7 +39,7 @@ def sample(
     They depend on the key, the sentence's own number and the sentence alone. Log-probabilities are the model's,
     whatever the temperature and the truncation.
     """
-    keys, sampling = jax.vmap(partial(jax.random.fold_in, key))(numbers), settings.sampling or Sampling()
+    keys, sampling = jax.vmap(partial(jax.random.fold_in, key))(numbers), settings.sampling
 
     def choose_next(logits: Array, forced: Forced, position: Array) -> Next:
         return draw(logits, forced, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position), sampling)

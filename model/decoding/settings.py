@@ -55,10 +55,11 @@ class Sampling:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """``sampling`` draws ``count`` translations; else a beam search returns the ``count`` best, or greedy one."""
+    """The search "sample" draws ``count`` translations from ``sampling``; "beam" finds the ``count`` best."""
 
     max_length: int  # tokens that a translation has room for, EOS included
-    beam_size: int = 1
+    beam_size: int = 1  # 1: greedy
     count: int = 1
     ranking: Ranking = field(default_factory=Ranking)
-    sampling: Sampling | None = None
+    search: str = "beam"
+    sampling: Sampling = field(default_factory=Sampling)

@@ -7,7 +7,8 @@ import pytest
 from flax import nnx
 
 from attention import SCORES, Mask
-from model.config import ModelConfig
+from model.activations import ACTIVATIONS
+from model.config import NORMS, ModelConfig
 from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout
 from model.matmul import matmul
 
@@ -67,11 +68,31 @@ def test_layer_norm_equals_flax():
     np.testing.assert_allclose(LayerNorm(8)(x), nnx.LayerNorm(8, rngs=nnx.Rngs(0))(x), atol=1e-5)
 
 
-def test_residual_is_the_formula_of_its_paper():
-    x, norm = normal(0, 1, 2, 8), LayerNorm(8)
-    pre, post = Residual(CONFIG), Residual(ModelConfig(d_model=8, norm="post"))
-    np.testing.assert_allclose(pre.add(x, 2 * pre.enter(x), None), x + 2 * norm(x), atol=1e-6)
-    np.testing.assert_allclose(post.add(x, 2 * post.enter(x), None), norm(x + 2 * x), atol=1e-6)
+def normed(x):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
+
+
+RESIDUALS = {"pre": lambda x: x + 2 * normed(x), "post": lambda x: normed(x + 2 * x)}  # around a sublayer that doubles
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_residual_is_the_formula_of_its_paper(norm):
+    x, residual = normal(0, 1, 2, 8), Residual(ModelConfig(d_model=8, norm=norm))
+    expected = RESIDUALS[norm](np.asarray(x, np.float64))
+    np.testing.assert_allclose(residual.add(x, 2 * residual.enter(x), None), expected, rtol=1e-4, atol=1e-5)
+
+
+FORMULAS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activation_is_its_formula(activation):
+    x = np.linspace(-6, 6, 25)
+    np.testing.assert_allclose(ACTIVATIONS[activation](jnp.asarray(x)), FORMULAS[activation](x), atol=1e-6)
 
 
 def test_multi_head_attention_equals_flax_with_the_same_weights():

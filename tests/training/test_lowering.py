@@ -55,8 +55,11 @@ print(*(calls("tpu", *shape) for shape in ((1, 1, 1), (8, 1, 1), (2, 2, 2))))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("beam_size", "sampling"), [(3, None), (1, None), (1, Sampling(0.7, 5, 0.9))])
-def test_the_searches(beam_size, sampling):
+@pytest.mark.parametrize(
+    "settings",
+    [SearchSettings(12, 3), SearchSettings(12), SearchSettings(12, search="sample", sampling=Sampling(0.7, 5, 0.9))],
+)
+def test_the_searches(settings):
     model = replace(MODEL, dropout=0.0)
     params = jax.eval_shape(lambda: init_params(model, VOCAB, jax.random.key(0)))
     program = for_a_tpu(
@@ -68,6 +71,6 @@ def test_the_searches(beam_size, sampling):
         None,
         np.zeros(2, np.uint32),
         np.uint32(1),
-        SearchSettings(12, beam_size, sampling=sampling),
+        settings,
     )
     assert "stablehlo.while" in program

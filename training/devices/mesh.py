@@ -109,18 +109,30 @@ def abstract_state(mesh: Mesh, model: ModelConfig, training: TrainingConfig, voc
 
     params = nnx.to_pure_dict(jax.tree.map(shard, variables, is_leaf=lambda node: isinstance(node, nnx.Param)))
     everywhere = NamedSharding(mesh, PartitionSpec())
-    opt_state = optax.tree.map_params(
-        optimizer(training),
-        lambda _, sharding: sharding,
-        shapes.opt_state,
-        params,
-        transform_non_params=lambda _: everywhere,
-    )
+    opt_state = shard_optimizer(optimizer(training), shapes.opt_state, shapes.params, params, everywhere)
     shardings = jax.tree.map(lambda _: everywhere, shapes)._replace(
         params=params, opt_state=opt_state, averaged=None if shapes.averaged is None else params
     )
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes, shardings
+    )
+
+
+def shard_optimizer(
+    transform: optax.GradientTransformation,
+    opt_state: optax.OptState,
+    params: Params,
+    shardings: Params,
+    everywhere: NamedSharding,
+) -> optax.OptState:
+    """Where an optimizer's state lies: what is shaped like its parameter with that, and all else on every device."""
+    return optax.tree.map_params(
+        transform,
+        lambda leaf, param, sharding: sharding if leaf.shape == param.shape else everywhere,
+        opt_state,
+        params,
+        shardings,
+        transform_non_params=lambda _: everywhere,
     )
 
 

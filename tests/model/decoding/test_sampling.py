@@ -51,7 +51,7 @@ def test_whole_translations_come_as_often_as_the_model_says():
     """Of one sentence, with a limit of two tokens: all of the 9 + 81 that may be drawn, each by its probability."""
     model, count = TableModel(), 8192
     model.table = model.table / 5
-    rows, settings = sources(1), SearchSettings(2, count=count, sampling=Sampling())
+    rows, settings = sources(1), SearchSettings(2, count=count)
     draws = partial(sample, key=jax.random.key(1), numbers=jnp.array([7], jnp.uint32))
     drawn = jax.jit(lambda: draws((model,), Sources(rows, jnp.array([2])), settings))()
     counts: dict[tuple[int, ...], int] = {}
@@ -78,7 +78,7 @@ def allowed_probabilities(model: TableModel, source: int, history: tuple[int, ..
 
 def run(keys: int = 0, rows: Any = slice(None), **changes: Any) -> Hypotheses:
     model = TableModel(eos_logit=4.0)
-    options: dict[str, Any] = {"count": 3, "sampling": Sampling()} | changes
+    options: dict[str, Any] = {"count": 3} | changes
     sentences = Sources(Tokens.one_per_row(sources(8).ids[rows]), jnp.full(8, 7)[rows])
     numbers, settings = jnp.arange(8, dtype=jnp.uint32)[rows] + 100, SearchSettings(7, **options)
     drawn: Hypotheses = jax.jit(lambda: sample((model,), sentences, settings, jax.random.key(keys), numbers))()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import optax
 import pytest
 from jax.sharding import PartitionSpec as P
 
@@ -13,7 +14,7 @@ from model.config import ModelConfig
 from model.sharding import parameter_spec
 from tests.training.devices.layouts import ROWS, make_batch
 from training.config import MeshConfig, TrainingConfig
-from training.devices.mesh import Devices, abstract_state, check_divisible, make_mesh
+from training.devices.mesh import Devices, abstract_state, check_divisible, make_mesh, shard_optimizer
 from training.state import init_state
 
 OTHERS = ["8 1 1", "1 8 1", "2 2 2"]
@@ -80,6 +81,20 @@ def test_every_parameter_has_a_letter_for_each_axis_whatever_the_model():
         replace(MODEL, positions="learned"),
     ):
         jax.tree.map(lambda leaf: leaf.sharding.shard_shape(leaf.shape), abstract_state(mesh, model, training, 64))
+
+
+@pytest.mark.parametrize("name", ["adam", "lion", "adafactor"])
+def test_whatever_an_optimizer_keeps_lies_with_its_parameter_or_everywhere(name):
+    """Adafactor keeps vectors of a matrix, which cannot be divided as the matrix is."""
+    transform = {"adam": optax.adam, "lion": optax.lion, "adafactor": optax.adafactor}[name](1.0)
+    mesh = jax.sharding.AbstractMesh((1, 2, 2), ("data", "fsdp", "tensor"))
+    everywhere, divided = jax.NamedSharding(mesh, P()), jax.NamedSharding(mesh, P("fsdp", "tensor"))
+    params, shardings = {"kernel": jax.ShapeDtypeStruct((128, 256), np.float32)}, {"kernel": divided}
+    state = jax.eval_shape(transform.init, params)
+    found = shard_optimizer(transform, state, params, shardings, everywhere)
+    leaves = jax.tree.leaves(state)
+    parts = [where.shard_shape(leaf.shape) for leaf, where in zip(leaves, jax.tree.leaves(found), strict=True)]
+    assert parts == [(64, 128) if leaf.shape == (128, 256) else leaf.shape for leaf in leaves]
 
 
 def test_rows_reach_the_devices_as_they_are():
