@@ -11,11 +11,11 @@ from cli.reports import conditions_of
 from common.errors import UserError
 from common.files import remove_leftovers, write_atomically
 from configs.changes import accepted_changes
-from configs.load import load_run_config, save_config, to_yaml
+from configs.load import list_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.stream import BatchStream, validation_batches
 from data.prepare import Prepared, prepare
-from data.report import DataReport
+from data.report import DATA_FILE, DataReport
 from evaluation.translate import Translator
 from model.transformer import build
 from training.devices.compilation import compile_ahead, in_background
@@ -25,7 +25,7 @@ from training.devices.preflight import check_position_table, choose_kernels
 from training.progress import Progress, find_last_step
 from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import check_restorable, read_notes, restore
-from training.run.config_history import archive_config, rewind_history
+from training.run.config_history import archive_config, records, rewind_history
 from training.run.environment import describe_environment
 from training.run.lines import tell, warn
 from training.run.metrics import Monitor
@@ -76,7 +76,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     like = abstract_state(devices.mesh, *shape)
     changes = check_continuation(config, run_dir, newest, like)
     compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
-    prepared = prepare_data(config, run_dir)
+    prepared = prepare_data(config, run_dir, newest)
     validation = prepare_validation(config, prepared, devices)
     if compiled:
         step, progress = 0, Progress()
@@ -111,14 +111,19 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
         raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
     if newest is None:
         return []
-    changes = accepted_changes(load_run_config(run_dir), config)
+    recorded, of_checkpoint = load_run_config(run_dir), records(run_dir, "config.yaml", newest)[-1]
+    is_recorded = not list_differences(recorded, config)
+    before = recorded if is_recorded else load_config(of_checkpoint, [f"run_dir={run_dir}"])
+    undone = [f"{line} (undone: no checkpoint has it)" for line in list_differences(recorded, before)]
+    changes = accepted_changes(before, config)
     check_restorable(run_dir, newest, like)
-    return changes
+    return undone + changes
 
 
-def prepare_data(config: RunConfig, run_dir: Path) -> Prepared:
+def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
     """Check the corpus against the run's checkpoints and the other processes."""
-    prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes)
+    found = [path.name for path in records(run_dir, DATA_FILE, newest)]
+    prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes, found)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     return prepared
 

@@ -61,12 +61,17 @@ class Prepared:
 
 
 def prepare(
-    config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path, allow_changes: bool = False
+    config: DataConfig,
+    tokenizer_config: TokenizerConfig,
+    seed: int,
+    run_dir: Path,
+    allow_changes: bool = False,
+    records: Sequence[str] = (DATA_FILE,),
 ) -> Prepared:
     """Load, filter, check, tokenize and pack; write nothing.
 
-    A run with checkpoints keeps its tokenizer. UserError if its data changed, unless the change affects only further
-    training and ``allow_changes`` is true.
+    A run with checkpoints keeps its tokenizer. UserError if its data is not that of any of the ``records`` in
+    ``run_dir``, unless the change from the last one affects only further training and ``allow_changes`` is true.
     """
     corpus = assemble(config, run_dir)
     tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config, keep_existing=True)
@@ -83,7 +88,7 @@ def prepare(
         fingerprint=stream.fingerprint,
         fill=Sides(*stream.fill()),
     )
-    changes = find_changes(run_dir, report.identity(), allow_changes) if has_checkpoints(run_dir) else []
+    changes = find_changes(run_dir, records, report.identity(), allow_changes) if has_checkpoints(run_dir) else []
     written = corpus.taken_out, corpus.training
     return Prepared(stream, corpus.valid, tokenizer, report, changes, corpus.warnings, *written)
 
@@ -191,11 +196,12 @@ def pair_weights(config: DataConfig, sources: list[Pairs]) -> Weights:
     return np.repeat(np.array(config.weights, dtype=np.float64), [len(pairs) for pairs in sources])
 
 
-def find_changes(run_dir: Path, new: DataIdentity, allow_changes: bool) -> list[str]:
+def find_changes(run_dir: Path, records: Sequence[str], new: DataIdentity, allow_changes: bool) -> list[str]:
     """A line "what: old → new (kind)" for each change of a run's data. UserError unless the run may continue."""
-    old = load_identity(run_dir)
+    known = [load_identity(run_dir, record) for record in records]
+    old = new if new in known else known[-1]
     if old is None:
-        lost = f"{run_dir / DATA_FILE} is missing or damaged, so the training data cannot be compared with the run's"
+        lost = f"{run_dir / records[-1]} is missing or damaged, so the training data cannot be compared with the run's"
         if not allow_changes:
             raise UserError(f"{lost}; bring it back, or continue all the same with allow_changes=true")
         return [lost]

@@ -137,10 +137,10 @@ class DataReport:
         return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
 
-def load_identity(run_dir: Path) -> DataIdentity | None:
-    """Read the identity from ``data.json``; None if the file is missing or damaged."""
+def load_identity(run_dir: Path, record: str = DATA_FILE) -> DataIdentity | None:
+    """Read the identity from ``data.json``, or an earlier record; None if the file is missing or damaged."""
     try:
-        facts = json.loads((run_dir / DATA_FILE).read_text(encoding="utf-8"))
+        facts = json.loads((run_dir / record).read_text(encoding="utf-8"))
         files = {split: [source["sha256"] for source in facts["files"][split]] for split in SPLITS}
         found = DataIdentity(facts["tokenizer"]["sha256"], facts["fingerprint"], files, facts["training_pairs"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -628,6 +628,13 @@ MUTATIONS = [
         "for key, value in inherited",
         "tests/configs/test_extends.py::test_the_run_of_a_base_is_not_inherited",
     ),
+    Mutation(
+        "a change that no checkpoint has can be undone",
+        "training/run/config_history.py",
+        "if newest is None or newest not in change_steps(run_dir):",
+        "if True:",
+        "tests/cli/test_open_run.py::test_a_change_that_no_checkpoint_has_can_be_undone",
+    ),
     # Choices of the config.
     Mutation(
         "positions without code are no silent default",

@@ -13,6 +13,7 @@ from cli.load_experiment import load_experiment
 from cli.open_run import check_run, find_devices, open_run
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
+from data.report import load_identity
 from tests.drawn import drawn_state
 from tests.prepared import prepare_and_save
 from train import train
@@ -125,6 +126,28 @@ def test_a_continuation_that_is_refused_leaves_every_file_as_it_was(here, overri
         train(config)
     assert problem in str(refusal.value)
     assert content(here) == before
+
+
+def test_a_change_that_no_checkpoint_has_can_be_undone(here):
+    """The command of before works again after one with a change that ended without a checkpoint, as in no memory."""
+    for path in (here / "run").glob("*.until-6.*"):
+        path.unlink()
+    before, pairs = load_identity(here / "run"), (here / "corpus" / "train.tsv").read_bytes()
+    plain, faster = (
+        load_config(here / "corpus" / "small.yaml", overridden(here, *more, "training.steps=4"))
+        for more in ([], LEARN_FASTER)
+    )
+    with_other_pairs(here / "corpus", "train.tsv")
+    with open_run(faster, find_devices(faster)):
+        pass
+    assert load_identity(here / "run") != before
+    (here / "corpus" / "train.tsv").write_bytes(pairs)
+    with open_run(plain, find_devices(plain)):
+        pass
+    assert load_identity(here / "run") == before
+    assert load_run_config(here / "run") == plain
+    told = (here / "run" / "log.txt").read_text()
+    assert "from step 4 with training.learning_rate: 0.5 → 0.001 (undone: no checkpoint has it)" in told
 
 
 def test_a_continuation_that_is_accepted_is_recorded(here):

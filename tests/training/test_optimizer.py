@@ -11,7 +11,6 @@ import pytest
 from training.config import TrainingConfig
 from training.optimizer import learning_rate, optimizer
 
-
 CHOICES = {field.name: field.metadata["choices"] for field in fields(TrainingConfig)}
 
 
@@ -69,9 +68,14 @@ FIRST_UPDATES = {
 
 @pytest.mark.parametrize("name", CHOICES["optimizer"])
 def test_the_first_update_by_hand(name):
-    decay = {"weight_decay": 0.5} if name == "adamw" else {}
     config = TrainingConfig(
-        steps=9, warmup_steps=0, schedule="constant", learning_rate=0.1, clip_norm=0.0, optimizer=name, **decay
+        steps=9,
+        warmup_steps=0,
+        schedule="constant",
+        learning_rate=0.1,
+        clip_norm=0.0,
+        optimizer=name,
+        weight_decay=0.5 * (name == "adamw"),
     )
     transform, w, g = optimizer(config), np.array([[1.0, -2.0]]), np.array([[3.0, -0.4]])
     updates, _ = transform.update(jnp.asarray(g), transform.init(jnp.asarray(w)), jnp.asarray(w))

@@ -31,6 +31,16 @@ def change_steps(run_dir: Path) -> list[int]:
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
+def records(run_dir: Path, name: str, newest: int | None) -> list[Path]:
+    """The config.yaml or data.json of a run, and before that the one with which its newest checkpoint was made.
+
+    The two differ if a change was recorded after that checkpoint, and training then ended without another one.
+    """
+    if newest is None or newest not in change_steps(run_dir):
+        return [run_dir / name]
+    return [run_dir / name, find_record(run_dir, name, newest)]
+
+
 def find_record(run_dir: Path, name: str, step: int) -> Path:
     """The config.yaml or data.json with which update ``step`` was made."""
     later = [changed for changed in change_steps(run_dir) if step <= changed]
