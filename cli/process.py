@@ -3,6 +3,7 @@
 import gc
 import os
 import platform
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used pro
 def prepare_process() -> None:
     """Set up the process before it imports JAX or reads input; it may restart. Settings of the environment stay."""
     open_closed_streams()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the program handles it: no traceback of an import
     gc.set_threshold(100_000, 50, 100)  # tracing creates many long-lived objects, which frequent collections rescan
     enable_compilation_cache()
     if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:

@@ -13,6 +13,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from types import GenericAlias
 
@@ -23,7 +24,7 @@ from yaml import CollectionEndEvent, CollectionStartEvent, MarkedYAMLError, Safe
 from common.errors import UserError
 from common.files import write_atomically
 from common.text import in_brief
-from configs.keys import KEYS, RUN_KEYS, SECTIONS, find_nearest_key, format_value, sections
+from configs.keys import KEYS, NEAR, RUN_KEYS, SECTIONS, find_nearest_key, format_value, sections
 from configs.schema import RunConfig
 
 try:
@@ -81,7 +82,7 @@ def load_run_config(run_dir: str | Path, overrides: Sequence[str] = ()) -> RunCo
     """Read the config saved in a run directory, wherever that directory is now."""
     path = Path(run_dir) / "config.yaml"
     if not os.path.isfile(path):
-        raise UserError(f"{run_dir} is not a run directory: it has no config.yaml")
+        raise UserError(f"{run_dir} is not a run directory: {_suggest_run(Path(run_dir))}")
     if LAST_KEY not in dict(_read_file(path)):
         raise UserError(f"{path} is cut short: {LAST_KEY}, its last key, is missing. Bring the whole file back")
     return load_config(path, [f"run_dir={run_dir}", *overrides])
@@ -130,9 +131,7 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
 
 def _parse_file(path: Path) -> object:
     if not os.path.isfile(path):
-        folder = path.parent if os.path.isdir(path.parent) and any(path.parent.glob("*.yaml")) else SHIPPED
-        known = ", ".join(sorted(file.name for file in folder.glob("*.yaml")))
-        raise UserError(f"there is no config file {path}; {_shorten(folder)}/ has {known}")
+        raise UserError(f"there is no config file {path}; {_suggest_config(path)}")
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_BYTES + 1).decode()
@@ -146,8 +145,29 @@ def _parse_file(path: Path) -> object:
         raise UserError(f"{place}: {_first_line(error)}") from None
 
 
+def _suggest_config(path: Path) -> str:
+    """What was meant, probably: a run's config, or a file of nearly that name; else what there is."""
+    if os.path.isfile(path / "config.yaml"):
+        return f"it is a run directory, whose config is {path / 'config.yaml'}"
+    here = path.parent if os.path.isdir(path.parent) and any(path.parent.glob("*.yaml")) else SHIPPED
+    files = {file.stem: file for folder in (SHIPPED, here) for file in sorted(folder.glob("*.yaml"))}
+    if nearest := get_close_matches(path.stem, files, n=1, cutoff=NEAR):
+        return f"the nearest is {_shorten(files[nearest[0]])}"
+    return f"{_shorten(here)}/ has {', '.join(sorted(file.name for file in here.glob('*.yaml')))}"
+
+
+def _suggest_run(path: Path) -> str:
+    """Why this is no run directory, and which one was meant, probably."""
+    if path.name == "config.yaml" and os.path.isfile(path):
+        return f"it is the config of the run {path.parent}"
+    if path.suffix == ".yaml":
+        return "it is a config file, which train.py takes"
+    runs = [str(each.parent) for each in sorted(path.glob("*/config.yaml"))[:5]] if os.path.isdir(path) else []
+    return "it has no config.yaml" + f"; in it are {', '.join(runs)}" * bool(runs)
+
+
 def _shorten(folder: Path) -> Path:
-    """The folder relative to the working directory, if it lies there."""
+    """A file or folder relative to the working directory, if it lies there."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
@@ -220,6 +240,8 @@ def _find_problem(leaf: object, too_large: int) -> str | None:
 
 
 def _describe(value: object) -> str:
+    if value is None:
+        return "nothing"
     try:
         return in_brief(repr(value))
     except ValueError:  # Python does not print integers of thousands of digits

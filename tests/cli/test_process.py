@@ -50,6 +50,14 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
     assert done.stdout.split()[0] == "None" and not done.stderr
 
 
+def test_ctrl_c_before_the_program_handles_it_leaves_no_traceback(tmp_path):
+    code = f"{TELL}\nimport signal\nif signal.getsignal(2) is not signal.SIG_IGN: os.kill(os.getpid(), 2)\nprint('on')"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}
+    interruptible = ["env", "--default-signal=INT", sys.executable, "-c", code]  # a shell's background jobs ignore it
+    done = subprocess.run(interruptible, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-2, "") and not done.stdout.endswith("on\n")
+
+
 @pytest.mark.slow
 def test_a_second_process_takes_what_the_first_compiled_and_a_damaged_program_is_compiled_again(tmp_path):
     at_once = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}

@@ -126,18 +126,18 @@ WRONG = [
     ("training.steps", "1e3", "a whole number, not 1000.0"),
     ("training.steps", "true", "a whole number, not True"),
     ("training.steps", "'7'", "a whole number, not '7'"),
-    ("training.steps", "", "a whole number, not None"),
+    ("training.steps", "", "a whole number, not nothing"),
     ("training.steps", "[1]", "a whole number, not [1]"),
     ("training.steps", "{}", "a whole number, not {}"),
     ("training.learning_rate", "fast", "a number, not 'fast'"),
     ("training.learning_rate", "yes", "a number, not True"),
-    ("training.learning_rate", "null", "a number, not None"),
+    ("training.learning_rate", "null", "a number, not nothing"),
     ("dry_run", "3", "true or false, not 3"),
     ("dry_run", "'off'", "true or false, not 'off'"),
     ("data.columns", "3", "a list of strings such as [en, es], not 3"),
     ("data.columns", "[1, 2]", "a list of strings such as [en, es], not [1, 2]"),
     ("data.columns", "{en: es}", "a list of strings such as [en, es], not {'en': 'es'}"),
-    ("data.allow_overlap", "null", "a list of strings such as [en, es], not None"),
+    ("data.allow_overlap", "null", "a list of strings such as [en, es], not nothing"),
 ]
 
 
@@ -239,7 +239,8 @@ def test_a_broken_value_on_the_command_line_is_one_line(plain):
 
 
 def test_a_missing_file_names_those_there_are(tmp_path, plain):
-    assert f"{plain.parent}/ has {plain.name}" in refused(plain.with_name("experimant.yaml"))
+    assert f"{plain.parent}/ has {plain.name}" in refused(plain.with_name("absent.yaml"))
+    assert f"the nearest is {plain}" in refused(plain.with_name("experimant.yaml"))
     assert refused(tmp_path).startswith(f"there is no config file {tmp_path}")  # a folder is none
 
 
@@ -297,12 +298,32 @@ def test_an_override_that_a_rule_does_not_name_is_quoted_with_those_of_its_secti
 def test_a_config_file_that_is_not_there_stops_with_those_that_are(tmp_path, monkeypatch):
     shipped = sorted(path.name for path in (ROOT / "configs").glob("*.yaml"))
     monkeypatch.chdir(ROOT)
-    assert refused("quickstart") == f"there is no config file quickstart; configs/ has {', '.join(shipped)}"
+    assert refused("absent") == f"there is no config file absent; configs/ has {', '.join(shipped)}"
+    assert refused("quikstart") == "there is no config file quikstart; the nearest is configs/quickstart.yaml"
     monkeypatch.chdir(tmp_path)
     known = f"{ROOT / 'configs'}/ has {', '.join(shipped)}"
-    assert refused("configs/quickstart.yaml") == f"there is no config file configs/quickstart.yaml; {known}"
+    assert refused("configs/absent.yaml") == f"there is no config file configs/absent.yaml; {known}"
     (tmp_path / "mine.yaml").touch()
-    assert refused("mein.yaml") == "there is no config file mein.yaml; ./ has mine.yaml"
+    assert refused("other.yaml") == "there is no config file other.yaml; ./ has mine.yaml"
+    nearest = f"the nearest is {ROOT / 'configs' / 'quickstart.yaml'}"  # whatever config lies here
+    assert refused("configs/quickstart.yaml") == f"there is no config file configs/quickstart.yaml; {nearest}"
+
+
+def test_a_run_in_place_of_its_config_and_the_reverse(tmp_path, plain):
+    run = tmp_path / "runs" / "mine"
+    config = load_config(plain, [f"run_dir={run}"])
+    save_config(config, run / "config.yaml")
+    saved = run / "config.yaml"
+    assert refused(run) == f"there is no config file {run}; it is a run directory, whose config is {saved}"
+    for path, why in (
+        (saved, f"it is the config of the run {run}"),
+        (plain, "it is a config file, which train.py takes"),
+        (run.parent, f"it has no config.yaml; in it are {run}"),
+        (tmp_path / "nothing", "it has no config.yaml"),
+    ):
+        with pytest.raises(UserError) as caught:
+            load_run_config(path)
+        assert str(caught.value) == f"{path} is not a run directory: {why}"
 
 
 def test_impossible_combinations_in_a_file(config_file):

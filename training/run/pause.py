@@ -12,6 +12,8 @@ import jax
 from training.devices.distributed import any_process
 from training.run.signals import SIGNALS, Interrupted, describe_signal, handle_signals, interrupt
 
+MOMENT = 0.3  # seconds
+
 
 class Clock:
     """Measures a run's time over all its sessions, the time of this session, and the speed of training alone."""
@@ -57,8 +59,14 @@ class Pause:
         self._clock, self._limit, self._sync_every = clock, 60 * minutes, sync_every
 
     def record(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: record it, and restore the default effect for the next one."""
+        """Handle a signal: record it, and after a moment restore the default effect for the next one.
+
+        For a moment, because schedulers and timeout signal a process and, at the same time, its group.
+        """
         self.signal = number
+        for other in SIGNALS:
+            signal.signal(other, signal.SIG_IGN)
+        time.sleep(MOMENT)
         for other in SIGNALS:
             signal.signal(other, signal.SIG_DFL)
         message = f"\n{describe_signal(number)}: finishing the step and saving; again: quit at once\n"
