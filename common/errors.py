@@ -39,11 +39,19 @@ def exit_on_user_error() -> Iterator[None]:
     except OSError as error:
         if error.errno not in ADVICE_BY_CODE:
             raise
-        message = f"{error.filename or 'a file'}: {explain_os_error(error)}"
+        message = f"{error.filename or 'standard output, or a file'}: {explain_os_error(error)}"
     else:
         return
-    print(f"error: {message}", file=sys.stderr)
+    write_note(f"error: {message}")
     sys.exit(2)
+
+
+def write_note(line: str) -> None:
+    """Write a line to standard error. Where that takes no more, as on a full disk, the program goes on without it."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # or Python would try again when it ends, and fail
 
 
 @contextlib.contextmanager

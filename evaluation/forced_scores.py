@@ -95,6 +95,8 @@ def force(
     translator: Translator, params: Ensemble, pairs: list[Pair], function: Callable[..., Array], first: int = 1
 ) -> Iterator[tuple[Pair, np.ndarray]]:
     """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating."""
+    if not pairs:
+        return iter(())
     lengths = [max(map(len, pair)) + 1 for pair in pairs]
     end = translator.positions
     for number, length in enumerate(lengths, start=first):
@@ -103,7 +105,9 @@ def force(
     models = tuple(map(nnx.merge, translator.graphdefs, params))
     found: dict[int, np.ndarray] = {}
     lengths = [max(length, 2) for length in lengths]
-    with explain_lack_of_memory("make decoding.batch_sentences smaller"):
+    most = max(lengths)
+    longest = f"pair {first + lengths.index(most)}, of {most} tokens"
+    with explain_lack_of_memory(f"make decoding.batch_sentences smaller, or leave out {longest}"):
         for shape, indices in group_by_bucket(lengths, translator.decoding.batch_sentences):
             sides = zip(*(pairs[index] for index in indices), strict=True)
             rows = [pad_rows([[*tokens, EOS] for tokens in side], shape) for side in sides]

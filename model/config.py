@@ -94,7 +94,7 @@ class DecodingConfig:
     """How translations are searched, alike in validation, eval.py and scripts/translate.py."""
 
     search: str = option("beam", "sample draws tokens at random", ("beam", "sample"))
-    beam_size: int = option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1)
+    beam_size: int = option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1, max=10_000)
     normalization: str = option(
         "gnmt",
         "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, Wu et al. 2016) "
@@ -118,7 +118,7 @@ class DecodingConfig:
         "minimum-Bayes-risk decoding, the candidate most like all the others by this metric",
         ("none", "bleu", "chrf"),
     )
-    candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0)
+    candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0, max=10_000)
     ensemble: list[str] = option(
         [],
         "more runs, RUN or RUN:CHECKPOINT, whose probabilities are averaged with the run's own; for "

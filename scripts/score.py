@@ -27,7 +27,7 @@ from tqdm import tqdm
 from cli.command_line import parse_command_line
 from cli.load_run import MAY_CHANGE, load_run
 from cli.standard_input import Line, blocks, read_lines
-from common.errors import UserError, exit_on_user_error
+from common.errors import UserError, exit_on_user_error, write_note
 from data.config import DataConfig
 from data.language import describe_exchange
 from data.pairs import Pairs
@@ -56,13 +56,13 @@ def main() -> None:
                 raise UserError(f"standard input:{lines + 1}: {problem}")
     if lines:
         sums = f"log-probability {total:.2f}, perplexity {math.exp(-total / tokens):.4f} per token"
-        print(f"{lines} translations, {tokens} tokens with EOS: {sums}", file=sys.stderr)
+        write_note(f"{lines} translations, {tokens} tokens with EOS: {sums}")
 
 
 def warn_of_exchange(config: DataConfig, pairs: list[tuple[str, str]]) -> None:
     sides = Pairs([source for source, _ in pairs], [target for _, target in pairs])
     if line := describe_exchange(config, sides, "standard input", "exchange its columns"):
-        print(f"warning: {line}", file=sys.stderr)
+        write_note(f"warning: {line}")
 
 
 def read_pairs(block: list[Line]) -> tuple[list[tuple[str, str]], str]:
@@ -71,7 +71,8 @@ def read_pairs(block: list[Line]) -> tuple[list[tuple[str, str]], str]:
     for line in block:
         columns = line.text.rstrip("\n").split("\t")
         if line.problem or len(columns) != 2:
-            return pairs, line.problem or f"{len(columns)} columns, not a source, a tab and a translation"
+            tabs = f"{len(columns) - 1 or 'no'} tab{'s' * (len(columns) > 2)}"
+            return pairs, line.problem or f"{tabs} in the line, not a source, one tab and a translation"
         pairs.append((columns[0], columns[1]))
     return pairs, ""
 

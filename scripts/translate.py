@@ -34,7 +34,7 @@ from tqdm import tqdm
 from cli.command_line import parse_command_line
 from cli.load_run import MAY_CHANGE, LoadedRun, load_run
 from cli.standard_input import LINES, Line, blocks, read_lines
-from common.errors import UserError, exit_on_user_error
+from common.errors import UserError, exit_on_user_error, write_note
 from common.text import in_brief
 from data.pairs import normalise
 from evaluation.forced_scores import align
@@ -114,12 +114,17 @@ def translate_block(block: list[Line], run: LoadedRun, arguments: argparse.Names
     found = [[] if line.problem else next(good) for line in block]
     for line, translations in zip(block, found, strict=True):
         if line.problem:
-            tqdm.write(f"line {line.number}: {line.problem}", sys.stderr)
+            note(f"line {line.number}: {line.problem}")
         elif (pieces := len(translations[0].sources)) > 1:
-            tqdm.write(f"line {line.number} is too long and was translated in {pieces} pieces", sys.stderr)
+            note(f"line {line.number} is too long and was translated in {pieces} pieces")
     output = "".join(f"{line}\n" for line in format_lines(block, found, run, arguments))
     sys.stdout.buffer.write(output.encode())
     sys.stdout.buffer.flush()
+
+
+def note(line: str) -> None:
+    with tqdm.external_write_mode(sys.stderr):
+        write_note(line)
 
 
 def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> Found:

@@ -336,6 +336,20 @@ MUTATIONS = [
         "sys.exit(1)",
         f"{SIGNALS}::test_before_the_first_step_it_exits_as_shells_do_with_a_line",
     ),
+    Mutation(
+        "signals that come together are one",
+        "training/run/pause.py",
+        "            signal.signal(other, signal.SIG_IGN)",
+        "            signal.signal(other, signal.SIG_DFL)",
+        _SIGTERM,
+    ),
+    Mutation(
+        "Ctrl-C among imports leaves no traceback",
+        "cli/process.py",
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)",
+        "pass",
+        "tests/cli/test_process.py::test_ctrl_c_before_the_program_handles_it_leaves_no_traceback",
+    ),
     # Disks, and two processes.
     Mutation(
         "a full disk is seen before a save",
@@ -423,6 +437,13 @@ MUTATIONS = [
     ),
     # Filters.
     Mutation(
+        "a full standard error costs no result",
+        "common/errors.py",
+        "        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)",
+        "        raise",
+        "tests/common/test_errors.py::test_results_and_the_exit_code_do_not_depend_on_standard_error",
+    ),
+    Mutation(
         "lines before a bad one are translated",
         "scripts/translate.py",
         "translate_block(checked[: checked.index(bad[0])], run, arguments, bar)",
@@ -474,8 +495,8 @@ MUTATIONS = [
     Mutation(
         "no file takes the number of a closed stream",
         "cli/process.py",
-        "    open_closed_streams()\n    gc",
-        "    gc",
+        "    open_closed_streams()\n    if",
+        "    if",
         f"{LINES}::test_an_output_that_takes_nothing_costs_the_run_nothing",
     ),
     Mutation(

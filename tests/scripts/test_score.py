@@ -47,7 +47,7 @@ def test_exchanged_columns_are_told(run_dir, run_main):
 
 def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main):
     for text, message in (
-        (b"Tom\tAna\nTom\n", "standard input:2: 1 columns, not a source, a tab and a translation"),
+        (b"Tom\tAna\nTom\n", "standard input:2: no tab in the line, not a source, one tab and a translation"),
         (b"Tom\tAn\xe9\n", "standard input:1: invalid UTF-8 at byte 7"),
     ):
         code, out, err = run_main(score.main, run_dir, text=text)
