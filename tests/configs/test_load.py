@@ -276,6 +276,11 @@ def test_impossible_combinations_name_the_file(plain, override, complaint):
     assert refused(plain, override).startswith(f"{plain} {override}: {complaint}")
 
 
+def test_an_override_that_a_message_quotes_is_not_named_twice(plain):
+    told = f"{plain}: data.encoding=klingon is no encoding that Python knows, such as latin-1"
+    assert refused(plain, "data.encoding=klingon") == told
+
+
 def test_of_many_overrides_those_that_a_rule_names_are_quoted(plain):
     others = ["training.steps=20", f"data.root=/{'x' * 200}", "run_dir=elsewhere", "model.d_ff=128"]
     told = refused(plain, *others, "model.dropout=2")
