@@ -169,9 +169,9 @@ def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[l
     size = min(config.held_out, max(1, len(everything) // 20))
     chosen = hold_out(everything, [size] * sets)
     if not all(chosen):
-        why = "they are too few" if len(everything) <= sets else "they share so many sentences"
+        why = ", which are too few" if len(everything) <= sets else " that share so many sentences"
         raise UserError(
-            f"no held-out set can be taken out of {len(everything)} training pairs, for {why}; "
+            f"no held-out set can be taken out of {len(everything)} training pairs{why}; "
             "name a file in data.valid and data.test"
         )
     stays = np.ones(len(everything), dtype=bool)

@@ -143,9 +143,7 @@ def test_a_file_of_empty_sides_alone_tells_why_nothing_is_left(tmp_path, form):
     nothing_left = "no training pair of a.{} is left of 2 rows: 0 malformed, 2 empty, 0 mismatched"
     assert refusal(["", "x"], ["y", ""], valid="", test="").startswith(nothing_left.format(form))
     too_few = refusal(["x"], ["y"], valid="", test="")
-    assert too_few.startswith(
-        "no held-out set can be taken out of 1 training pairs, for they are too few; name a file "
-    )
+    assert too_few.startswith("no held-out set can be taken out of 1 training pairs, which are too few; name a file ")
     nothing = refusal(["", " "], ["", "\u2028"], **named)
     assert nothing == f"a.{form} has no sentence pairs: 2 rows, 0 malformed, 2 empty"
     one_sided = refusal(["", "x", "", ""], ["", "", "y", "\x0b"], **named)
