@@ -46,6 +46,8 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
     """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
     try:
         with open_bytes(path) as file:
+            if path.suffix != ".gz" and this_is_gzip(file.peek(3)):
+                raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
             lines = file if is_utf8(encoding) else transcode(path, encoding, file)
             if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
                 yield first
@@ -77,8 +79,6 @@ def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        if number == 1 and this_is_gzip(body):
-            raise UserError(f"{path}:1: this is gzip; its name must end in .gz") from None
         raise NotText(f"{path}:{number}: invalid UTF-8 at byte {error.start + 1} of the line", path) from None
     if "\0" in text:
         raise NotText(f"{path}:{number}: a NUL character in the line; remove it", path)

@@ -220,6 +220,7 @@ def test_a_byte_order_mark_is_no_text_and_gzip_without_its_name_and_an_empty_fil
 
     told = paths[0].name
     assert refused_with(gzip.compress(line)) == f"{told}:1: this is gzip; its name must end in .gz"
+    assert refused(tmp_path, name, encoding="latin-1") == f"{told}:1: this is gzip; its name must end in .gz"
     for content in (b"", b"\xef\xbb\xbf"):
         assert refused_with(content).startswith(f"{told} is empty; it needs ")
     expected = load(tmp_path, write_all(paths, line, name))
