@@ -21,7 +21,9 @@ from cli.reports import conditions_of, own_conditions
 from common.errors import UserError, exit_on_user_error
 from configs.load import load_run_config
 from data.config import DataConfig
-from data.language import describe_exchange
+from data.doubts import describe_doubts
+from data.language import advise
+from data.pairs import count_one_sided
 from data.report import DATA_FILE, SourceReport, describe_unscored
 from data.sources.corpus import load_held_out
 from data.splits import overlap_with_training
@@ -45,13 +47,16 @@ def main() -> None:
     pairs, file = load_held_out(run.config.data, "test", run_dir)
     if run.config.data.test == saved.test:
         warn_of_another_set(file, run_dir)
-    if run.config.data.test and (exchange := describe_exchange(run.config.data, pairs, file.file)):
-        print(f"warning: {exchange}", file=sys.stderr)
+    if run.config.data.test:
+        for doubt in describe_doubts(run.config.data, pairs, file, advise(run.config.data, file.file)):
+            print(f"warning: {doubt}", file=sys.stderr)
     overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)  # first, for it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
 
     print(f"{run_dir} at step {run.step} on {os.path.relpath(file.file)}")
     print_scores(evaluation, file)
+    if one_sided := count_one_sided(pairs):
+        print(f"one-sided {one_sided} of these rows have text on one side only, and stand in the scores")
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
     print_limits(evaluation)
     print_examples(evaluation)

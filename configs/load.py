@@ -64,7 +64,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     try:
         loaded = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(RunConfig), values))
     except (ValueError, OverflowError) as error:  # mostly a rule between keys, from a dataclass's __post_init__
-        raise UserError(f"{' '.join([str(path), *_blame(error, overrides)])}: {_first_line(error)}") from None
+        message = _first_line(error)
+        blamed = [override for override in _blame(error, overrides) if not message.startswith(override)]
+        raise UserError(f"{' '.join([str(path), *blamed])}: {message}") from None
     assert isinstance(loaded, RunConfig)
     return dataclasses.replace(loaded, run_dir=loaded.run_dir or str(Path("runs") / path.stem))
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from common.option import option, require_in_bounds
 from data.sources.encodings import is_encoding
 
+FEWEST_PIECES = 300
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -99,5 +101,7 @@ class TokenizerConfig:
 
     def __post_init__(self) -> None:
         require_in_bounds("tokenizer", self)
-        if self.vocab_size < 300:
-            raise ValueError("tokenizer.vocab_size must be at least 300: 260 pieces are special symbols and bytes")
+        if self.vocab_size < FEWEST_PIECES:
+            raise ValueError(
+                f"tokenizer.vocab_size must be at least {FEWEST_PIECES}: 260 pieces are special symbols and bytes"
+            )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from data.config import DataConfig
 from data.pairs import Pairs
+from data.sources.corpus import is_parallel, is_table
 
 NAMES = {"en": "English", "es": "Spanish"}
 # Words that are frequent in one and no word of the other: not "a", "come", "has", "he", "me", "no" or "son".
@@ -24,7 +25,7 @@ SAMPLE, FEWEST, SHARE = 1000, 20, 0.8
 def describe_exchange(config: DataConfig, pairs: Pairs, file: str, advice: str = "") -> str | None:
     """A line that says what to do if most pairs show each other's language; None for other languages than these.
 
-    Without ``advice``, that is what to set so that ``file`` is read in the right order.
+    Without ``advice``, that is what to set so that training reads ``file`` in the right order.
     """
     if {config.source, config.target} != NAMES.keys():
         return None
@@ -34,19 +35,27 @@ def describe_exchange(config: DataConfig, pairs: Pairs, file: str, advice: str =
     return (
         f"{file}: source and target look exchanged: in {exchanged} of {shown} pairs the source "
         f"(data.source={config.source}) reads as {NAMES[config.target]} and the target as {NAMES[config.source]}; "
-        f"if they are, {advice or advise(config, file)}"
+        f"if they are, {advice or advise_training(config, file)}"
     )
 
 
+def advise_training(config: DataConfig, file: str) -> str:
+    """What to do before a run begins, which may as well translate the other way."""
+    wanted = f" (with data.source={config.target} data.target={config.source} to translate from {NAMES[config.target]})"
+    return advise(config, file) + wanted * is_table(file)
+
+
 def advise(config: DataConfig, file: str) -> str:
-    """What to set: a text file's columns have an order, and all other forms names."""
+    """What to do so that a file is read in the right order: a table's columns have one, and all other forms names."""
     source, target = config.source, config.target
-    if not re.search(r"\.(tsv|txt)(\.gz)?$", file):
-        return f"exchange the names {source} and {target} in it"
-    exchanged = {source: target, target: source}
-    columns = ",".join(exchanged.get(name, name) for name in config.columns)
-    wanted = f"with data.source={target} data.target={source} to translate from {NAMES[target]}"
-    return f"set data.columns=[{columns}] ({wanted})"
+    if is_table(file):
+        exchanged = {source: target, target: source}
+        return f"set data.columns=[{','.join(exchanged.get(name, name) for name in config.columns)}]"
+    return (
+        "exchange the names of its two files"
+        if is_parallel(file)
+        else f"exchange the names {source} and {target} in it"
+    )
 
 
 def count_exchanged(pairs: Pairs, source: str) -> tuple[int, int]:

@@ -37,6 +37,11 @@ class Pairs:
         return Pairs(*(store_sentences(compress(side, mask.data)) for side in (self.sources, self.targets)))
 
 
+def count_one_sided(pairs: Pairs) -> int:
+    """How many pairs have text on one side only."""
+    return sum(bool(source) != bool(target) for source, target in zip(pairs.sources, pairs.targets, strict=True))
+
+
 def concatenate(parts: Sequence[Pairs]) -> Pairs:
     """All pairs of all parts, in order, mapped; a single part is returned as it is."""
     if len(parts) == 1:

@@ -13,7 +13,7 @@ from common.files import sha256, write_atomically
 from data.batches.stream import BatchStream
 from data.batches.windows import Weights
 from data.config import DataConfig, TokenizerConfig
-from data.language import describe_exchange
+from data.doubts import find_warnings
 from data.pairs import Pairs, as_tsv, concatenate
 from data.report import (
     DATA_FILE,
@@ -23,10 +23,8 @@ from data.report import (
     Overlap,
     Sides,
     SourceAccount,
-    SourceReport,
     TakenOutReport,
     Vocabulary,
-    describe_unscored,
     load_identity,
 )
 from data.sources.corpus import filter_pairs, held_out_path, load_source, swap_if_reversed
@@ -109,7 +107,7 @@ class Corpus:
     files: Files
     overlap: Overlap
     taken_out: dict[str, str]
-    warnings: list[str]  # a line on each source whose sides look exchanged, or that is a held-out set with bad rows
+    warnings: list[str]  # as find_warnings gives them
 
 
 def assemble(config: DataConfig, run_dir: Path) -> Corpus:
@@ -124,6 +122,7 @@ def assemble(config: DataConfig, run_dir: Path) -> Corpus:
     if config.drop_overlap:
         sources = [without_shared(pairs, [held_out for held_out, _ in named.values()]) for pairs in sources]
         accounts = [count_removed(a, left, "overlapping") for a, left in zip(accounts, sources, strict=True)]
+    refuse_nothing_left(accounts)
     unnamed = [split for split in ("valid", "test") if split not in named]
     taken_out = {}
     if unnamed:
@@ -133,11 +132,7 @@ def assemble(config: DataConfig, run_dir: Path) -> Corpus:
             taken_out[split] = as_tsv(swap_if_reversed(config, pairs))
             report = TakenOutReport(str(held_out_path(run_dir, split)), sha256(taken_out[split]), len(pairs))
             named[split] = pairs, report
-    for account in accounts:
-        if account.pairs == 0:
-            reasons = list(asdict(account.dropped()).items())[:-1]  # over_long is counted later
-            counts = ", ".join(f"{count} {reason}" for reason, count in reasons)
-            raise UserError(f"no training pair of {account.file} is left of {account.rows} rows: {counts}")
+    refuse_nothing_left(accounts)
     (valid, valid_report), (test, test_report) = named["valid"], named["test"]
     training, files = concatenate(sources), Files(accounts, valid_report, test_report)
     overlap = find_overlap({"train": training, "valid": valid, "test": test})
@@ -146,12 +141,13 @@ def assemble(config: DataConfig, run_dir: Path) -> Corpus:
     return Corpus(sources, training, weights, valid, test, files, overlap, taken_out, warnings)
 
 
-def find_warnings(config: DataConfig, loaded: Sequence[tuple[Pairs, SourceReport]]) -> list[str]:
-    """Of each source, whether its sides look exchanged, and of a held-out set what no score will be of."""
-    lines = [describe_exchange(config, pairs, report.file) for pairs, report in loaded]
-    held_out = [report for _, report in loaded if not isinstance(report, SourceAccount)]
-    unscored = [f"{report.file}: {line}" for report in held_out if (line := describe_unscored(report))]
-    return [*filter(None, lines), *unscored]
+def refuse_nothing_left(accounts: Sequence[SourceAccount]) -> None:
+    """UserError if all pairs of a source were dropped or taken out."""
+    for account in accounts:
+        if account.pairs == 0:
+            reasons = list(asdict(account.dropped()).items())[:-1]  # over_long is counted later
+            counts = ", ".join(f"{count} {reason}" for reason, count in reasons)
+            raise UserError(f"no training pair of {account.file} is left of {account.rows} rows: {counts}")
 
 
 def load_training(config: DataConfig) -> tuple[list[Pairs], list[SourceAccount]]:
@@ -178,8 +174,9 @@ def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[l
     size = min(config.held_out, max(1, len(everything) // 20))
     chosen = hold_out(everything, [size] * sets)
     if not all(chosen):
+        why = ", which are too few" if len(everything) <= sets else " that share so many sentences"
         raise UserError(
-            f"no held-out set can be taken out of {len(everything)} training pairs that share so many sentences; "
+            f"no held-out set can be taken out of {len(everything)} training pairs{why}; "
             "name a file in data.valid and data.test"
         )
     stays = np.ones(len(everything), dtype=bool)

@@ -22,7 +22,7 @@ from common.disk_cache import load_or_compute
 from common.errors import UserError
 from common.files import sha256, write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
-from data.config import TokenizerConfig
+from data.config import FEWEST_PIECES, TokenizerConfig
 from data.pairs import Pairs
 from data.store import GrowingTable, TokenTable, in_blocks, token_table
 
@@ -200,6 +200,9 @@ def train(training: Pairs, config: TokenizerConfig) -> bytes:
 def explain(message: str, vocab_size: int) -> str:
     """Turn SentencePiece's complaint into advice."""
     if largest := re.search(r"too high .* <= (\d+)", message):
+        if int(largest[1]) < FEWEST_PIECES:
+            few = f"it has at most {largest[1]} pieces, and no vocabulary is below {FEWEST_PIECES}: add sentences"
+            return f"tokenizer.vocab_size={vocab_size} is too large for this corpus: {few}"
         return f"tokenizer.vocab_size={vocab_size} is too large for this corpus: at most {largest[1]} pieces work"
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return f"tokenizer.vocab_size={vocab_size} is too small for this corpus: at least {smallest[1]} pieces work"

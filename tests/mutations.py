@@ -56,6 +56,7 @@ _CHANGED = f"{TRAIN}::test_a_run_goes_on_with_another_config_or_corpus_only_as_f
 _SIGTERM = f"{TRAIN}::test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills"
 _REPLAY = "tests/scripts/test_replay.py"
 _TABLE, _ENCODINGS = "tests/data/sources/test_table.py", "tests/data/sources/test_encodings.py"
+_DOUBTS = "tests/data/test_doubts.py"
 _MONSTER = f"{CONFIGS}::test_every_monster_is_refused_in_one_short_line"
 _MILLION = f"{CORPORA}::test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else"
 _HASHES = f"{CORPORA}::test_damaged_hashes_are_named_and_never_unpickled"
@@ -294,8 +295,8 @@ MUTATIONS = [
     ),
     Mutation(
         "exchanged columns are told before training",
-        "data/prepare.py",
-        "return [*filter(None, lines), *unscored]",
+        "data/doubts.py",
+        "return [*lines, *unscored]",
         "return unscored",
         "tests/cli/test_warnings.py::test_a_corpus_in_the_wrong_direction_is_told_before_training",
     ),
@@ -792,7 +793,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an object that means two things is malformed",
-        "data/sources/text.py",
+        "data/sources/jsonl.py",
         "    if len(row) < len(items):",
         "    if False:",
         f"{CORPORA}::test_an_object_that_means_two_things_is_named_or_skipped",
@@ -902,6 +903,76 @@ MUTATIONS = [
         "    if width > len(config.columns):",
         "    if False:",
         f"{_TABLE}::test_a_column_of_ids_is_not_taken_for_a_language",
+    ),
+    Mutation(
+        "columns of language codes are no header",
+        "data/sources/recognise.py",
+        "return None if codes else named",
+        "return named",
+        f"{_TABLE}::test_columns_of_language_codes_are_no_header",
+    ),
+    Mutation(
+        "a column of few short values is no language",
+        "data/sources/recognise.py",
+        "(constant or repeats_few(values))",
+        "constant",
+        f"{_TABLE}::test_a_column_of_few_short_values_is_no_language",
+    ),
+    Mutation(
+        "a header may follow blank lines",
+        "data/sources/table.py",
+        "start = lines[0].number + 1 if",
+        "start = 2 if",
+        f"{_TABLE}::test_a_header_may_follow_blank_lines",
+    ),
+    Mutation(
+        "a header in other words is told",
+        "data/doubts.py",
+        "    if is_table(report.file) and",
+        "    if False and",
+        f"{_DOUBTS}::test_a_first_line_that_may_be_a_header_is_told_if_headers_are_to_be_skipped",
+    ),
+    Mutation(
+        "lines that are not parallel are told",
+        "data/doubts.py",
+        "correlation < LEAST_CORRELATION:",
+        "correlation < -1:",
+        f"{_DOUBTS}::test_lines_that_are_not_parallel_are_told",
+    ),
+    Mutation(
+        "single words are not suspected",
+        "data/doubts.py",
+        " < LEAST_SPREAD).any()",
+        " < 0).any()",
+        f"{_DOUBTS}::test_nothing_is_said_of_clean_corpora",
+    ),
+    Mutation(
+        "rows dropped in number are told",
+        "data/doubts.py",
+        "report.mismatched > MANY_MISMATCHED * report.rows",
+        "report.mismatched > report.rows",
+        f"{_DOUBTS}::test_rows_that_are_dropped_in_number_are_told",
+    ),
+    Mutation(
+        "letters of another encoding are told",
+        "data/doubts.py",
+        "    if misread := find_misread(pairs):",
+        "    if misread := []:",
+        f"{_DOUBTS}::test_letters_of_another_encoding_are_told_and_counted",
+    ),
+    Mutation(
+        "older encodings are not taken for cp1252",
+        "data/sources/encodings.py",
+        "    if 5 * len(foreign) > ",
+        "    if len(foreign) > ",
+        f"{_ENCODINGS}::test_older_western_encodings_are_not_taken_for_cp1252",
+    ),
+    Mutation(
+        "a fault of the whole file is not to be skipped",
+        "data/sources/text.py",
+        "alone = number > first or any(",
+        "alone = True or any(",
+        "tests/data/sources/test_text.py::test_a_fault_of_the_whole_file_is_not_to_be_skipped",
     ),
     Mutation(
         "a byte order mark is no text",

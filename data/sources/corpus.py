@@ -12,9 +12,10 @@ from data import phrasebook
 from data.config import DataConfig
 from data.pairs import Pairs, normalise_rows
 from data.report import DATA_FILE, Dropped, SourceReport, load_identity
+from data.sources.jsonl import read_jsonl
 from data.sources.parquet import read_dataset, read_parquet
 from data.sources.table import read_tsv
-from data.sources.text import RowReader, Rows, read_jsonl, read_parallel
+from data.sources.text import RowReader, Rows, read_parallel
 
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
 HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
@@ -71,8 +72,8 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
         raise UserError(f"data.{split}={name} names no file or dataset before its colon")
     if first_name == "phrasebook":
         return phrasebook.read(name, split, list(config.languages))
-    if LANGUAGE.search(Path(name).name):
-        paths = [find_file(config, split, in_language(name, language)) for language in config.languages]
+    if is_parallel(name):
+        paths = [find_file(config, split, in_language(name, language), name) for language in config.languages]
         return read_parallel(config, paths[0], paths[1], Path(name).name)
     match Path(name.removesuffix(".gz")).suffix:
         case ".tsv" | ".txt":
@@ -81,11 +82,34 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
             return read_jsonl(config, find_file(config, split, name))
         case ".parquet":
             return read_parquet(config, find_file(config, split, name))
-        case ".csv" | ".json" | ".tmx" | ".xml" | ".zip" | ".tar" | ".tgz":
+        case ".csv" | ".xlsx" | ".xls" | ".ods":
+            raise UserError(f"data.{split}: cannot read {name}; save it as tab-separated text (.tsv)")
+        case ".json":
+            raise UserError(f"data.{split}: cannot read {name}; write one object a line (.jsonl)")
+        case ".tmx" | ".xml" | ".zip" | ".tar" | ".tgz":
             raise UserError(f"data.{split}: cannot read {name}; known are .tsv, .txt, .jsonl, .parquet and NAME.LANG")
+    refuse_half(config, name, split)
     folders = (Path(config.root) / first_name, Path(first_name))
     place = next((str(folder.absolute()) for folder in folders if os.path.isdir(folder)), first_name)
     return read_dataset(config, place, name, HUB_SPLITS[split])
+
+
+def is_parallel(name: str) -> bool:
+    """Whether a source of this name is two files."""
+    return LANGUAGE.search(Path(name).name) is not None
+
+
+def is_table(name: str) -> bool:
+    """Whether a source of this name has columns in an order, not names."""
+    return not is_parallel(name) and Path(name.removesuffix(".gz")).suffix in (".tsv", ".txt")
+
+
+def refuse_half(config: DataConfig, name: str, split: str) -> None:
+    """UserError if a name is that of one of two parallel files."""
+    stem, _, language = name.removesuffix(".gz").rpartition(".")
+    if language in config.languages and (os.path.isfile(Path(config.root) / name) or os.path.isfile(name)):
+        both = f"{stem}.LANG" + ".gz" * name.endswith(".gz")
+        raise UserError(f"data.{split}: {name} is one of two parallel files; data.{split}={both} names both")
 
 
 def in_language(name: str, language: str) -> str:
@@ -93,17 +117,30 @@ def in_language(name: str, language: str) -> str:
     return str(Path(name).with_name(LANGUAGE.sub(lambda _: language, Path(name).name)))
 
 
-def find_file(config: DataConfig, split: str, name: str) -> Path:
-    """Resolve a path: absolute, relative to ``data.root``, or else relative to the working directory."""
+def find_file(config: DataConfig, split: str, name: str, asked: str = "") -> Path:
+    """Resolve a path: absolute, relative to ``data.root``, or else relative to the working directory.
+
+    ``asked`` is what the config names, if that is another.
+    """
     path = (Path(config.root) / name).absolute()
     if not os.path.exists(path) and os.path.exists(name):  # os.path accepts names that are too long or contain NUL
         path = Path(name).absolute()
     if not os.path.isfile(path):
+        refuse_other_ending(path, split, asked or name)
         raise UserError(
             f"no {split} file at {path}; set data.root=FOLDER (relative to here), PUENTE_CORPUS=FOLDER or "
             f"data.{split}=FILE (python train.py --help lists the forms of a corpus)"
         )
     return path
+
+
+def refuse_other_ending(path: Path, split: str, asked: str) -> None:
+    """UserError if a file is there with .gz after its name, or without."""
+    end = ".gz"
+    other = str(path).removesuffix(end) if path.suffix == end else f"{path}{end}"
+    if os.path.isfile(other):
+        name = asked.removesuffix(end) if path.suffix == end else asked + end
+        raise UserError(f"no {split} file at {path}, but {other} is there: data.{split}={name} names it")
 
 
 def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, Dropped]:

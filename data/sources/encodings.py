@@ -13,6 +13,8 @@ BinaryFile = gzip.GzipFile | io.BufferedReader
 SAMPLE = 2**20  # bytes that show an encoding
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 ICONV_NAMES = {"latin-1": "ISO-8859-1", "utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE"}
+# Letters and signs of western text in cp1252; latin-1 has the same from A0 on.
+WESTERN = {*range(0xC0, 0x100), *range(0x91, 0x98), *b"\x80\x85\xa1\xaa\xab\xb0\xb4\xb7\xba\xbb\xbf"}
 ACCENTS = re.compile(b"[\x80-\xff]+")
 
 
@@ -29,7 +31,7 @@ def is_utf8(name: str) -> bool:
 
 
 def this_is_gzip(content: bytes) -> bool:
-    return content.startswith(b"\x1f\x8b")
+    return content.startswith(b"\x1f\x8b\x08")
 
 
 def advise_encoding(path: Path, file: BinaryFile) -> str:
@@ -63,6 +65,9 @@ def guess_encoding(content: bytes) -> str:
     accents = ACCENTS.findall(b"\n".join(others))
     if sum(len(accent) == 1 for accent in accents) < 0.7 * len(accents):
         return ""  # no letters of western Europe among plain ones
+    foreign = [byte for byte in b"".join(accents) if byte not in WESTERN]
+    if 5 * len(foreign) > sum(map(len, accents)):
+        return ""  # other letters, as Mac OS Roman and MS-DOS have them
     return "cp1252" if any(byte < 0xA0 for accent in accents for byte in accent) else "latin-1"
 
 
@@ -81,14 +86,19 @@ def refuse_utf8(path: Path, encoding: str, file: BinaryFile) -> None:
     if shows and b"\0" not in content and decodes(content):
         command = convert(path, "UTF-8", ICONV_NAMES.get(encoding, encoding.upper()))
         raise UserError(
-            f"{path} is UTF-8, not data.encoding={encoding}: leave the key out, or bring all files to one encoding "
-            f"({command})"
+            f"{path} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, or bring all files to one "
+            f"encoding ({command})"
         )
 
 
 def convert(path: Path, old: str, new: str) -> str:
     """The command that writes a copy in another encoding."""
-    copy = shlex.quote(str(path.with_name(f"{new.lower().replace('-', '')}-{path.name}")))
+    return rewrite(path, f"iconv -f {old} -t {new}", new.lower().replace("-", ""), reads="")
+
+
+def rewrite(path: Path, command: str, prefix: str, reads: str = " <") -> str:
+    """A shell command that writes what ``command`` makes of a file, which it ``reads``, to a copy."""
+    old, copy = shlex.quote(str(path)), shlex.quote(str(path.with_name(f"{prefix}-{path.name}")))
     if path.suffix == ".gz":
-        return f"gzip -dc {shlex.quote(str(path))} | iconv -f {old} -t {new} | gzip > {copy}"
-    return f"iconv -f {old} -t {new} {shlex.quote(str(path))} > {copy}"
+        return f"gzip -dc {old} | {command} | gzip > {copy}"
+    return f"{command}{reads} {old} > {copy}"

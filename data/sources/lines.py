@@ -9,18 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.errors import UserError
-from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, this_is_gzip
+from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, rewrite, this_is_gzip
+
+TR = r"tr '\r' '\n'"  # line feeds for carriage returns
 
 
 class Malformed(Exception):
     """A row without a sentence pair; the message says why, and ``advice`` what to do.
 
-    The advice is empty if there is nothing better than to mend such rows or to drop them.
+    The advice is empty if there is nothing better than to mend such rows or to drop them; ``for_all`` is advice for a
+    file of which most rows are like that.
     """
 
-    def __init__(self, message: str, advice: str = "") -> None:
+    def __init__(self, message: str, advice: str = "", for_all: str = "") -> None:
         super().__init__(message)
-        self._advice = advice
+        self._advice, self.for_all = advice, for_all
 
     def advice(self) -> str:
         return self._advice
@@ -43,12 +46,17 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
     """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
     try:
         with open_bytes(path) as file:
+            if path.suffix != ".gz" and this_is_gzip(file.peek(3)):
+                raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
             lines = file if is_utf8(encoding) else transcode(path, encoding, file)
             if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
                 yield first
             yield from lines
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {path}: not a whole gzip file ({error})") from error
+        with open(path, "rb") as file:
+            plain = not this_is_gzip(file.read(3))
+        advice = "; if it is plain text, take .gz from its name" * plain
+        raise UserError(f"cannot read {path}: not a whole gzip file ({error}){advice}") from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 
@@ -71,13 +79,12 @@ def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        if number == 1 and this_is_gzip(body):
-            raise Malformed(f"{path}:1: this is gzip; its name must end in .gz") from None
         raise NotText(f"{path}:{number}: invalid UTF-8 at byte {error.start + 1} of the line", path) from None
     if "\0" in text:
         raise NotText(f"{path}:{number}: a NUL character in the line; remove it", path)
     if "\r" in text:
-        raise Malformed(f"{path}:{number}: a carriage return inside the line; end lines with LF or CRLF")
+        problem = f"{path}:{number}: a carriage return inside the line; end lines with LF or CRLF"
+        raise Malformed(problem, for_all=f"If it ends all lines: {rewrite(path, TR, 'lf')}")
     if "\ufffd" in text and not is_utf8(encoding):
         place = text.index("\ufffd") + 1
         raise NotText(f"{path}:{number}: invalid {encoding} at character {place} of the line", path)

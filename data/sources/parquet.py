@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,8 +15,9 @@ from common.errors import UserError
 from common.files import sha256_of_file
 from data.config import DataConfig
 from data.report import SourceReport
+from data.sources.jsonl import is_text, name_type, suggest
 from data.sources.lines import Malformed
-from data.sources.text import Row, RowReader, Rows, is_text, parse_rows
+from data.sources.text import Row, RowReader, Rows, parse_rows
 from data.store import BLOCK, scratch_folder
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -103,22 +104,30 @@ def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
     """Read both languages from pyarrow tables; the report has no SHA-256 yet."""
 
     def parse(cells: tuple[Any, Any], number: int) -> Row:
-        if not all(map(is_text, cells)):
-            raise Malformed(f"{place}: row {number} lacks a text")
+        for name, cell in zip(config.languages, cells, strict=True):
+            if not is_text(cell):
+                raise Malformed(f"{place}: row {number}: {name} is {name_type(cell)}, not plain text")
         return cells
 
-    cells = chain.from_iterable(read_cells(table, place, config.languages) for table in tables)
+    cells = chain.from_iterable(read_cells(config, table, place) for table in tables)
     rows, skipped = yield from parse_rows(config, place, cells, parse, kind="rows")
     return SourceReport(place, "", rows, skipped)
 
 
-def read_cells(table: Any, place: str, columns: Sequence[str]) -> Iterable[tuple[Any, Any]]:
-    """The cells of both languages by row; UserError if a column is missing or not UTF-8."""
-    names = [f"translation.{column}" for column in columns] if "translation" in table.column_names else list(columns)
-    flat = table.flatten() if "translation" in table.column_names else table
-    missing = [name for name in names if name not in flat.column_names]
-    if missing:
-        raise UserError(f"{place} has no column {missing[0]}, only {', '.join(flat.column_names)}; set data.columns")
+def read_cells(config: DataConfig, table: Any, place: str) -> Iterable[tuple[Any, Any]]:
+    """The cells of both languages by row; UserError if a column is missing, no text or not UTF-8."""
+    inside = "translation." if "translation" in table.column_names else ""
+    names = [inside + language for language in config.languages]
+    flat = table.flatten() if inside else table
+    types = {name: str(flat.schema.field(name).type) for name in dict.fromkeys(flat.column_names)}
+    if missing := [name for name in names if name not in types]:
+        texts = [name.removeprefix(inside) for name in types if name.startswith(inside) and "string" in types[name]]
+        advice = f": {settings}" if (settings := suggest(config, texts)) else "; set data.columns"
+        raise UserError(f"{place} has no column {missing[0]}, only {', '.join(types)}{advice}")
+    if others := [name for name in names if "string" not in types[name] and types[name] != "null"]:
+        raise UserError(
+            f"{place}: its column {others[0]} holds {types[others[0]]}, not text; data.columns names others"
+        )
     try:
         first, second = (flat.column(name).to_pylist() for name in names)
     except UnicodeDecodeError as error:

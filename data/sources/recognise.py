@@ -8,15 +8,19 @@ from typing import NamedTuple
 NAMES = {
     "en": {"en", "eng", "english", "inglés", "ingles"},
     "es": {"es", "spa", "spanish", "español", "espanol", "castellano"},
-    "source": {"source", "src"},
-    "target": {"target", "tgt", "trg"},
+    "source": {"source", "src", "original"},
+    "target": {"target", "tgt", "trg", "translation", "traducción", "traduccion"},
 }
-BESIDES = {"sentence", "text", "translation", "phrase", "us", "uk", "gb", "mx"}  # as in en_US and "English sentence"
+BESIDES = {"sentence", "text", "texto", "translation", "phrase", "us", "uk", "gb", "mx"}  # as in en_US, "English text"
+NUMBERED = re.compile(r"(?:sentence|text|texto|phrase|frase)[\s_-]*([12])")
+COLUMN_NAME = re.compile(r"[^.!?…¿¡]{1,30}")
 QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
 HASH_OR_ADDRESS = re.compile(r"(?=\D*\d)[\da-f-]{8,}|https?://\S+", re.IGNORECASE)
+SEPARATORS = {"|||": "|||", ";": "semicolons", ",": "commas"}  # and how a message calls them
 NEARLY_ALL, FEW = 0.9, 0.05
-ENOUGH = 10  # lines that show that a column is always the same
+ENOUGH = 10  # lines that show that a column is always the same, or repeats few values
+LONGEST_VALUE = 3  # words, such as an author's name; a sentence may well have tens of translations
 
 
 class Line(NamedTuple):
@@ -26,10 +30,29 @@ class Line(NamedTuple):
     cells: list[str]
 
 
-def find_header(cells: Sequence[str], languages: Sequence[str]) -> list[str] | None:
-    """What each cell names: a language, "source", "target" or nothing (""). None if the cells are no header."""
+def find_header(lines: Sequence[Line], languages: Sequence[str]) -> list[str] | None:
+    """What each cell of the first line names: a language, "source", "target" or nothing (""). None: it is no header.
+
+    Where most lines name languages, these are codes that stand beside the text.
+    """
+    named, *others = [names_in(line.cells, languages) for line in lines]
+    codes = 2 * sum(other is not None for other in others) > len(others)
+    return None if codes else named
+
+
+def names_in(cells: Sequence[str], languages: Sequence[str]) -> list[str] | None:
+    """What each cell names; None if they do not name two sides. Beside one language, "translation" is the other."""
     named = [name_of(cell, languages) for cell in cells]
-    return named if set(languages) <= set(named) or {"source", "target"} <= set(named) else None
+    found, roles = set(languages).intersection(named), {"source", "target"}.intersection(named)
+    if len(found) == len(roles) == 1:
+        (other,) = set(languages) - found
+        return [other if name in roles else name for name in named]
+    return named if len(found) == 2 or len(roles) == 2 else None
+
+
+def may_name_columns(cells: Sequence[str]) -> bool:
+    """Whether all cells are short and none ends as a sentence does, so that they may be a header in other words."""
+    return all(COLUMN_NAME.fullmatch(cell.strip()) for cell in cells)
 
 
 def name_of(cell: str, languages: Sequence[str]) -> str:
@@ -37,6 +60,8 @@ def name_of(cell: str, languages: Sequence[str]) -> str:
     for language in languages:
         if text == language.casefold():
             return language
+    if numbered := NUMBERED.fullmatch(text):
+        return "source" if numbered[1] == "1" else "target"
     words = set(re.findall(r"[^\W_]+", text)) if re.fullmatch(r"[\w\s()-]{1,30}", text) else set()
     found = [name for name, spellings in NAMES.items() if words & spellings and words <= spellings | BESIDES]
     return found[0] if found else ""
@@ -60,8 +85,15 @@ def find_quoting(lines: Sequence[Line]) -> tuple[int, str] | None:
     return quoted[0] if doubled or by_commas or len(quoted) >= NEARLY_ALL * len(cells) else None
 
 
+def find_separator(lines: Sequence[Line]) -> str:
+    """What stands where tabs should be, in nearly all lines; empty if lines have tabs or nothing of the kind."""
+    texts = [line.cells[0] for line in lines if len(line.cells) == 1]
+    enough = max(1, NEARLY_ALL * len(lines))
+    return next((name for mark, name in SEPARATORS.items() if sum(mark in text for text in texts) >= enough), "")
+
+
 def find_ids(lines: Sequence[Line]) -> list[bool]:
-    """Whether each column holds no sentences but ids, numbers, hashes, addresses, or always the same word."""
+    """Whether each column holds no sentences but ids, numbers, addresses, language codes, or few short values."""
     return [holds_ids(column) for column in zip(*(line.cells for line in lines), strict=True)]
 
 
@@ -69,8 +101,17 @@ def holds_ids(column: Sequence[str]) -> bool:
     values = [cell.strip().strip('"') for cell in column]
     shape, times = Counter(map(shape_of, values)).most_common(1)[0]
     value, repeated = Counter(values).most_common(1)[0]
-    constant = len(values) >= ENOUGH and repeated >= NEARLY_ALL * len(values) and len(value.split()) == 1
-    return constant or ("0" in shape and len(shape.split()) == 1 and times >= NEARLY_ALL * len(values))
+    constant = repeated >= NEARLY_ALL * len(values) and len(value.split()) == 1
+    if len(values) >= ENOUGH and (constant or repeats_few(values)):
+        return True
+    codes = len(values) > 1 and all(name_of(value, ()) in ("en", "es") for value in values)
+    return codes or ("0" in shape and len(shape.split()) == 1 and times >= NEARLY_ALL * len(values))
+
+
+def repeats_few(values: Sequence[str]) -> bool:
+    """Whether short values come back again and again, such as a domain or an author."""
+    short = sum(len(value.split()) <= LONGEST_VALUE for value in values)
+    return 10 * len(set(values)) <= len(values) and short >= NEARLY_ALL * len(values)
 
 
 def shape_of(cell: str) -> str:

@@ -1,17 +1,13 @@
-"""Text files of sentence pairs: JSON lines and two parallel files of lines, plain or gzip, and what tables share."""
+"""Text files of sentence pairs: two parallel files of lines, plain or gzip, and what tables and JSON lines share."""
 
-import json
 import math
-import re
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import islice, zip_longest
+from itertools import islice, repeat, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
 from common.errors import UserError
 from common.files import sha256, sha256_of_file
-from common.text import in_brief
 from data.config import DataConfig
 from data.report import SourceReport
 from data.sources.lines import Malformed, decode_line, is_blank, read_byte_lines
@@ -19,7 +15,7 @@ from data.sources.lines import Malformed, decode_line, is_blank, read_byte_lines
 Item = TypeVar("Item")
 Row = tuple[str, str]
 Rows = Generator[Row, None, SourceReport]  # yields both columns of each row, returns the report
-UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # NUL, or half of a surrogate pair from a JSON escape
+OTHERS = 20  # rows that show whether a first one that is malformed is alone
 
 
 class RowReader:
@@ -34,53 +30,39 @@ class RowReader:
         self.report = yield from self._rows
 
 
-def read_jsonl(config: DataConfig, path: Path) -> Rows:
-    """Read one JSON object per line, with the two languages as keys or inside a ``translation``."""
-
-    columns = config.languages
-
-    def parse(line: str) -> Row:
-        try:
-            row = json.loads(line, object_pairs_hook=object_of)
-        except (ValueError, RecursionError):
-            raise Malformed("not a JSON object") from None
-        row = row.get("translation", row) if isinstance(row, dict) else row
-        values = [row.get(column) if isinstance(row, dict) else None for column in columns]
-        if not all(map(is_text, values)):
-            raise Malformed(f"the object has no texts {columns[0]} and {columns[1]}; data.columns names its keys")
-        return str(values[0]), str(values[1])
-
-    return read_lines(config, path, parse)
-
-
-def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
-    """Build a JSON object; Malformed if a key repeats, where Python would silently use the last value."""
-    row = dict(items)
-    if len(row) < len(items):
-        repeated = next(key for key, times in Counter(key for key, _ in items).items() if times > 1)
-        raise Malformed(f"the key {in_brief(repeated)} stands twice in an object")
-    return row
-
-
 def read_parallel(config: DataConfig, first: Path, second: Path, name: str) -> Rows:
     """Read two files of equally many lines, where line i of one translates line i of the other.
 
     They are reported as one file ``name`` in their folder; its SHA-256 is that of their two SHA-256s.
     """
 
-    def parse(lines: tuple[bytes | None, bytes | None], number: int) -> Row:
-        if lines[0] is None or lines[1] is None:
-            short, long = (first, second) if lines[0] is None else (second, first)
-            raise UserError(f"{short} ends after {number - 1} lines, but {long} has more: they are not parallel")
+    def parse(lines: tuple[bytes, bytes], number: int) -> Row:
         return decode_line(lines[0], first, number, encoding), decode_line(lines[1], second, number, encoding)
 
     encoding, together = config.encoding, str(first.with_name(name))
-    lines = zip_longest(read_byte_lines(first, encoding), read_byte_lines(second, encoding))
+    lines = pair_lines(encoding, first, second)
     rows, skipped = yield from parse_rows(config, together, lines, parse)
     if rows == 0:
         raise UserError(f"{first} is empty; it needs a sentence a line")
     digest = sha256(f"{sha256_of_file(first)} {sha256_of_file(second)}")
     return SourceReport(together, digest, rows, skipped)
+
+
+def pair_lines(encoding: str, first: Path, second: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Line i of both files; UserError if one has more lines, unless these are blank."""
+    pairs, blank = zip_longest(read_byte_lines(first, encoding), read_byte_lines(second, encoding)), 0
+    for number, (one, other) in enumerate(pairs):
+        if one is not None and other is not None:
+            yield one, other
+        elif is_blank((one or other or b"").decode(errors="replace")):
+            blank += 1
+        else:
+            rest = blank + 1 + sum(1 for _ in pairs)
+            (long, lines), (short, fewer) = (first, number - blank + rest), (second, number - blank)
+            if one is None:
+                long, short = short, long
+            raise UserError(f"{short} has {fewer} lines and {long} has {lines}: they are not parallel")
+    yield from repeat((b"", b""), blank)
 
 
 def read_lines(config: DataConfig, path: Path, parse: Callable[[str], Row], first: int = 1) -> Rows:
@@ -93,7 +75,7 @@ def read_lines(config: DataConfig, path: Path, parse: Callable[[str], Row], firs
         except Malformed as problem:
             if is_blank(text):
                 return "", ""
-            raise Malformed(f"{path}:{number}: {problem}", problem.advice()) from None
+            raise Malformed(f"{path}:{number}: {problem}", problem.advice(), problem.for_all) from None
 
     lines = islice(read_byte_lines(path, config.encoding), first - 1, None)
     rows, skipped = yield from parse_rows(config, str(path), lines, parse_line, first)
@@ -114,15 +96,17 @@ def parse_rows(
 
     UserError at the first malformed row unless data.malformed=skip, and if more than data.max_malformed are.
     """
-    number, skipped, example = first - 1, 0, None
-    for number, item in enumerate(items, start=first):
+    number, skipped, example, rest = first - 1, 0, None, iter(items)
+    for number, item in enumerate(rest, start=first):
         try:
             row = parse(item, number)
         except Malformed as problem:
             match config.malformed:
                 case "stop":
-                    advice = problem.advice() or f"data.malformed=skip drops and counts such {kind}"
-                    raise UserError(f"{problem}. {advice}") from None
+                    drop = f"data.malformed=skip drops and counts such {kind}"
+                    others = [] if number > first else islice(rest, OTHERS)
+                    alone = number > first or any(can_be_read(parse, other, number) for other in others)
+                    raise UserError(f"{problem}. {advise(problem, kind, drop if alone else '')}") from None
                 case "skip":
                     skipped += 1
                     example = example or problem
@@ -131,16 +115,35 @@ def parse_rows(
                     raise NotImplementedError(f"data.malformed={config.malformed}") from None
         yield row
     rows = number - first + 1
-    if example and skipped > config.max_malformed * rows:
-        enough = math.ceil(100 * skipped / rows) / 100
-        advice = example.advice() or f"Mend the {kind}, or drop them all the same with data.max_malformed={enough:g}"
-        raise UserError(
-            f"{place}: {skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}; "
-            f"the first is {example}. {advice}"
-        )
+    if example:
+        refuse_too_many(config, place, kind, rows, skipped, example)
     return rows, skipped
 
 
-def is_text(value: object) -> bool:
-    """Whether a value is a string that UTF-8 can encode, without NUL."""
-    return isinstance(value, str) and not UNWRITABLE.search(value)
+def can_be_read(parse: Callable[[Item, int], Row], item: Item, number: int) -> bool:
+    """Whether a row has a pair, and is not blank."""
+    try:
+        return not all(map(is_blank, parse(item, number)))
+    except Malformed:
+        return False
+
+
+def advise(problem: Malformed, kind: str, drop: str) -> str:
+    """What to do about a row; ``drop`` says how to go on without, and is empty if most rows are like that."""
+    own = problem.advice() or ("" if drop else problem.for_all)
+    return own or drop or f"No other of the first {kind} can be read: is the file in another form?"
+
+
+def refuse_too_many(config: DataConfig, place: str, kind: str, rows: int, skipped: int, example: Malformed) -> None:
+    """UserError if more rows are malformed than data.max_malformed allows, or all of them."""
+    enough = math.ceil(100 * skipped / rows) / 100
+    drop = f"Mend the {kind}, or drop them all the same with data.max_malformed={enough:g}"
+    told = advise(example, kind, "" if 2 * skipped > rows and example.for_all else drop)
+    if skipped == rows:
+        told = advise(example, kind, "")
+        raise UserError(f"{place} has no sentence pairs: all of its {rows} {kind} are malformed. {example}. {told}")
+    if skipped > config.max_malformed * rows:
+        raise UserError(
+            f"{place}: {skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}; "
+            f"the first is {example}. {told}"
+        )

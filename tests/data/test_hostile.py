@@ -90,9 +90,9 @@ def test_a_file_that_may_not_be_read_is_named_with_the_reason(tmp_path):
 @pytest.mark.parametrize("text", [b"x\ty\n", b"", b"\x1f\x8b"])
 def test_text_named_gz_is_no_gzip_file(tmp_path, text):
     (tmp_path / "a.tsv.gz").write_bytes(text)
-    assert refused(tmp_path, "a.tsv.gz").startswith(
-        ("cannot read a.tsv.gz: not a whole gzip file (", "a.tsv.gz is empty")
-    )
+    told = refused(tmp_path, "a.tsv.gz")
+    assert told.startswith(("cannot read a.tsv.gz: not a whole gzip file (", "a.tsv.gz is empty"))
+    assert told.endswith("; if it is plain text, take .gz from its name") or text != b"x\ty\n"
 
 
 # Corpora: lines
@@ -108,7 +108,7 @@ def test_text_named_gz_is_no_gzip_file(tmp_path, text):
             b'{"en": "a", "es": "c", "x\\u001b\\n": 1, "x\\u001b\\n": 2}',
             "the key x<U+001B><U+000A> stands twice in an object",
         ),
-        (b'{"en": NaN, "es": "c"}', "the object has no texts en and es; data.columns names its keys"),
+        (b'{"en": NaN, "es": "c"}', "en is a number, not plain text"),
         (b'{"en": 1' + b"0" * 5000 + b', "es": "c"}', "not a JSON object"),
         (b'{"en": ' * 100_000, "not a JSON object"),
     ],
@@ -140,7 +140,10 @@ def test_a_file_of_empty_sides_alone_tells_why_nothing_is_left(tmp_path, form):
 
     (tmp_path / "v.tsv").write_text("x\ty\n")
     named: dict[str, Any] = {"valid": "v.tsv", "test": "v.tsv", "allow_overlap": ["valid/test"]}
-    assert "no held-out set can be taken out of 0" in refusal(["", "x"], ["y", ""], valid="", test="")
+    nothing_left = "no training pair of a.{} is left of 2 rows: 0 malformed, 2 empty, 0 mismatched"
+    assert refusal(["", "x"], ["y", ""], valid="", test="").startswith(nothing_left.format(form))
+    too_few = refusal(["x"], ["y"], valid="", test="")
+    assert too_few.startswith("no held-out set can be taken out of 1 training pairs, which are too few; name a file ")
     nothing = refusal(["", " "], ["", "\u2028"], **named)
     assert nothing == f"a.{form} has no sentence pairs: 2 rows, 0 malformed, 2 empty"
     one_sided = refusal(["", "x", "", ""], ["", "", "y", "\x0b"], **named)
@@ -204,9 +207,8 @@ def test_sentences_that_are_too_long_for_any_vocabulary_are_told(kind):
     long = ["x y" * 2000, "z" * 4193]
     with pytest.raises(UserError, match="every training sentence is longer than SentencePiece's limit of 4192 bytes"):
         train(Pairs(long, long), TokenizerConfig(type=kind, vocab_size=300))
-    with pytest.raises(
-        UserError, match=r"tokenizer\.vocab_size=300 is too large for this corpus"
-    ):  # one is short enough
+    few = r"=300 is too large for this corpus: it has at most \d+ pieces, and no vocabulary is below 300: add sentences"
+    with pytest.raises(UserError, match=few):  # one is short enough
         train(Pairs([*long, "z" * 4192], [*long, "z"]), TokenizerConfig(type=kind, vocab_size=300))
 
 

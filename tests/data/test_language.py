@@ -65,7 +65,8 @@ def test_evidence_is_needed_on_both_sides():
     [
         ({}, "mine.tsv", "set data.columns=[es,en] (with data.source=es data.target=en to translate from Spanish)"),
         ({"columns": ["es", "en"]}, "a.txt.gz", "set data.columns=[en,es] (with data.source=es data.target=en "),
-        ({}, "news.LANG", "exchange the names en and es in it"),
+        ({}, "news.LANG", "exchange the names of its two files"),
+        ({}, "news.LANG.txt", "exchange the names of its two files"),
         ({}, "OWNER/NAME:en-es:train", "exchange the names en and es in it"),
     ],
 )

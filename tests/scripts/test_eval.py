@@ -167,9 +167,23 @@ def test_exchanged_columns_are_told(run_dir, run_main, tmp_path):
     code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'turned.tsv'}")
     assert code == 0 and err.count("\n") == 1
     assert err.startswith(f"warning: {tmp_path / 'turned.tsv'}: source and target look exchanged: in 20 of 20 pairs")
-    assert "; if they are, set data.columns=[es,en]" in err
+    assert err.endswith("; if they are, set data.columns=[es,en]\n")  # and not data.source=es, which eval.py refuses
     code, _, err = run_main(main, run_dir, f"data.test={tmp_path / 'turned.tsv'}", "data.columns=[es,en]")
     assert (code, err) == (0, "")
+
+
+def test_what_casts_doubt_on_a_set_is_told(run_dir, run_main, tmp_path):
+    (tmp_path / "odd.tsv").write_text(
+        "Deutsch\tFranzösisch\nTom eats.\t¡Tom!\nTom sees.\t\n\tÂ¡Ana!\n", encoding="utf-8"
+    )
+    code, out, err = run_main(main, run_dir, f"data.test={tmp_path / 'odd.tsv'}", "data.header=skip")
+    assert code == 0 and err.count("warning: ") == err.count("\n") == 2
+    assert "1 of 8 sentences have letters that UTF-8 becomes in another encoding (Â¡Ana!)" in err
+    assert (
+        f"{tmp_path / 'odd.tsv'}: its first line (Deutsch, Französisch) does not look like a header and is a pair"
+        in err
+    )
+    assert "\none-sided 2 of these rows have text on one side only, and stand in the scores\n" in out
 
 
 @pytest.mark.parametrize(

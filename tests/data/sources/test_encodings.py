@@ -86,10 +86,20 @@ def test_an_encoding_of_other_letters_is_not_guessed(tmp_path):
 def test_a_file_in_utf8_is_not_read_as_other_letters(tmp_path, encoding):
     name, _ = write(tmp_path, "utf-8")
     told = refused(tmp_path, name, encoding=encoding)
-    assert told.startswith(f"{tmp_path}/{name} is UTF-8, not data.encoding={encoding}: leave the key out, or bring ")
+    assert told.startswith(
+        f"{tmp_path}/{name} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, or bring "
+    )
     (tmp_path / "plain.tsv").write_text("one\tuno\n")
     if encoding != "utf-16":
         assert load(tmp_path, "plain.tsv", encoding=encoding)[0] == Pairs(["one"], ["uno"])
+
+
+@pytest.mark.parametrize("encoding", ["mac_roman", "cp850", "cp437"])
+def test_older_western_encodings_are_not_taken_for_cp1252(encoding):
+    text = "Mañana comerá él aquí según la ocasión.\t¿Qué pasó? ¡Tú sabrás! El pingüino está solo.\n" * 20
+    assert guess_encoding(text.encode(encoding)) == ""
+    assert guess_encoding(text.encode("latin-1")) == "latin-1"
+    assert guess_encoding(text.replace("¡", "“").encode("cp1252")) == "cp1252"
 
 
 def test_a_byte_that_the_encoding_lacks_is_named_or_counted(tmp_path):

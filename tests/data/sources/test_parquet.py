@@ -130,13 +130,13 @@ def test_a_row_without_its_texts_is_named_or_skipped_and_counted(tmp_path, cell,
     if cell == 3:
         texts[side] = [1, 2, 3]
     write(tmp_path / "a.parquet", texts)
-    row = 1 if cell == 3 else 2
-    assert refused(tmp_path, "a.parquet").startswith(f"a.parquet: row {row} lacks a text. data.malformed=skip ")
     if cell == 3:
-        assert refused(tmp_path, "a.parquet", malformed="skip", max_malformed=1.0) == (
-            "a.parquet has no sentence pairs: 3 rows, 3 malformed, 0 empty"
-        )
+        told = f"a.parquet: its column {side} holds int64, not text; data.columns names others"
+        assert refused(tmp_path, "a.parquet") == refused(tmp_path, "a.parquet", malformed="skip") == told
         return
+    found = "null" if cell is None else "text with NUL or half a surrogate pair"
+    told = f"a.parquet: row 2: {side} is {found}, not plain text. data.malformed=skip "
+    assert refused(tmp_path, "a.parquet").startswith(told)
     pairs, report = load(tmp_path, "a.parquet", malformed="skip", max_malformed=1.0)
     assert (pairs, report.rows, report.malformed) == (Pairs(["a", "c"], ["x", "z"]), 3, 1)
 
@@ -144,14 +144,16 @@ def test_a_row_without_its_texts_is_named_or_skipped_and_counted(tmp_path, cell,
 def test_a_null_translation_and_null_languages_are_skipped_and_counted(tmp_path):
     rows = [{"en": "a", "es": "x"}, None, {"en": None, "es": "y"}, {"en": "c", "es": None}, {"en": "d", "es": "z"}]
     write(tmp_path / "a.parquet", {"translation": rows})
-    assert refused(tmp_path, "a.parquet").startswith("a.parquet: row 2 lacks a text")
+    assert refused(tmp_path, "a.parquet").startswith("a.parquet: row 2: en is null, not plain text")
     pairs, report = load(tmp_path, "a.parquet", malformed="skip", max_malformed=1.0)
     assert (pairs, report.rows, report.malformed) == (Pairs(["a", "d"], ["x", "z"]), 5, 3)
 
 
 def test_missing_columns_are_named_with_those_there_are(tmp_path):
     write(tmp_path / "a.parquet", {"en": ["a"], "de": ["b"]})
-    assert refused(tmp_path, "a.parquet") == "a.parquet has no column es, only en, de; set data.columns"
+    assert refused(tmp_path, "a.parquet") == (
+        "a.parquet has no column es, only en, de: data.columns=[en,de] data.source=en data.target=de names them"
+    )
     assert load(tmp_path, "a.parquet", columns=["en", "de"], target="de")[0] == Pairs(["a"], ["b"])
     write(tmp_path / "a.parquet", nested([("a", "b")], ("es", "fr")))
     assert "has no column translation.en, only translation.es, translation.fr" in refused(tmp_path, "a.parquet")
@@ -231,7 +233,7 @@ def test_what_a_dataset_lacks_is_told_in_one_line(tmp_path):
     told = refused(tmp_path, "opus:en-fr")
     assert told.startswith("opus:en-fr:train has no column translation.es, only translation.en, translation.fr")
     write(folder / "en-es/test-00000-of-00002.parquet", nested([("a", "x"), (None, "y"), ("c", "z")]))
-    assert refused(tmp_path, "opus:en-es", "test").startswith("opus:en-es:test: row 2 lacks a text")
+    assert refused(tmp_path, "opus:en-es", "test").startswith("opus:en-es:test: row 2: en is null, not plain text")
     pairs, report = load(tmp_path, "opus:en-es", "test", malformed="skip", max_malformed=1.0)
     assert (pairs.sources, report.rows, report.malformed) == (["a", "c", "test 2"], 4, 1)
     (folder / "en-es/train-00001-of-00002.parquet").write_bytes(b"no Parquet")

@@ -101,6 +101,50 @@ def test_a_column_that_is_always_the_same_is_no_language(tmp_path):
     assert "column 1 of 3 does not look like text (eng, eng, eng): data.columns=[_,en,es] says" in refused(tmp_path)
 
 
+@pytest.mark.parametrize("values", [["news", "law", "sport", "web"], ["CK", "Ana Blanco", "Spamster"]])
+def test_a_column_of_few_short_values_is_no_language(tmp_path, values):
+    rows = 10 * len(values)
+    cells = [f"I see {number}." for number in range(rows)], [f"Veo {number}." for number in range(rows)]
+    write(tmp_path, values * 10, *cells)
+    assert f"column 1 of 3 does not look like text ({', '.join(values[:3])}): data.columns=[_,en,es]" in refused(
+        tmp_path
+    )
+    write(tmp_path, values * 9, *(side[: 9 * len(values)] for side in cells))  # more than a tenth are distinct
+    assert load(tmp_path)[1].rows == 9 * len(values)
+    long = [f"{value} of this and that" for value in values]  # as sentences with many translations
+    write(tmp_path, long * 10, *cells)
+    assert load(tmp_path)[0].sources == long * 10
+
+
+def test_sentences_with_several_translations_each_are_text(tmp_path):
+    """As the file of manythings.org begins."""
+    sources = [word for word in ("Go.", "Hi.", "Run!", "Who?", "Wow!", "Fire!", "Help!") for _ in range(6)]
+    write(tmp_path, sources, [f"{number}." for number in range(42)][::-1], ["CC-BY 2.0 (France) #1 (CK)"] * 42)
+    assert "column 2 of 3" in refused(tmp_path)
+    write(tmp_path, sources, [f"¡Ve {'a' * number}!" for number in range(42)], ["CC-BY 2.0 (France) #1 (CK)"] * 42)
+    assert load(tmp_path)[0].sources == sources
+
+
+@pytest.mark.parametrize(
+    ("before", "columns"),
+    [
+        (lambda en, es: ("eng", en, "spa", es), "[_,en,_,es]"),
+        (lambda en, es: ("en", "es", en, es), "[_,_,en,es]"),
+        (lambda en, es: (str(len(en)), "English", en, "7", "Spanish", es), "[_,_,en,_,_,es]"),
+    ],
+)
+@pytest.mark.parametrize("header", ["stop", "skip"])
+def test_columns_of_language_codes_are_no_header(tmp_path, before, columns, header):
+    rows = [before(en, es) for en, es in zip(ENGLISH, SPANISH, strict=True)]
+    write(tmp_path, *map(list, zip(*rows, strict=True)))
+    told = refused(tmp_path, header=header)
+    assert told.startswith(
+        f"a.tsv:1: {len(rows[0])} columns, as in most lines, which data.columns=[en,es] does not name."
+    )
+    assert f"data.columns={columns} names them" in told
+    assert load(tmp_path, header=header, columns=columns[1:-1].split(","))[0] == READ
+
+
 def test_more_columns_than_are_named_stop_with_the_columns_that_are_meant(tmp_path):
     write(tmp_path, IDS, ENGLISH, IDS, SPANISH)
     for changes in ({}, {"columns": ["id", "en", "es"]}):
@@ -116,7 +160,8 @@ def test_more_columns_than_are_named_stop_with_the_columns_that_are_meant(tmp_pa
 
 
 HEADERS = ["en\tes", "EN\tES", "English\tSpanish", "inglés\tEspañol", "source\ttarget", "src\ttgt", '"en"\t"es"',
-           "en-US\tes_MX", "English sentence\tSpanish translation", "eng\tspa", "\ufeffen\tes"]  # fmt: skip
+           "en-US\tes_MX", "English sentence\tSpanish translation", "eng\tspa", "\ufeffen\tes", "Original\tTraducción",
+           "English text\tTranslation", "Sentence 1\tSentence 2", "texto_1\ttexto_2"]  # fmt: skip
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -145,12 +190,33 @@ def test_a_header_tells_when_the_columns_are_others(tmp_path):
 @pytest.mark.parametrize(
     "first",
     ["English\tInglés", "Spanish\tEspañol", "I speak English.\tHablo español.", "Text\tTexto", "Source\tFuente",
-     "no\tes", "English.\tespañol."],
+     "no\tes", "English.\tespañol.", "Original\tOriginal", "Translation\tTraducción", "Text 1\tTexto 1"],
 )  # fmt: skip
 def test_a_pair_about_languages_is_no_header(tmp_path, first):
     write(tmp_path, ENGLISH, SPANISH, header=first)
     for header in ("stop", "skip"):
         assert len(load(tmp_path, header=header)[0]) == 7
+
+
+def test_the_other_language_is_named_by_its_role(tmp_path):
+    write(tmp_path, SPANISH, ENGLISH, header="Translation\tEnglish text")
+    assert "data.header=skip data.columns=[es,en] leaves it out" in refused(tmp_path)
+
+
+def test_a_header_may_follow_blank_lines(tmp_path):
+    write(tmp_path, ENGLISH, SPANISH, header="\n \t\nEnglish\tSpanish")
+    assert refused(tmp_path).startswith("a.tsv:3: a header (English, Spanish) in place of a pair: data.header=skip ")
+    pairs, report = load(tmp_path, header="skip")
+    assert (pairs, report.rows) == (READ, 6)
+    (tmp_path / "a.tsv").write_text(f"{'x' * 20_000}\tuno\nen\tes\n")  # a long pair comes first
+    assert load(tmp_path, header="skip")[1].rows == 2
+
+
+def test_a_setting_that_one_of_several_files_needs_holds_for_all(tmp_path):
+    write(tmp_path, IDS, ENGLISH, SPANISH)
+    assert (
+        refused(tmp_path, train=["a.tsv", "b.tsv"]) == f"{refused(tmp_path)}; such settings hold for all files of a run"
+    )
 
 
 def test_a_line_after_a_header_keeps_its_number(tmp_path):
@@ -219,8 +285,10 @@ def test_a_quotation_mark_that_is_not_closed_is_malformed(tmp_path, line):
     with pytest.raises(Malformed):
         split_quoted(line)
     (tmp_path / "a.tsv").write_text(f"x\ty\n{line}\n")
-    told = "a.tsv:2: a quotation mark opens a cell and none closes it on the line. data.malformed=skip drops and "
-    assert refused(tmp_path, quoting="csv").startswith(told)
+    told = (
+        "a.tsv:2: a quotation mark opens a cell and none closes it on the line (data.quoting=keep takes marks for text)"
+    )
+    assert refused(tmp_path, quoting="csv").startswith(f"{told}. data.malformed=skip drops and ")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "n.LANG"])

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import subprocess
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def refused(folder: Path, name: str, **changes) -> str:
 SKIP = ". data.malformed=skip drops and counts such lines"
 SKIPPING: dict[str, Any] = {"malformed": "skip", "max_malformed": 1.0}
 OBJECT = "not a JSON object"
-TEXTS = "the object has no texts en and es; data.columns names its keys"
+HALVES = "text with NUL or half a surrogate pair, not plain text"
 BAD_LINES = [  # file, its first lines, the bad line, the problem
     ("a.tsv", b"x\ty\n", b"no tab", "no tab in the line; it needs exactly one, between the two sentences"),
     ("a.tsv", b"x\ty\n", b"a\tb\tc", "2 tabs in the line; it needs exactly one, between the two sentences"),
@@ -124,17 +125,27 @@ BAD_LINES = [  # file, its first lines, the bad line, the problem
     ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a"} {"es": "b"}', OBJECT),
     ("a.jsonl", b'{"en": "x", "es": "y"}\n', b"[" * 100_000, OBJECT),
     ("a.jsonl", b'{"en": "x", "es": "y"}\n', b"9" * 10_000, OBJECT),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'["a", "b"]', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'"en es"', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "fr": "b"}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": null}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": 3}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": ["a"], "es": "b"}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": "b", "translation": "c"}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"translation": {"en": "a"}, "es": "b"}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a\ud800", "es": "b"}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a", "es": "\ude00\ud83d"}', TEXTS),
-    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a", "es": "b\u0000"}', TEXTS),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'["a", "b"]', "a list, not an object"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'"en es"', "text, not an object"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "fr": "b"}', "the object has no es, only en, fr"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": null}', "es is null, not plain text"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a", "es": 3}', "es is a number, not plain text"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": ["a"], "es": "b"}', "en is a list, not plain text"),
+    (
+        "a.jsonl",
+        b'{"en": "x", "es": "y"}\n',
+        b'{"en": "a", "es": "b", "translation": "c"}',
+        "translation is text, not an object",
+    ),
+    (
+        "a.jsonl",
+        b'{"en": "x", "es": "y"}\n',
+        b'{"translation": {"en": "a"}, "es": "b"}',
+        "the object has no es, only en",
+    ),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a\ud800", "es": "b"}', f"en is {HALVES}"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a", "es": "\ude00\ud83d"}', f"es is {HALVES}"),
+    ("a.jsonl", b'{"en": "x", "es": "y"}\n', rb'{"en": "a", "es": "b\u0000"}', f"es is {HALVES}"),
     ("a.jsonl", b'{"en": "x", "es": "y"}\n', b'{"en": "a\0", "es": "b"}', "a NUL character in the line; remove it"),
 ]
 
@@ -179,11 +190,18 @@ def test_a_bad_line_of_one_parallel_file_costs_its_pair(tmp_path, side, bad, pro
 @pytest.mark.parametrize("ends", [("en", "es"), ("es", "en")])
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
 def test_parallel_files_have_as_many_lines(tmp_path, ends, malformed, packed):
-    write(tmp_path, {f"n.{ends[0]}": "a\nb\n", f"n.{ends[1]}": "a\nb\n\n"}, packed)
+    write(tmp_path, {f"n.{ends[0]}": "a\nb\n\n", f"n.{ends[1]}": "a\nb\n\n\nc\n\nd\n"}, packed)
     gz = ".gz" * packed
-    assert refused(tmp_path, f"n.LANG{gz}", malformed=malformed) == (
-        f"n.{ends[0]}{gz} ends after 2 lines, but {tmp_path}/n.{ends[1]}{gz} has more: they are not parallel"
-    ).replace(f"{tmp_path}/", "")
+    told = f"n.{ends[0]}{gz} has 3 lines and n.{ends[1]}{gz} has 7: they are not parallel"
+    assert refused(tmp_path, f"n.LANG{gz}", malformed=malformed) == told
+
+
+@pytest.mark.parametrize("longer", ["en", "es"])
+def test_blank_lines_at_the_end_of_one_parallel_file_are_empty_rows(tmp_path, longer):
+    write(tmp_path, {"n.en": "a\n\nb\n", "n.es": "x\n\ny\n"})
+    (tmp_path / f"n.{longer}").open("a").write("\n \u2003\r\n")
+    pairs, report = load(tmp_path, "n.LANG")
+    assert (pairs, report.rows, report.empty) == (Pairs(["a", "b"], ["x", "y"]), 5, 3)
 
 
 def write_all(paths: list[Path], content: bytes, name: str) -> str:
@@ -201,7 +219,8 @@ def test_a_byte_order_mark_is_no_text_and_gzip_without_its_name_and_an_empty_fil
         return refused(tmp_path, write_all(paths, content, name))
 
     told = paths[0].name
-    assert refused_with(gzip.compress(line)).startswith(f"{told}:1: this is gzip; its name must end in .gz")
+    assert refused_with(gzip.compress(line)) == f"{told}:1: this is gzip; its name must end in .gz"
+    assert refused(tmp_path, name, encoding="latin-1") == f"{told}:1: this is gzip; its name must end in .gz"
     for content in (b"", b"\xef\xbb\xbf"):
         assert refused_with(content).startswith(f"{told} is empty; it needs ")
     expected = load(tmp_path, write_all(paths, line, name))
@@ -230,12 +249,74 @@ def test_a_damaged_gzip_file_stops_whatever_is_skipped(tmp_path, name):
     assert refused_with(b"", "stop").startswith(f"{file} is empty")
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "tmx", "xml", "zip", "tar", "tgz", "csv.gz", "tar.gz"])
-def test_an_ending_of_another_form_is_named_with_those_there_are(tmp_path, ending):
+KNOWN = "known are .tsv, .txt, .jsonl, .parquet and NAME.LANG"
+TABS, LINES_OF_JSON = "save it as tab-separated text (.tsv)", "write one object a line (.jsonl)"
+
+
+@pytest.mark.parametrize(
+    ("ending", "advice"),
+    [
+        *[(ending, KNOWN) for ending in ("tmx", "xml", "zip", "tar", "tgz", "tar.gz")],
+        *[(ending, TABS) for ending in ("csv", "csv.gz", "xlsx", "ods")],
+        ("json", LINES_OF_JSON),
+    ],
+)
+def test_an_ending_of_another_form_is_named_with_what_to_do(tmp_path, ending, advice):
     (tmp_path / f"a.{ending}").write_bytes(b"x\ty\n")
-    assert refused(tmp_path, f"a.{ending}") == (
-        f"data.train: cannot read a.{ending}; known are .tsv, .txt, .jsonl, .parquet and NAME.LANG"
-    )
+    assert refused(tmp_path, f"a.{ending}") == f"data.train: cannot read a.{ending}; {advice}"
+
+
+def test_a_file_that_is_there_under_another_name_is_named(tmp_path):
+    write(tmp_path, {"n.en": "x\n", "n.es": "y\n", "a.tsv": "x\ty\n"})
+    assert refused(tmp_path, "n.en") == "data.train: n.en is one of two parallel files; data.train=n.LANG names both"
+    told = "no train file at {}, but {} is there: data.train={} names it"
+    assert refused(tmp_path, "n.LANG.gz") == told.format("n.en.gz", "n.en", "n.LANG")
+    assert refused(tmp_path, "a.tsv.gz") == told.format("a.tsv.gz", "a.tsv", "a.tsv")
+    for name in ("n.en", "n.es"):
+        (tmp_path / name).rename(tmp_path / f"{name}.gz")
+    assert refused(tmp_path, "n.LANG") == told.format("n.en", "n.en.gz", "n.LANG.gz")
+    assert refused(tmp_path, "n.es.gz").endswith("; data.train=n.LANG.gz names both")
+
+
+NOT_A_PAIR = "; it needs exactly one, between the two sentences"
+COMMAS = '"Yes, I do.","Sí."\n"No.","No."\n"I see.","Veo."\n'
+WHOLE = [  # a file of which no line can be read: its text, the line that is told, and what to do
+    ("a.tsv", "one\rtwo\tdos\r", "a carriage return inside the line; end lines with LF or CRLF",
+     "If it ends all lines: tr '\\r' '\\n' < a.tsv > lf-a.tsv"),
+    ("a.tsv", COMMAS, f"no tab in the line{NOT_A_PAIR}", "Its lines have commas in place of tabs: " + TABS),
+    ("a.tsv", COMMAS.replace('","', '";"'), f"no tab in the line{NOT_A_PAIR}",
+     "Its lines have semicolons in place of tabs: " + TABS),
+    ("a.txt", "one ||| uno\ntwo ||| dos\n", f"no tab in the line{NOT_A_PAIR}",
+     "Its lines have ||| in place of tabs: " + TABS),
+    ("a.tsv", "one\ntwo\n", f"no tab in the line{NOT_A_PAIR}",
+     "No other of the first lines can be read: is the file in another form?"),
+    ("a.jsonl", '{"id": 1, "src": "one", "tgt": "uno"}\n' * 3, "the object has no en and no es, only id, src, tgt",
+     "data.columns=[src,tgt] data.source=src data.target=tgt names them"),
+    ("a.jsonl", '{"Spanish": "uno", "English": "one"}\n' * 3, "the object has no en and no es, only Spanish, English",
+     "data.columns=[Spanish,English] data.source=English data.target=Spanish names them"),
+    ("a.jsonl", '[{"en": "one", "es": "uno"}]\n', "a list, not an object",
+     'JSON lines have one object a line: {"en": "…", "es": "…"}'),
+    ("a.jsonl", '[\n{"en": "one",\n"es": "uno"},\n]\n', "not a JSON object",
+     'JSON lines have one object a line: {"en": "…", "es": "…"}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "problem", "advice"), WHOLE)
+def test_a_fault_of_the_whole_file_is_not_to_be_skipped(tmp_path, name, text, problem, advice):
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    assert refused(tmp_path, name, quoting="keep") == f"{name}:1: {problem}. {advice}"
+    told = refused(tmp_path, name, quoting="keep", **SKIPPING)
+    counted = f"all of its {text.count(chr(10)) or 1} lines are malformed. {name}:1: {problem}. {advice}"
+    assert told == f"{name} has no sentence pairs: {counted}"
+
+
+def test_the_command_for_carriage_returns_does_what_it_says(tmp_path):
+    for name, pack in (("a.tsv", bytes), ("b c.tsv.gz", gzip.compress)):
+        (tmp_path / name).write_bytes(pack(b"one\tuno\rtwo\tdos\r"))
+        with pytest.raises(UserError) as caught:
+            load(tmp_path, name)
+        subprocess.run(["bash", "-c", str(caught.value).partition("If it ends all lines: ")[2]], check=True)
+        assert load(tmp_path, f"lf-{name}")[0] == Pairs(["one", "two"], ["uno", "dos"])
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.txt", "a.jsonl", "a.parquet", "n.LANG", "n.LANG.gz"])
@@ -254,7 +335,9 @@ def test_the_other_of_two_parallel_files_is_named(tmp_path):
 
 def test_nothing_left_after_skipping_is_an_error(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"no tab\nnone\n")
-    told = "a.tsv has no sentence pairs: 2 rows, 2 malformed, 0 empty"
+    assert refused(tmp_path, "a.tsv", **SKIPPING).startswith("a.tsv has no sentence pairs: all of its 2 lines are ")
+    (tmp_path / "a.tsv").write_bytes(b"no tab\n\nnone\n")
+    told = "a.tsv has no sentence pairs: 3 rows, 2 malformed, 1 empty"
     assert refused(tmp_path, "a.tsv", **SKIPPING) == told
 
 

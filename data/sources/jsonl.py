@@ -1,0 +1,81 @@
+"""JSON lines: one object a line, with the two languages as keys; and how rows with names, of Parquet too, are told."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.text import in_brief
+from data.config import DataConfig
+from data.sources.lines import Malformed
+from data.sources.recognise import name_of
+from data.sources.text import Row, Rows, read_lines
+
+ONE_A_LINE = 'JSON lines have one object a line: {"en": "…", "es": "…"}'
+UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # NUL, or half of a surrogate pair from a JSON escape
+IN_WORDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
+
+
+def read_jsonl(config: DataConfig, path: Path) -> Rows:
+    """Read one JSON object per line, with the two languages as keys or inside a ``translation``."""
+
+    def parse(line: str) -> Row:
+        try:
+            row = json.loads(line, object_pairs_hook=object_of)
+        except (ValueError, RecursionError):
+            raise Malformed("not a JSON object", for_all=ONE_A_LINE) from None
+        if not isinstance(row, dict):
+            raise Malformed(f"{name_type(row)}, not an object", for_all=ONE_A_LINE)
+        row = row.get("translation", row)
+        if not isinstance(row, dict):
+            raise Malformed(f"translation is {name_type(row)}, not an object")
+        return texts_of(config, row)
+
+    return read_lines(config, path, parse)
+
+
+def texts_of(config: DataConfig, row: dict[str, object]) -> Row:
+    """The texts of both languages; Malformed says which is missing or what it is instead."""
+    first, second = config.languages
+    if missing := [name for name in config.languages if name not in row]:
+        keys = in_brief(", ".join(row)) or "nothing"
+        names = [name for name, value in row.items() if is_text(value)]
+        raise Malformed(f"the object has no {' and no '.join(missing)}, only {keys}", for_all=suggest(config, names))
+    for name in config.languages:
+        if not is_text(row[name]):
+            raise Malformed(f"{name} is {name_type(row[name])}, not plain text")
+    return str(row[first]), str(row[second])
+
+
+def suggest(config: DataConfig, names: Sequence[str]) -> str:
+    """The settings to read two keys or columns by their own names; empty unless there are two."""
+    if len(names) < 2:
+        return ""
+    by_side = {side: name for name in reversed(names) if (side := name_of(name, config.languages))}
+    by_order = dict(zip(config.languages, names, strict=False))
+    sides = ("source", "target") if {"source", "target"} <= by_side.keys() else (config.source, config.target)
+    source, target = ((by_side if set(sides) <= by_side.keys() else by_order)[side] for side in sides)
+    columns = ",".join(name for name in names if name in (source, target))
+    return in_brief(f"data.columns=[{columns}] data.source={source} data.target={target} names them", 300)
+
+
+def name_type(value: object) -> str:
+    """What a value of JSON or Parquet is, in words."""
+    if isinstance(value, str):
+        return "text with NUL or half a surrogate pair" if UNWRITABLE.search(value) else "text"
+    return IN_WORDS.get(type(value), "a number")
+
+
+def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
+    """Build a JSON object; Malformed if a key repeats, where Python would silently use the last value."""
+    row = dict(items)
+    if len(row) < len(items):
+        repeated = next(key for key, times in Counter(key for key, _ in items).items() if times > 1)
+        raise Malformed(f"the key {in_brief(repeated)} stands twice in an object")
+    return row
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a string that UTF-8 can encode, without NUL."""
+    return isinstance(value, str) and not UNWRITABLE.search(value)
