@@ -342,7 +342,7 @@ MUTATIONS = [
         "training/run/pause.py",
         "            signal.signal(other, signal.SIG_IGN)",
         "            signal.signal(other, signal.SIG_DFL)",
-        _SIGTERM,
+        f"{SIGNALS}::test_signals_that_come_together_are_one",
     ),
     Mutation(
         "Ctrl-C among imports leaves no traceback",

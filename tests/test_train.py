@@ -137,7 +137,6 @@ def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_k
     process = start(small_experiment, stopped, *changes)
     wait_until(lambda: steps_told(stopped) >= 3, process)
     process.send_signal(signal.SIGTERM)
-    process.send_signal(signal.SIGTERM)  # as timeout does, to the process and to its group
     lines, told = (stream.decode() for stream in process.communicate())
     assert process.returncode == 128 + signal.SIGTERM, told
     step = good_steps(stopped)[-1]

@@ -102,10 +102,12 @@ def test_a_damaged_checkpoint_is_told_and_left_out(run, average):
 @pytest.mark.slow
 def test_other_programs_take_the_average_by_its_name(run, average, call):
     average(run, "--last", 2)
+    earlier = set((run / "eval").glob("*.json"))
     done = call("eval.py", run, "decoding.checkpoint=last-2", "decoding.beam_size=1", "decoding.batch_sentences=12")
     assert done.returncode == 0, done.stderr.decode()
     assert f"{run} at step 8 on".encode() in done.stdout
-    [written] = (run / "eval").glob("*.json")  # not test.json, which is for the run's own search
+    [written] = set((run / "eval").glob("*.json")) - earlier
+    assert written.name != "test.json"  # which is for the run's own search
     report = json.loads(written.read_text(encoding="utf-8"))
     assert (report["step"], report["decoding"]["checkpoint"]) == (8, "last-2")
     done = call("scripts/translate.py", run, "decoding.checkpoint=last-4")

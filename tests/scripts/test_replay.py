@@ -107,6 +107,7 @@ def program(monkeypatch, capsys):
 
     def program(*arguments):
         monkeypatch.setattr("sys.argv", ["scripts/replay.py", *map(str, arguments)])
+        capsys.readouterr()  # the lines of a training before
         try:
             script.main()
             end = SystemExit(0)

@@ -2,11 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from training.run.pause import Clock, pausing
 from training.run.signals import Interrupted, exit_when_interrupted
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +44,20 @@ def test_a_signal_among_steps_is_noted_and_the_next_one_has_its_default_effect(n
         assert all(signal.getsignal(each) is signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM))
     assert signal.getsignal(number) is before
     assert "finishing the step and saving; again: quit at once" in capfd.readouterr().err
+
+
+def test_signals_that_come_together_are_one():
+    """As timeout and schedulers send them, to a process and to its group."""
+    code = """
+import os, signal, time
+from training.run.pause import Clock, pausing
+time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGTERM)
+with pausing(Clock(0, 0.0), 0.0, 1) as pause:
+    os.kill(os.getpid(), signal.SIGTERM)
+print(pause.signal)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout) == (0, b"15\n")
 
 
 def test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before():
