@@ -6,7 +6,6 @@ name of its own, so that none replaces another.
 """
 
 import os
-import sys
 from itertools import islice
 from pathlib import Path
 
@@ -18,7 +17,7 @@ if __name__ == "__main__":
 from cli.command_line import add_output, offer_output, parse_command_line
 from cli.load_run import MAY_CHANGE, LoadedRun, load_run
 from cli.reports import conditions_of, own_conditions
-from common.errors import UserError, exit_on_user_error
+from common.errors import UserError, exit_on_user_error, write_note
 from configs.load import load_run_config
 from data.config import DataConfig
 from data.doubts import describe_doubts
@@ -41,7 +40,7 @@ def main() -> None:
     accepted = (*MAY_CHANGE, *TEST_SET)
     arguments = parse_command_line(__doc__, positionals, lambda parser: add_output(parser, "RUN/eval"), accepted)
     run_dir = Path(arguments.RUN)
-    run = load_run(run_dir, arguments.overrides, "eval.py", (*MAY_CHANGE, *TEST_SET))
+    run = load_run(run_dir, arguments.overrides, "eval.py", accepted)
     saved = load_run_config(run_dir).data
     check_columns(run.config.data, saved, run_dir)
     pairs, file = load_held_out(run.config.data, "test", run_dir)
@@ -49,7 +48,7 @@ def main() -> None:
         warn_of_another_set(file, run_dir)
     if run.config.data.test:
         for doubt in describe_doubts(run.config.data, pairs, file, advise(run.config.data, file.file)):
-            print(f"warning: {doubt}", file=sys.stderr)
+            write_note(f"warning: {doubt}")
     overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)  # first, for it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
 
@@ -75,7 +74,7 @@ def warn_of_another_set(file: SourceReport, run_dir: Path) -> None:
     """Tell that the run's test set is no longer what it was when the run recorded it."""
     if file.sha256 != own_conditions(run_dir).test_set_sha256:
         recorded = run_dir / DATA_FILE
-        print(f"warning: {file.file} is not the test set recorded in {recorded}: it has changed", file=sys.stderr)
+        write_note(f"warning: {file.file} is not the test set recorded in {recorded}: it has changed")
 
 
 def write(

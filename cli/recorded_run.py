@@ -1,10 +1,9 @@
 """Open a run directory for replay, with the config and corpus that each of its updates was made with."""
 
 import functools
-import sys
 from pathlib import Path
 
-from common.errors import UserError
+from common.errors import UserError, write_note
 from common.files import read_json_object
 from configs.load import load_config, load_run_config
 from data.prepare import prepare
@@ -19,7 +18,7 @@ def open_recorded_run(run_dir: Path) -> RecordedRun:
     """Open a run; its corpus is prepared when an update is first asked for. Damaged checkpoints are reported."""
     training = load_run_config(run_dir).training
     for damaged in damaged_steps(run_dir):
-        print(f"note: the checkpoint at step {damaged} of {run_dir} is damaged and left out", file=sys.stderr)
+        write_note(f"note: the checkpoint at step {damaged} of {run_dir} is damaged and left out")
 
     prepare_once = functools.cache(functools.partial(_prepare_setup, run_dir))
 

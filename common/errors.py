@@ -47,10 +47,16 @@ def exit_on_user_error() -> Iterator[None]:
 
 
 def write_note(line: str) -> None:
-    """Write a line to standard error. Where that takes no more, as on a full disk, the program goes on without it."""
+    """Write a line to standard error, above a progress bar.
+
+    Where that takes no more, as on a full disk, the program goes on without it.
+    """
+    from tqdm import tqdm  # takes a tenth of a second, which a start can do without
+
     try:
-        print(line, file=sys.stderr, flush=True)
-    except OSError:
+        with tqdm.external_write_mode(sys.stderr):
+            print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError):  # ValueError: it is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # or Python would try again when it ends, and fail
 
 

@@ -19,8 +19,7 @@ class DataConfig:
         "third that is ignored, or all that it names), NAME.jsonl or NAME.parquet; two files of parallel lines written "
         "NAME.LANG, where LANG stands for each language of data.columns; a dataset of the Hugging Face hub, or a local "
         "folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which need no "
-        "download. Text files "
-        "may end in .gz",
+        "download. Text files may end in .gz",
     )
     weights: list[float] = option(
         [], "visits to a pair per epoch, a number for each source of data.train, as [1, 0.5]; empty: 1"

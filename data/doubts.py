@@ -9,7 +9,7 @@ import numpy as np
 
 from common.text import in_brief
 from data.config import DataConfig
-from data.language import SAMPLE, describe_exchange
+from data.language import describe_exchange, sample
 from data.pairs import Pairs
 from data.report import SourceAccount, SourceReport, describe_unscored
 from data.sources.corpus import is_table
@@ -57,9 +57,7 @@ def describe_doubts(config: DataConfig, pairs: Pairs, report: SourceReport, advi
 
 def correlate_lengths(pairs: Pairs) -> float | None:
     """The correlation of both sides' lengths (logarithms of characters) in a sample; None if it says little."""
-    step = -(-len(pairs) // SAMPLE) or 1
-    sample = [(len(pairs.sources[i]), len(pairs.targets[i])) for i in range(0, len(pairs), step)]
-    lengths = np.array([sides for sides in sample if all(sides)]).reshape(-1, 2)
+    lengths = np.array([(len(one), len(other)) for one, other in sample(pairs) if one and other]).reshape(-1, 2)
     if len(lengths) < FEWEST_PAIRS or (np.subtract(*np.percentile(lengths, (75, 25), axis=0)) < LEAST_SPREAD).any():
         return None
     return float(np.corrcoef(np.log(lengths), rowvar=False)[0, 1])

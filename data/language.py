@@ -58,10 +58,15 @@ def advise(config: DataConfig, file: str) -> str:
     )
 
 
+def sample(pairs: Pairs) -> list[tuple[str, str]]:
+    """Up to ``SAMPLE`` pairs, at equal distances."""
+    step = -(-len(pairs) // SAMPLE) or 1
+    return [(pairs.sources[i], pairs.targets[i]) for i in range(0, len(pairs), step)]
+
+
 def count_exchanged(pairs: Pairs, source: str) -> tuple[int, int]:
     """Of a sample: pairs whose sides show each other's language, and pairs of which both sides show one."""
-    step = -(-len(pairs) // SAMPLE) or 1
-    shown = [(find_language(pairs.sources[i]), find_language(pairs.targets[i])) for i in range(0, len(pairs), step)]
+    shown = [(find_language(source), find_language(target)) for source, target in sample(pairs)]
     shown = [sides for sides in shown if None not in sides]
     exchanged = [sides for sides in shown if sides[0] != source and sides[1] == source]
     return len(exchanged), len(shown)

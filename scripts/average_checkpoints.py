@@ -8,11 +8,10 @@ checkpoints a run keeps.
 
 import argparse
 import shlex
-import sys
 from pathlib import Path
 
 from cli.command_line import Parser
-from common.errors import exit_on_user_error
+from common.errors import exit_on_user_error, write_note
 from configs.load import load_run_config
 from data.tokenizer import load_tokenizer
 from training.run.averaging import By, choose_steps, read_validated, write_average
@@ -53,10 +52,10 @@ def average_checkpoints(run_dir: Path, by: By, count: int, name: str) -> None:
     bleu = {step: each.bleu for step, each in validated.items()}
     folder = write_average(run_dir, steps, name, by=by, bleu=bleu, config=config.model, vocab_size=vocab_size)
     for step in damaged_steps(run_dir):
-        print(f"note: the checkpoint at step {step} is damaged and left out", file=sys.stderr)
+        write_note(f"note: the checkpoint at step {step} is damaged and left out")
     for step in good:
         if by == "best" and step not in bleu:
-            print(f"note: metrics.jsonl has no validation BLEU of step {step}, which is left out", file=sys.stderr)
+            write_note(f"note: metrics.jsonl has no validation BLEU of step {step}, which is left out")
     for step in steps:
         print(f"step {step:>6}" + (f"  BLEU {bleu[step]:.2f}" if step in bleu else ""))
     print(f"written  {folder}")

@@ -5,12 +5,11 @@ tokenizer spells each side, how full the packed rows are, and some pairs. The ca
 two pictures, to data_card/ in the run's directory. Trains nothing but the tokenizer, unless the run has one.
 """
 
-import sys
 from pathlib import Path
 
 from cli.command_line import parse_command_line
 from cli.load_experiment import load_experiment
-from common.errors import exit_on_user_error
+from common.errors import exit_on_user_error, write_note
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.schema import RunConfig
@@ -37,7 +36,7 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
     run_dir = Path(config.run_dir)
     card = build_card(config.data, config.tokenizer, config.training.seed, run_dir)
     for line in card.corpus.warnings:
-        print(f"warning: {line}", file=sys.stderr)
+        write_note(f"warning: {line}")
     tables = build_tables(card)
     print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
     markdown = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables), PICTURES])

@@ -31,6 +31,7 @@ from common.errors import UserError, exit_on_user_error, write_note
 from data.config import DataConfig
 from data.language import describe_exchange
 from data.pairs import Pairs
+from data.sources.table import describe_tabs
 from evaluation.forced_scores import score_translations
 
 
@@ -71,8 +72,7 @@ def read_pairs(block: list[Line]) -> tuple[list[tuple[str, str]], str]:
     for line in block:
         columns = line.text.rstrip("\n").split("\t")
         if line.problem or len(columns) != 2:
-            tabs = f"{len(columns) - 1 or 'no'} tab{'s' * (len(columns) > 2)}"
-            return pairs, line.problem or f"{tabs} in the line, not a source, one tab and a translation"
+            return pairs, line.problem or f"{describe_tabs(columns)}, not a source, one tab and a translation"
         pairs.append((columns[0], columns[1]))
     return pairs, ""
 

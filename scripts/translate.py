@@ -114,17 +114,12 @@ def translate_block(block: list[Line], run: LoadedRun, arguments: argparse.Names
     found = [[] if line.problem else next(good) for line in block]
     for line, translations in zip(block, found, strict=True):
         if line.problem:
-            note(f"line {line.number}: {line.problem}")
+            write_note(f"line {line.number}: {line.problem}")
         elif (pieces := len(translations[0].sources)) > 1:
-            note(f"line {line.number} is too long and was translated in {pieces} pieces")
+            write_note(f"line {line.number} is too long and was translated in {pieces} pieces")
     output = "".join(f"{line}\n" for line in format_lines(block, found, run, arguments))
     sys.stdout.buffer.write(output.encode())
     sys.stdout.buffer.flush()
-
-
-def note(line: str) -> None:
-    with tqdm.external_write_mode(sys.stderr):
-        write_note(line)
 
 
 def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> Found:

@@ -159,7 +159,7 @@ MUTATIONS = [
     Mutation(
         "damage is told",
         "training/run/catalog.py",
-        'print(f"warning: {problem}; continuing from step {good[-1]}", file=sys.stderr)',
+        'write_note(f"warning: {problem}; continuing from step {good[-1]}")',
         "pass",
         f"{CHECKPOINT}::test_the_newest_good_checkpoint_is_found_with_a_warning",
     ),

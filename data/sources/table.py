@@ -57,11 +57,16 @@ def read_tsv(config: DataConfig, path: Path) -> Rows:
             return cells[first], cells[second]
         if other_table and len(cells) == usual:
             raise Malformed(*other_table)
-        found = f"{len(cells) - 1 or 'no'} tab{'s' * (len(cells) > 2)} in the line"
+        found = describe_tabs(cells)
         needed = {2: "one, between the two sentences", 3: "two"}.get(width, width - 1)
         raise Malformed(f"{found}; it needs exactly {needed}", for_all=tabs)
 
     return read_lines(config, path, parse, start)
+
+
+def describe_tabs(cells: Sequence[str]) -> str:
+    """How many tabs separate the cells of a line."""
+    return f"{len(cells) - 1 or 'no'} tab{'s' * (len(cells) > 2)} in the line"
 
 
 def may_be_quoted(config: DataConfig) -> bool:

@@ -6,10 +6,9 @@ of the newest, or be deleted, and a BLEU of NaN scrambles its ranking.
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
-from common.errors import UserError
+from common.errors import UserError, write_note
 from training.devices.distributed import is_first
 from training.run.atomic_save import is_intact, read_manifest
 
@@ -45,7 +44,7 @@ def find_newest_checkpoint(run_dir: Path) -> int | None:
         problem = f"{Path(run_dir) / 'checkpoints'} has damaged checkpoints: {', '.join(map(str, damaged))}"
         if not good:
             raise UserError(f"{problem}, and no good one; nothing was deleted. Move them away to start the run anew")
-        print(f"warning: {problem}; continuing from step {good[-1]}", file=sys.stderr)
+        write_note(f"warning: {problem}; continuing from step {good[-1]}")
     return good[-1] if good else None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from common.errors import write_note
 from common.files import append_line
 
 LOG = "log.txt"
@@ -29,8 +30,7 @@ def tell(run_dir: Path, text: str, now: datetime | None = None) -> None:
 def warn(run_dir: Path, text: str) -> None:
     """Add a warning to log.txt and to standard error, above the bar."""
     append_line(run_dir / LOG, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ} warning: {text}")
-    with contextlib.suppress(OSError, ValueError):
-        tqdm.write(f"warning: {text}", file=sys.stderr)
+    write_note(f"warning: {text}")
 
 
 def show(line: str) -> None:
