@@ -26,7 +26,28 @@ def scaled_dot_product(query: Float[Array, "T H"], key: Float[Array, "S H"]) -> 
 
 def dot_product(query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:
     """q·k ("dot" of Luong et al. 2015, section 3.1)."""
+    if query.dtype == jnp.float32:
+        return jnp.einsum("TH,SH->TS", query, key)
+    return _narrow_dot_product(query, key)
+
+
+@jax.custom_vjp
+def _narrow_dot_product(query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:
+    """q·k of bfloat16 operands. Autodiff would multiply the scores' float32 gradient with them in float32."""
     return jnp.einsum("TH,SH->TS", query, key, preferred_element_type=jnp.float32)
+
+
+def _forward(query: Array, key: Array) -> tuple[Array, tuple[Array, Array]]:
+    return _narrow_dot_product(query, key), (query, key)
+
+
+def _backward(saved: tuple[Array, Array], gradient: Float[Array, "T S"]) -> tuple[Array, Array]:
+    query, key = saved
+    gradient = gradient.astype(query.dtype)
+    return jnp.einsum("TS,SH->TH", gradient, key), jnp.einsum("TS,TH->SH", gradient, query)
+
+
+_narrow_dot_product.defvjp(_forward, _backward)
 
 
 def general(matrix: Float[Array, "H H"], query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:
@@ -36,7 +57,7 @@ def general(matrix: Float[Array, "H H"], query: Float[Array, "T H"], key: Float[
 
 def transform(matrix: Float[Array, "H H"], query: Float[Array, "T H"]) -> Float[Array, "T H"]:
     """Wᵀq, which turns the general score into a dot product."""
-    return jnp.matmul(query, matrix.astype(query.dtype), preferred_element_type=jnp.float32).astype(query.dtype)
+    return jnp.matmul(query, matrix.astype(query.dtype))
 
 
 def additive(vector: Float[Array, " H"], query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:

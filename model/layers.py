@@ -51,7 +51,7 @@ class Dense(nnx.Module):
         self.dtype = dtype
 
     def __call__(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows F"]:
-        return matmul(x, self.kernel[...], self.dtype) + self.bias[...].astype(x.dtype)
+        return (matmul(x, self.kernel[...], self.dtype) + self.bias[...]).astype(x.dtype)
 
 
 class FeedForward(nnx.Module):
