@@ -147,6 +147,10 @@ class DecodingConfig:
                 f"decoding.checkpoint must be best, latest, a step number or an average's name, not {self.checkpoint!r}"
             )
 
+    def limit(self, length: int) -> int:
+        """The most tokens in the translation of a source of ``length`` tokens; both include EOS."""
+        return int(length * self.max_length_factor + self.max_length_extra)
+
     @property
     def draws(self) -> bool:
         """Whether the search draws tokens at random."""

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from model.config import POSITIONS, ModelConfig
 from model.layers import DropoutKey, dropout
-from model.loss import Loss, cross_entropy_in_chunks
+from model.loss import Loss, cross_entropy_on_mesh
 from model.matmul import matmul
 from model.positions import sinusoidal_positions
 from model.sharding import gather_width, shard_rows
@@ -51,7 +51,7 @@ class Embedding(nnx.Module):
     ) -> Loss:
         """Cross-entropy of these logits, of which only a chunk is in memory at a time."""
         to_vocabulary = partial(project, dtype=self.config.matmul_dtype)
-        return cross_entropy_in_chunks(to_vocabulary, x, self.table[...], labels, real, smoothing)
+        return cross_entropy_on_mesh(to_vocabulary, x, gather_width(self.table[...]), labels, real, smoothing)
 
 
 def project(x: Float[Array, "*rows D"], table: Float[Array, "V D"], dtype: str) -> Float[Array, "*rows V"]:

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from model.sharding import count_row_groups, shard_groups
+
 CHUNK = 1024  # positions whose logits are in memory at a time
 Project = Callable[[Array, Array], Array]  # from decoder outputs and the table to logits
 
@@ -39,6 +41,30 @@ def cross_entropy(
         cross_entropy=jnp.sum(jnp.where(real, nats, 0)),
         tokens=jnp.sum(real, dtype=jnp.float32),
     )
+
+
+def cross_entropy_on_mesh(
+    project: Project,
+    x: Float[Array, "B T D"],
+    table: Float[Array, "V D"],
+    labels: Int[Array, "B T"],
+    real: Bool[Array, "B T"],
+    smoothing: float,
+) -> Loss:
+    """``cross_entropy_in_chunks`` of each device's rows.
+
+    Each device adds up the gradient of a copy of the table; devices add theirs once, and not after every chunk.
+    """
+    groups = count_row_groups(len(x))
+    if groups == 1:
+        return cross_entropy_in_chunks(project, x, table, labels, real, smoothing)
+    copies = shard_groups(jnp.broadcast_to(table, (groups, *table.shape)))
+    x, labels, real = (shard_groups(array.reshape(groups, -1, *array.shape[1:])) for array in (x, labels, real))
+
+    def of_group(x: Array, table: Array, labels: Array, real: Array) -> Loss:
+        return cross_entropy_in_chunks(project, x, table, labels, real, smoothing)
+
+    return jax.tree.map(jnp.sum, jax.vmap(of_group)(x, copies, labels, real))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 5))
@@ -89,11 +115,8 @@ cross_entropy_in_chunks.defvjp(_forward, _backward)
 
 
 def _chunks(*arrays: Array) -> tuple[Array, ...]:
-    """Arrays "B T …" as "chunks B T/chunks …", with about ``CHUNK`` positions per chunk.
-
-    One chunk on several devices, which would otherwise sum the table's gradient after every chunk.
-    """
+    """Arrays "B T …" as "chunks B T/chunks …", with about ``CHUNK`` positions per chunk."""
     batch, length = arrays[0].shape[:2]
-    most = 1 if jax.sharding.get_abstract_mesh().size > 1 else max(1, batch * length // CHUNK)
+    most = max(1, batch * length // CHUNK)
     count = next(count for count in range(most, 0, -1) if length % count == 0)
     return tuple(jnp.moveaxis(a.reshape(batch, count, -1, *a.shape[2:]), 1, 0) for a in arrays)

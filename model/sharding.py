@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 from jax.sharding import AbstractMesh, Mesh, PartitionSpec
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 MESH_AXES = ("data", "fsdp", "tensor")
 ROWS = ("data", "fsdp")  # B: the rows of a batch are divided over these axes
@@ -34,6 +34,19 @@ def shard_rows(x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
     if mesh.empty or len(x) % (mesh.shape["data"] * mesh.shape["fsdp"]):  # as in a search of a single row
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS))
+
+
+def count_row_groups(rows: int) -> int:
+    """The number of devices, or groups of them along tensor, that share these rows; 1 if they cannot."""
+    mesh = jax.sharding.get_abstract_mesh()
+    groups = 1 if mesh.empty else mesh.shape["data"] * mesh.shape["fsdp"]
+    return groups if rows % groups == 0 else 1
+
+
+def shard_groups(x: Shaped[Array, "groups ..."]) -> Shaped[Array, "groups ..."]:
+    """Constrain arrays that have a first axis for the devices that hold rows, so that each holds its own part."""
+    rest = [PartitionSpec.UNCONSTRAINED] * (x.ndim - 1)
+    return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS, *rest))
 
 
 def gather_width(table: Float[Array, "V D"]) -> Float[Array, "V D"]:

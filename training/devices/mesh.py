@@ -3,7 +3,8 @@
 One device is the mesh 1 × 1 × 1; nothing else changes with the number of devices.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -23,17 +24,21 @@ from training.optimizer import optimizer
 from training.state import TrainState, seeded_state, state_shapes
 
 
-def make_mesh(config: MeshConfig) -> Mesh:
-    """The devices of all processes as a mesh; ``data=0`` takes what fsdp and tensor leave. UserError if too few."""
-    devices, taken = jax.device_count(), config.fsdp * config.tensor
-    shape = config.data or max(1, devices // taken), config.fsdp, config.tensor
-    if np.prod(shape) > devices or (jax.process_count() > 1 and np.prod(shape) != devices):
+def make_mesh(config: MeshConfig, devices: Sequence[jax.Device] = ()) -> Mesh:
+    """These devices, or those of all processes, as a mesh; ``data=0`` takes what fsdp and tensor leave.
+
+    UserError if they are too few, or if some of several processes or of named devices would be left out.
+    """
+    devices, all_of_them = devices or jax.devices(), bool(devices) or jax.process_count() > 1
+    taken = config.fsdp * config.tensor
+    shape = config.data or max(1, len(devices) // taken), config.fsdp, config.tensor
+    if math.prod(shape) > len(devices) or (all_of_them and math.prod(shape) != len(devices)):
         raise UserError(
-            f"mesh.data × mesh.fsdp × mesh.tensor = {' × '.join(map(str, shape))} is a mesh of {np.prod(shape)} "
-            f"devices, but {devices} are available"
+            f"mesh.data × mesh.fsdp × mesh.tensor = {' × '.join(map(str, shape))} is a mesh of {math.prod(shape)} "
+            f"devices, but {len(devices)} are available"
         )
     kinds = (AxisType.Auto,) * len(MESH_AXES)
-    return jax.make_mesh(shape, MESH_AXES, axis_types=kinds, devices=jax.devices()[: np.prod(shape)])
+    return jax.make_mesh(shape, MESH_AXES, axis_types=kinds, devices=devices[: math.prod(shape)])
 
 
 def check_divisible(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: int, accumulation: int) -> None:
