@@ -90,8 +90,8 @@ class Translator:
         return int(min(self.decoding.max_source_tokens or self.row_length, self.positions))
 
     def limit(self, length: int) -> int:
-        """The most tokens in the translation of a source of ``length`` tokens; both include EOS."""
-        return int(min(length * self.decoding.max_length_factor + self.decoding.max_length_extra, self.positions))
+        """The most tokens in the translation of a source of ``length`` tokens, which learned positions may lower."""
+        return int(min(self.decoding.limit(length), self.positions))
 
     def translate(
         self, params: Ensemble, lines: list[str], *, prefix: str = "", on_progress: Progress = None
@@ -180,9 +180,7 @@ class Translator:
     ) -> Iterator[list[Hypothesis]]:
         """Search one batch, filled up with empty rows."""
         limits = [self.limit(len(source) + 1) for source in sources]
-        room, config, missing = self.limit(shape[1]), self.decoding, (0, shape[0] - len(sources))
-        ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
-        sampling = Sampling(config.temperature, config.top_k, config.top_p)
+        room, missing = self.limit(shape[1]), (0, shape[0] - len(sources))
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
         numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
         found: Hypotheses = search_batch(
@@ -192,10 +190,17 @@ class Translator:
             np.pad(np.array(limits, np.int32), missing),
             prefix_rows(prefixes, limits, (shape[0], room)),
             np.pad(np.array(numbers, np.uint32), missing),
-            np.uint32(config.seed),
-            SearchSettings(room, config.beam_size, count, ranking, config.search, sampling),
+            np.uint32(self.decoding.seed),
+            search_settings(self.decoding, room, count),
         )
         return hypotheses_of(found)
+
+
+def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:
+    """The settings of a search for ``count`` translations of at most ``room`` tokens."""
+    ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
+    sampling = Sampling(config.temperature, config.top_k, config.top_p)
+    return SearchSettings(room, config.beam_size, count, ranking, config.search, sampling)
 
 
 @partial(jax.jit, static_argnames=("graphdefs", "settings"))

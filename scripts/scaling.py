@@ -19,8 +19,9 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.cost.accelerators import ACCELERATORS, Accelerator
 from benchmarks.cost.operations import StepCost
-from benchmarks.cost.scaling import Accelerator, Scenario, scaling_table, step_table
+from benchmarks.cost.scaling import Scenario, scaling_table, step_table
 from cli.command_line import Parser, positive, positive_integer, positive_integers, share
 from common.errors import exit_on_user_error
 from common.text_table import as_markdown, as_text
@@ -31,13 +32,6 @@ EXAMPLES = """examples:
   python scripts/scaling.py configs/transformer-base.yaml data.batch_rows=256 --accelerator v5p --utilisation 0.3
   python scripts/scaling.py configs/transformer-big.yaml --rows-per-device 128 --between 25
 """
-# Published peaks, one direction. H200: 900 GB/s of NVLink both ways, and 400 Gbit/s of network a GPU. TPU v5p: 1,200
-# GB/s both ways over the six links of a torus, of which rings along one axis use two; a pod has no nodes.
-ACCELERATORS = {
-    "h200": Accelerator("NVIDIA H200", 989e12, 141e9, 4.8e12, 450e9, 50e9, 8),
-    "h100": Accelerator("NVIDIA H100", 989e12, 80e9, 3.35e12, 450e9, 50e9, 8),
-    "v5p": Accelerator("TPU v5p", 459e12, 95e9, 2.765e12, 200e9, 200e9, 8960),
-}
 UNITS = {"flops": 1e12, "memory": 1e9, "memory_bandwidth": 1e9, "inside": 1e9, "between": 1e9, "node": 1}
 
 

@@ -56,6 +56,20 @@ def target_products(model: ModelConfig, vocab_size: int, targets: int, pairs: in
     return targets * _matrix_sizes(model, vocab_size)[1] + model.decoder_layers * _attention(model, pairs)
 
 
+def search_step_operations(model: ModelConfig, vocab_size: int, sources: int, room: int, beams: int) -> int:
+    """Return the operations of a search for one sentence up to its first step: the encoder, and a token of each beam.
+
+    A step computes scores for all places of its cache, written or not: ``room`` of each beam.
+    """
+    step = target_products(model, vocab_size, 1, beams * room + sources)
+    return 2 * (source_products(model, vocab_size, sources) + beams * step)
+
+
+def cache_values(model: ModelConfig, sources: int, places: int) -> int:
+    """Return the numbers that decoding stores for one sentence: keys and values of the source and of all places."""
+    return model.decoder_layers * (sources + places) * model.groups * (model.head_dim + model.value_width)
+
+
 @cache
 def _matrix_sizes(model: ModelConfig, vocab_size: int) -> tuple[int, int]:
     """Return the sizes of all matrices that source tokens are multiplied by, and those of target tokens."""

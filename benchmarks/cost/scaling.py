@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from jax.sharding import AbstractMesh
 
+from benchmarks.cost.accelerators import Accelerator
 from benchmarks.cost.operations import FLOAT, Parameter, StepCost, list_parameters
 from common.errors import UserError
 from common.text_table import Table, three_digits
@@ -22,26 +23,6 @@ from training.devices.mesh import check_divisible
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2}
 LARGEST_DIVISION = 8  # devices over which mixed layouts divide by fsdp or tensor
 STORING_KERNELS = ("definition", "xla")  # their gradients need the attention weights in memory
-
-
-@dataclass(frozen=True)
-class Accelerator:
-    """A device by its vendor's published peaks. Bandwidths are bytes a second, in one direction for links."""
-
-    name: str
-    flops: float  # dense bfloat16 operations a second
-    memory: float  # bytes
-    memory_bandwidth: float
-    inside: float  # bandwidth of a device to others of its node
-    between: float  # bandwidth to other nodes; every device has a link of its own
-    node: int  # devices in a node
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name}: {self.flops / 1e12:,.0f} TFLOP/s, {self.memory / 1e9:,.0f} GB at "
-            f"{self.memory_bandwidth / 1e9:,.0f} GB/s, links {self.inside / 1e9:,.0f} GB/s in a node of "
-            f"{self.node:,}, {self.between / 1e9:,.0f} GB/s between nodes"
-        )
 
 
 class Layout(NamedTuple):

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.cost.accelerators import Accelerator
 from benchmarks.cost.scaling import (
-    Accelerator,
     Layout,
     Scenario,
     Transfer,

@@ -1,0 +1,152 @@
+"""Accelerators that programs are compiled for on any machine: what the compilers have to be told about each.
+
+NVIDIA's compiler takes a GPU's facts as text, Google's knows its TPUs by name. Neither looks for a device.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+from unittest.mock import patch
+
+import jax
+from jax.experimental import topologies
+
+from attention import Device, tracing_for
+from benchmarks.cost.accelerators import ACCELERATORS, Accelerator
+from common.errors import UserError
+from common.text import in_brief
+
+NAMES = "h200:8, a number of GPUs of one node, or v5e:4x4, a TPU's slice"
+# NVIDIA H100 Tensor Core GPU Architecture (white paper, tables 3 and 4): Hopper's multiprocessors. H200 has the same
+# with other memory. The clock is the boost clock of the SXM module.
+HOPPER = """
+platform_name: "CUDA"
+device_description_str: "{name}"
+runtime_version {{ major: 13 }}
+dnn_version_info {{ major: 9 minor: 10 }}
+gpu_device_info {{
+  cuda_compute_capability {{ major: 9 }}
+  core_count: 132
+  fpus_per_core: 128
+  clock_rate_ghz: 1.98
+  device_memory_size: {memory:.0f}
+  memory_bandwidth: {memory_bandwidth:.0f}
+  l2_cache_size: 52428800
+  threads_per_warp: 32
+  threads_per_block_limit: 1024
+  threads_per_core_limit: 2048
+  registers_per_block_limit: 65536
+  registers_per_core_limit: 65536
+  shared_memory_per_block: 49152
+  shared_memory_per_block_optin: 232448
+  shared_memory_per_core: 233472
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+}}
+"""
+GPUS = {"h100": HOPPER, "h200": HOPPER}
+HOPPER_CAPABILITY = 9.0
+TPUS = {"v5e": 2, "v5p": 3, "v6e": 2}  # dimensions of their torus
+GPU_PACKAGES = {"jax_plugins.xla_cuda13": "jax-cuda13-plugin", "nvidia.cu13": "nvidia-cuda-nvcc"}
+TPU_PACKAGES = {"libtpu": "libtpu"}
+# libtpu asks the cloud and the machine which TPU it is on, unless it is told.
+QUIET_TPU = {"TPU_SKIP_MDS_QUERY": "1", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_ACCELERATOR_TYPE": "v5litepod-4"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Devices that are not there: only compiling for them is possible."""
+
+    name: str
+    accelerator: Accelerator
+    device: Device
+    devices: tuple[jax.Device, ...]
+
+    @property
+    def compiler_options(self) -> dict[str, Any]:
+        """On a TPU, less search for fast code: a quarter of the time, and the same memory within 2 %."""
+        return {"exec_time_optimization_effort": -1.0} if self.device.platform == "tpu" else {}
+
+    def compilers(self) -> dict[str, str]:
+        """The versions of the vendor's packages."""
+        packages = TPU_PACKAGES if self.device.platform == "tpu" else GPU_PACKAGES
+        return {name: version(name) for name in packages.values()}
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Trace for this target. JAX asks the GPU two questions before it lets cuDNN serve; they are answered here."""
+        with ExitStack() as stack:
+            stack.enter_context(tracing_for(*self.device))
+            if self.device.platform == "gpu":
+                module = "jax._src.cudnn.fused_attention_stablehlo"
+                stack.enter_context(patch(f"{module}.check_cudnn_version", lambda: 91000))
+                stack.enter_context(patch(f"{module}.check_compute_capability", lambda _: True))
+            yield
+
+
+def open_target(name: str) -> Target:
+    """The devices of ``name``, such as h200:8 or v5e:4x4. UserError if it or its compiler is unknown."""
+    chip, _, shape = name.partition(":")
+    if chip not in GPUS and chip not in TPUS:
+        near = get_close_matches(chip, ACCELERATORS, 1, 0.3)
+        hint = f"; the nearest is {near[0]}" if near else ""
+        raise UserError(
+            f"unknown target {in_brief(name)}{hint}. A target is one of {', '.join(ACCELERATORS)} and {NAMES}"
+        )
+    jax.config.update("jax_platforms", "cpu")  # a device that is there is left alone
+    return _open_gpus(chip, shape) if chip in GPUS else _open_tpus(chip, shape)
+
+
+def _open_gpus(chip: str, count: str) -> Target:
+    accelerator = ACCELERATORS[chip]
+    if not re.fullmatch(r"[1-9]\d{0,4}", count) or (int(count) > accelerator.node and int(count) % accelerator.node):
+        raise UserError(
+            f"target {chip}:{in_brief(count)}: give a number of GPUs, {chip}:1 to {chip}:{accelerator.node} or a "
+            f"multiple of {accelerator.node}"
+        )
+    _require(GPU_PACKAGES, chip, "aot-cuda")
+    number = int(count)
+    hosts = max(1, number // accelerator.node)
+    topology = topologies.get_topology_desc(
+        chip,
+        platform="cuda",
+        target_config=GPUS[chip].format_map(vars(accelerator)),
+        topology=f"1x{hosts}x{number // hosts}",  # slices × hosts × GPUs of a host
+    )
+    return Target(f"{chip}:{count}", accelerator, Device("gpu", HOPPER_CAPABILITY), tuple(topology.devices))
+
+
+def _open_tpus(chip: str, shape: str) -> Target:
+    dimensions = TPUS[chip]
+    example = f"{chip}:{'x'.join(['2'] * dimensions)}"
+    if not re.fullmatch(r"[1-9]\d{0,2}" + r"x[1-9]\d{0,2}" * (dimensions - 1), shape):
+        raise UserError(f"target {chip}:{in_brief(shape)}: give a slice of {dimensions} dimensions, such as {example}")
+    _require(TPU_PACKAGES, chip, "aot-tpu")
+    os.environ.update(QUIET_TPU)
+    single = {"chips_per_host_bounds": [1, 1, 1]} if set(shape) <= {"1", "x"} and "11" not in shape else {}
+    try:
+        topology = topologies.get_topology_desc(platform="tpu", topology_name=f"{chip}:{shape}", **single)
+    except jax.errors.JaxRuntimeError as error:
+        raise UserError(f"target {chip}:{shape}: libtpu knows no such slice: {in_brief(str(error))}") from None
+    return Target(f"{chip}:{shape}", ACCELERATORS[chip], Device("tpu"), tuple(topology.devices))
+
+
+def _require(packages: dict[str, str], chip: str, extra: str) -> None:
+    missing = [package for module, package in packages.items() if not _is_installed(module)]
+    if missing:
+        raise UserError(f"compiling for {chip} needs {', '.join(missing)}: pip install -e '.[{extra}]'")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is not there
+        return False

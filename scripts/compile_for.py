@@ -1,0 +1,110 @@
+"""Compile a config's programs for accelerators that are not there, and print what they would take.
+
+The vendors' compilers run on any Linux machine: NVIDIA's after pip install -e '.[aot-cuda]', Google's after
+pip install -e '.[aot-tpu]'. They compile the training step, the loss of validation, and the search of the longest
+sentences, for the config's mesh over all devices of TARGET:
+
+  h100:8, h200:1    GPUs of one node, or of nodes of 8
+  v5e:4x4, v6e:2x2  a slice of a two-dimensional torus of TPUs
+  v5p:2x2x4         a slice of a three-dimensional one
+
+Bytes, operations and collectives stand beside those by arithmetic (benchmarks/cost). Everything is kept as JSON. If a
+program does not fit into the devices' memory, the exit code is 2. Nothing is run: time is unknown, and so is whether
+cuDNN accepts its calls. docs/scaling.md explains the figures.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+
+from benchmarks.compiled.compile import compile_program
+from benchmarks.compiled.programs import list_programs
+from benchmarks.compiled.report import (
+    Result,
+    compare_collectives,
+    compare_costs,
+    list_findings,
+    list_kernels,
+)
+from benchmarks.compiled.targets import Target, open_target
+from cli.command_line import Parser
+from common.errors import UserError, exit_on_user_error
+from common.files import write_atomically
+from common.text_table import as_markdown, as_text
+from configs.load import load_config
+from configs.schema import RunConfig
+from training.devices.mesh import make_mesh
+from training.devices.preflight import choose_kernels
+from training.run.environment import describe_environment
+
+EXAMPLES = """examples:
+  python scripts/compile_for.py h200:1 configs/transformer-big.yaml data.batch_rows=128
+  python scripts/compile_for.py h200:8 configs/transformer-big.yaml data.batch_rows=1024 mesh.fsdp=8 model.kernel=cudnn
+  python scripts/compile_for.py v5e:4x4 configs/transformer-base.yaml data.batch_rows=512 --only "training step"
+"""
+PROGRAMS = ("training step", "validation loss", "search")
+
+
+def main() -> None:
+    with exit_on_user_error():
+        arguments = command_line()
+        target = open_target(arguments.TARGET)
+        config = load_config(arguments.CONFIG, arguments.CHANGES)
+        results = compile_all(config, target, arguments.only)
+        show(results, config, target, arguments)
+        if lacks := [lack for result in results if (lack := result.lack(target))]:
+            raise UserError("; ".join(lacks))
+
+
+def command_line() -> argparse.Namespace:
+    parser = Parser(__doc__, EXAMPLES)
+    add = parser.add_argument
+    add("TARGET", help="such as h200:8 or v5e:4x4")
+    add("CONFIG", type=Path, help="such as configs/transformer-big.yaml")
+    add("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=512")
+    add("--only", choices=PROGRAMS, help="compile one program (default: all three)")
+    add("--markdown", action="store_true", help="print Markdown")
+    add("--json", type=Path, metavar="FILE", help="where the figures go (default: runs/compiled/CONFIG-TARGET.json)")
+    return parser.parse_intermixed_args()
+
+
+def compile_all(config: RunConfig, target: Target, only: str | None) -> list[Result]:
+    """Compile the programs, and print a line for each as it is done."""
+    mesh = make_mesh(config.mesh, target.devices)
+    with target.tracing():
+        kernels = choose_kernels(config.model, (config.data.row_length, config.data.row_length))
+    print(f"{target.name}, mesh {'·'.join(map(str, mesh.devices.shape))}, {', '.join(sorted(set(kernels.values())))}")
+    results = []
+    for program in list_programs(config, mesh):
+        if only is None or program.name.startswith(only):
+            results.append(Result(compile_program(program, target), program.expected))
+            print(f"compiled the {program.name} in {results[-1].compiled.seconds:.0f} s", flush=True)
+    return results
+
+
+def show(results: list[Result], config: RunConfig, target: Target, arguments: argparse.Namespace) -> None:
+    """Print the tables and findings, and keep them."""
+    findings = list_findings(results, config, target)
+    tables = [compare_costs(results, target), compare_collectives(results), list_kernels(results)]
+    rendered = map(as_markdown if arguments.markdown else as_text, (table for table in tables if table.rows))
+    print("", "\n\n".join([*rendered, *(f"found  {line}" for line in findings)]), sep="\n")
+    path = (
+        arguments.json or Path("runs/compiled") / f"{arguments.CONFIG.stem}-{arguments.TARGET.replace(':', '-')}.json"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {
+        "command": shlex.join(["python", "scripts/compile_for.py", *sys.argv[1:]]),
+        "compilers": target.compilers(),
+        "environment": describe_environment(),
+        "memory": target.accelerator.memory,
+        "programs": [result.as_json() for result in results],
+        "findings": findings,
+    }
+    write_atomically(path, json.dumps(kept, indent=1) + "\n")
+    print(f"\nwritten  {path}")
+
+
+if __name__ == "__main__":
+    main()
