@@ -67,7 +67,7 @@ class Collective(NamedTuple):
     def sent(self) -> float:
         """Bytes that a device sends around a ring in a run, as ``Transfer.sent`` counts them."""
         others = self.devices - 1
-        factor = {"all-reduce": 2 * others / self.devices, "all-gather": others, "collective-permute": 1}
+        factor = {"all-reduce": 2 * others / self.devices, "all-gather": float(others), "collective-permute": 1.0}
         return self.times * self.bytes * factor.get(self.kind, others / self.devices)
 
 

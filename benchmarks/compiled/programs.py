@@ -108,7 +108,7 @@ def _search(config: RunConfig, mesh: Mesh, cost: StepCost, layout: Layout) -> Pr
     operations = local * search_step_operations(model, cost.vocab_size, bucket, room, decoding.beam_size)
     caches = DTYPE_BYTES[model.dtype] * local * cache_values(model, bucket, decoding.beam_size * room)
     name = f"search of {rows} × {bucket} tokens, {decoding.beam_size} beams"
-    return Program(name, lower, 0, Expected(held, caches, operations, []))
+    return Program(name, lower, 0, Expected(held, caches, float(operations), []))
 
 
 def _use(mesh: Mesh) -> AbstractContextManager[Any]:

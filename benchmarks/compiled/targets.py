@@ -23,7 +23,7 @@ from benchmarks.cost.accelerators import ACCELERATORS, Accelerator
 from common.errors import UserError
 from common.text import in_brief
 
-NAMES = "h200:8, a number of GPUs of one node, or v5e:4x4, a TPU's slice"
+FORMS = "with a number of GPUs, as h200:8, or a slice of TPUs, as v5e:4x4"
 # NVIDIA H100 Tensor Core GPU Architecture (white paper, tables 3 and 4): Hopper's multiprocessors. H200 has the same
 # with other memory. The clock is the boost clock of the SXM module.
 HOPPER = """
@@ -57,8 +57,13 @@ HOPPER_CAPABILITY = 9.0
 TPUS = {"v5e": 2, "v5p": 3, "v6e": 2}  # dimensions of their torus
 GPU_PACKAGES = {"jax_plugins.xla_cuda13": "jax-cuda13-plugin", "nvidia.cu13": "nvidia-cuda-nvcc"}
 TPU_PACKAGES = {"libtpu": "libtpu"}
-# libtpu asks the cloud and the machine which TPU it is on, unless it is told.
-QUIET_TPU = {"TPU_SKIP_MDS_QUERY": "1", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_ACCELERATOR_TYPE": "v5litepod-4"}
+# libtpu asks the cloud which TPU it is on unless it is told, and serves one process at a time unless it may serve more.
+LIBTPU = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -93,24 +98,22 @@ class Target:
 
 
 def open_target(name: str) -> Target:
-    """The devices of ``name``, such as h200:8 or v5e:4x4. UserError if it or its compiler is unknown."""
+    """The devices of ``name``, such as h200:8 or v5e:4x4. UserError if it is unknown or its compiler is missing."""
     chip, _, shape = name.partition(":")
-    if chip not in GPUS and chip not in TPUS:
+    if chip not in ACCELERATORS:
         near = get_close_matches(chip, ACCELERATORS, 1, 0.3)
         hint = f"; the nearest is {near[0]}" if near else ""
-        raise UserError(
-            f"unknown target {in_brief(name)}{hint}. A target is one of {', '.join(ACCELERATORS)} and {NAMES}"
-        )
+        raise UserError(f"unknown target {in_brief(name)}{hint}. Targets are {', '.join(ACCELERATORS)}, {FORMS}")
     jax.config.update("jax_platforms", "cpu")  # a device that is there is left alone
+    jax.config.update("jax_enable_compilation_cache", False)  # what no device can load cannot be read from it
     return _open_gpus(chip, shape) if chip in GPUS else _open_tpus(chip, shape)
 
 
 def _open_gpus(chip: str, count: str) -> Target:
     accelerator = ACCELERATORS[chip]
     if not re.fullmatch(r"[1-9]\d{0,4}", count) or (int(count) > accelerator.node and int(count) % accelerator.node):
-        raise UserError(
-            f"target {chip}:{in_brief(count)}: give a number of GPUs, {chip}:1 to {chip}:{accelerator.node} or a "
-            f"multiple of {accelerator.node}"
+        raise _mistake(
+            chip, count, f"a number of GPUs, as {chip}:8; several nodes have a multiple of {accelerator.node}"
         )
     _require(GPU_PACKAGES, chip, "aot-cuda")
     number = int(count)
@@ -126,17 +129,20 @@ def _open_gpus(chip: str, count: str) -> Target:
 
 def _open_tpus(chip: str, shape: str) -> Target:
     dimensions = TPUS[chip]
-    example = f"{chip}:{'x'.join(['2'] * dimensions)}"
     if not re.fullmatch(r"[1-9]\d{0,2}" + r"x[1-9]\d{0,2}" * (dimensions - 1), shape):
-        raise UserError(f"target {chip}:{in_brief(shape)}: give a slice of {dimensions} dimensions, such as {example}")
+        raise _mistake(chip, shape, f"a slice of {dimensions} dimensions, as {chip}:{'x'.join(['2'] * dimensions)}")
     _require(TPU_PACKAGES, chip, "aot-tpu")
-    os.environ.update(QUIET_TPU)
-    single = {"chips_per_host_bounds": [1, 1, 1]} if set(shape) <= {"1", "x"} and "11" not in shape else {}
+    os.environ.update(LIBTPU)
+    single = {"chips_per_host_bounds": [1, 1, 1]} if set(shape.split("x")) == {"1"} else {}
     try:
         topology = topologies.get_topology_desc(platform="tpu", topology_name=f"{chip}:{shape}", **single)
     except jax.errors.JaxRuntimeError as error:
         raise UserError(f"target {chip}:{shape}: libtpu knows no such slice: {in_brief(str(error))}") from None
     return Target(f"{chip}:{shape}", ACCELERATORS[chip], Device("tpu"), tuple(topology.devices))
+
+
+def _mistake(chip: str, shape: str, needed: str) -> UserError:
+    return UserError(f"target {in_brief(f'{chip}:{shape}' if shape else chip)}: give {needed}")
 
 
 def _require(packages: dict[str, str], chip: str, extra: str) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from jax.sharding import AbstractMesh
 
+from attention.kernels.chunked import CHUNK as QUERIES
 from benchmarks.cost.accelerators import Accelerator
 from benchmarks.cost.operations import FLOAT, Parameter, StepCost, list_parameters
 from common.errors import UserError
@@ -22,7 +23,8 @@ from training.devices.mesh import check_divisible
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2}
 LARGEST_DIVISION = 8  # devices over which mixed layouts divide by fsdp or tensor
-STORING_KERNELS = ("definition", "xla")  # their gradients need the attention weights in memory
+TPU_COLUMNS = 128
+AGAIN = "parameters, for the backward pass"
 
 
 class Layout(NamedTuple):
@@ -87,10 +89,8 @@ def list_transfers(cost: StepCost, training: TrainingConfig, layout: Layout) -> 
 def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
     """Return gathers of parameters and sums of their float32 gradients.
 
-    Parameters are gathered once for both passes: matrices in the products' dtype, the looked-up table as is. With a
-    divided vocabulary, logits and their gradients read the table in two layouts. XLA sums the table's three gradients
-    one by one: two look-ups and the logits. Those of look-ups lie whole on every device and are divided over fsdp
-    afterwards; where data is 1, this is a reduce-scatter, too.
+    Matrices are gathered in the products' dtype, for the forward and again for the backward pass. The table is gathered
+    once, as it is; where data is 1, its gradient is divided over fsdp as it is summed, else afterwards.
     """
     sizes = [
         (parameter.axes, layout.parameter_bytes(parameter, ("tensor",)))
@@ -101,14 +101,14 @@ def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
     matrices = sum(size for _, size in sizes) - table - vectors
     data, fsdp, tensor = layout
     if fsdp == 1:
-        return [Transfer("gradients", "all-reduce", 3 * table + matrices + vectors, data, tensor)]
-    operands = (matrices + table * (1 if tensor == 1 else 2)) * DTYPE_BYTES[cost.model.matmul_dtype] // FLOAT
-    lookup_kind = "all-reduce" if data > 1 else "reduce-scatter"
+        return [Transfer("gradients", "all-reduce", table + matrices + vectors, data, tensor)]
+    operands = matrices * DTYPE_BYTES[cost.model.matmul_dtype] // FLOAT
     return [
-        Transfer("parameters", "all-gather", operands + table, fsdp, tensor),
-        Transfer("gradients", "reduce-scatter", matrices + table, fsdp, tensor),
-        Transfer("gradients", "all-reduce", (matrices + table) // fsdp, data, fsdp * tensor),
-        Transfer("gradients", lookup_kind, 2 * table, layout.row_groups, tensor),
+        Transfer("parameters", "all-gather", table + operands, fsdp, tensor),
+        Transfer(AGAIN, "all-gather", operands, fsdp, tensor),
+        Transfer("gradients", "reduce-scatter", matrices, fsdp, tensor),
+        Transfer("gradients", "all-reduce", matrices // fsdp, data, fsdp * tensor),
+        Transfer("gradients", "all-reduce" if data > 1 else "reduce-scatter", table, layout.row_groups, tensor),
         Transfer("gradients", "all-reduce", vectors, layout.row_groups, tensor),
     ]
 
@@ -137,48 +137,69 @@ def parameter_bytes(cost: StepCost, layout: Layout) -> int:
 
 
 def temporary_bytes(cost: StepCost, training: TrainingConfig, layout: Layout) -> int:
-    """Return the bytes next to the state: activations and logits of a slice, and gradients."""
+    """Return the bytes next to the state: activations and logits of a slice, gradients, and what fsdp gathers.
+
+    Gradients are whole before they are divided over fsdp; accumulation keeps the sums of earlier slices besides.
+    """
     part = replace(cost, rows=cost.rows // training.accumulation)
-    gradients = (2 if training.accumulation > 1 else 1) * parameter_bytes(cost, layout)
-    return activation_bytes(part, layout) + logit_bytes(part, layout) + gradients
+    parameters = list_parameters(cost.model, cost.vocab_size)
+    gradients = sum(layout.parameter_bytes(parameter, ("tensor",)) for parameter in parameters)
+    sums = parameter_bytes(cost, layout) if training.accumulation > 1 else 0
+    gathered = sum(one.bytes for one in parameter_transfers(cost, layout) if one.content == "parameters")
+    return activation_bytes(part, layout) + logit_bytes(part, layout) + gradients + sums + gathered
 
 
 def activation_bytes(cost: StepCost, layout: Layout) -> int:
-    """Estimate what gradients need: inputs of products and norms, attention weights, dropout masks.
+    """Estimate what gradients need: inputs of products and norms, attention weights, dropout's random bits.
 
     With ``model.rematerialize`` these are the blocks' inputs, and the activations of one block at a time. The compiler
     decides which arrays it keeps, fuses away or computes twice.
     """
     model, rows = cost.model, cost.rows // layout.row_groups
-    encoder = cost.sources * _token_bytes(model, layout.tensor, norms=2, keys=[cost.sources])
-    decoder = cost.targets * _token_bytes(model, layout.tensor, norms=3, keys=[cost.targets, cost.sources])
+    encoder = cost.sources * _token_bytes(model, layout.tensor, [(cost.sources, cost.sources)])
+    decoder = cost.targets * _token_bytes(
+        model, layout.tensor, [(cost.targets, cost.targets), (cost.targets, cost.sources)]
+    )
     if not model.rematerialize:
         return rows * (model.encoder_layers * encoder + model.decoder_layers * decoder)
     inputs = cost.sources * model.encoder_layers + cost.targets * model.decoder_layers
     return rows * (DTYPE_BYTES[model.dtype] * model.d_model * inputs + max(encoder, decoder))
 
 
-def _token_bytes(model: ModelConfig, tensor: int, norms: int, keys: list[int]) -> int:
-    """Bytes of a token in a block with one attention for each number of ``keys``.
+def _token_bytes(model: ModelConfig, tensor: int, attentions: list[tuple[int, int]]) -> int:
+    """Bytes of a token in a block with attentions between these numbers of queries and keys.
 
-    Tensor divides heads, hidden units and attention weights, which are float32, and again an operand if that is
-    narrower. It does not divide arrays of the whole width: a norm keeps its centred and its scaled input in float32,
-    dropout a byte, a product its input.
+    Tensor divides queries, keys, values, outputs of heads, hidden units, and attention weights, which are float32. It
+    does not divide arrays of the whole width, of which each sublayer keeps three: its input, the sum that a norm reads,
+    and the random bits of dropout, two bytes each.
     """
-    dtype = DTYPE_BYTES[model.dtype]
-    heads = 2 * model.num_heads * model.head_dim + model.groups * (model.head_dim + model.value_width)
-    divided = dtype * (len(keys) * heads + 2 * model.d_ff) // tensor
-    weight = FLOAT + (dtype if model.dtype != "float32" else 0)
-    if model.kernel in STORING_KERNELS:
-        divided += sum(count * model.num_heads * weight // tensor for count in keys)
-    return divided + norms * model.d_model * (dtype + 1 + 2 * FLOAT)
+    columns = TPU_COLUMNS if model.kernel == "tpu" else 1  # that a row in memory is padded to
+    widths = (-(-one // columns) * columns for one in (model.head_dim, model.value_width))
+    dtype, width = DTYPE_BYTES[model.dtype], sum(widths)
+    divided = dtype * (len(attentions) * (model.num_heads + model.groups) * width + model.d_ff)
+    divided += FLOAT * model.num_heads * sum(_stored_numbers(model.kernel, *lengths) for lengths in attentions)
+    return divided // tensor + (len(attentions) + 1) * model.d_model * (2 * dtype + 2)
+
+
+def _stored_numbers(kernel: str, queries: int, keys: int) -> int:
+    """Numbers that attention keeps for the gradients, for one query of one head."""
+    match kernel:
+        case "cudnn":  # one for each sentence that a row can have, of two tokens
+            return (queries + 1) // 2
+        case "tpu":
+            return 1
+        case "chunked":
+            return keys if queries <= QUERIES else 1  # of a single chunk, compilers keep the weights
+        case "definition" | "xla":
+            return keys
+        case _:
+            raise NotImplementedError(f"model.kernel={kernel}")
 
 
 def logit_bytes(cost: StepCost, layout: Layout) -> int:
-    """Return the bytes of logits, their exponentials and gradients: by chunks on one device, all at once on a mesh."""
-    positions = cost.rows // layout.row_groups * cost.targets
-    parts = layout.tensor if cost.vocab_size % layout.tensor == 0 else 1
-    return 3 * FLOAT * (min(positions, CHUNK) if layout.devices == 1 else positions) * cost.vocab_size // parts
+    """Return the bytes of a chunk of logits, of their exponentials and gradients."""
+    positions = min(cost.rows // layout.row_groups * cost.targets, CHUNK)
+    return 3 * FLOAT * positions * cost.vocab_size // (layout.tensor if cost.vocab_size % layout.tensor == 0 else 1)
 
 
 class StepTime(NamedTuple):

@@ -4,15 +4,14 @@ test_scaling.py runs this in a process of its own, because JAX fixes its devices
 """
 
 import json
-import re
 import sys
 from collections import Counter
-from math import prod
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from benchmarks.compiled.hlo import read_program
 from benchmarks.cost.operations import StepCost
 from model.config import ModelConfig
 from model.sharding import ROWS
@@ -24,16 +23,13 @@ from training.step import make_train_step
 MODEL = ModelConfig(d_model=64, num_heads=8, head_dim=8, encoder_layers=2, decoder_layers=1, d_ff=128, dropout=0.0)
 COST = StepCost(MODEL, vocab_size=512, rows=16, sources=24, targets=32)
 TRAINING = TrainingConfig(steps=10, ema_decay=0.9, clip_norm=0.0)
-WIDTHS = {"f32": 4, "bf16": 2, "s32": 4, "u32": 4, "pred": 1}
-COLLECTIVE = re.compile(r" = (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(")
 
 
-def bytes_sent(text: str) -> Counter[str]:
-    """Return the bytes of the results of each kind of collective in compiled HLO; collectives in a loop count once."""
+def bytes_summed(text: str) -> dict[str, int]:
+    """The bytes of the results of each kind of collective in a compiled program."""
     total: Counter[str] = Counter()
-    for shapes, kind in COLLECTIVE.findall(text):
-        for dtype, sizes in re.findall(r"(\w+)\[([\d,]*)\]", shapes):
-            total[kind] += WIDTHS[dtype] * prod(map(int, filter(None, sizes.split(","))))
+    for one in read_program(text).collectives():
+        total[one.kind] += one.times * one.bytes * (one.devices if one.kind == "all-gather" else 1)
     return total
 
 
@@ -53,7 +49,7 @@ def main(names: list[str]) -> None:
         data, fsdp, tensor = map(int, name.split("·"))
         step = compile_step(COST, TRAINING, (data, fsdp, tensor))
         memory = step.memory_analysis()
-        report[name] = {"sent": bytes_sent(step.as_text()), "state": memory.argument_size_in_bytes}
+        report[name] = {"sent": bytes_summed(step.as_text()), "state": memory.argument_size_in_bytes}
         report[name]["temporary"] = memory.temp_size_in_bytes
     print(json.dumps(report))
 

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.cost.accelerators import Accelerator
 from benchmarks.cost.scaling import (
+    AGAIN,
     Layout,
     Scenario,
     Transfer,
@@ -17,7 +18,7 @@ from benchmarks.cost.scaling import (
     temporary_bytes,
 )
 from model.config import ModelConfig
-from tests.benchmarks.cost.collectives import COST, TRAINING, bytes_sent
+from tests.benchmarks.cost.collectives import COST, TRAINING
 from training.config import TrainingConfig
 
 LAYOUTS = ["8·1·1", "1·8·1", "1·1·8", "2·2·2"]
@@ -40,10 +41,13 @@ def layout_named(name: str) -> Layout:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_compiled_steps_send_these_bytes(report, name):
-    """On a CPU, whose compiler has no reduce-scatter: it reduces whole arrays, and takes its part."""
-    expected = {"all-reduce": 0, "all-gather": 0}
-    for transfer in list_transfers(COST, TRAINING, layout_named(name)):
-        expected[transfer.kind.replace("reduce-scatter", "all-reduce")] += transfer.bytes
+    """A CPU's compiler reduces whole arrays to take a part, reduces each of the table's gradients, and gathers once."""
+    layout, expected = layout_named(name), {"all-reduce": 0, "all-gather": 0}
+    for transfer in list_transfers(COST, TRAINING, layout):
+        if transfer.content != AGAIN:
+            expected[transfer.kind.replace("reduce-scatter", "all-reduce")] += transfer.bytes
+    if layout.row_groups > 1:
+        expected["all-reduce"] += 2 * 4 * 512 * 64 // layout.tensor
     compiled = expected | report[name]["sent"]
     assert set(compiled) == set(expected)
     assert compiled["all-gather"] == expected["all-gather"]
@@ -56,7 +60,7 @@ def test_compiled_steps_hold_these_bytes(report, name):
     layout = layout_named(name)
     batch = 4 * COST.rows // layout.row_groups * (3 * COST.sources + 4 * COST.targets)
     assert report[name]["state"] == state_bytes(COST, TRAINING, layout) + batch + COUNTS
-    assert 1 < report[name]["temporary"] / temporary_bytes(COST, TRAINING, layout) < 1.8
+    assert 0.9 < report[name]["temporary"] / temporary_bytes(COST, TRAINING, layout) < 2  # a CPU's compiler keeps more
 
 
 def test_a_ring_by_hand():
@@ -73,10 +77,9 @@ def test_links_by_hand():
     assert Transfer("", "all-gather", 800, 8).seconds(DEVICE) == 700 / 800
 
 
-def test_gradients_of_all_devices_and_two_more_of_the_table():
+def test_gradients_of_all_devices():
     [gradients] = list_transfers(COST, TRAINING, Layout(8, 1, 1))
-    table = 512 * 64
-    assert gradients.bytes == 4 * (COST.parameters() + 2 * table) and gradients.devices == 8
+    assert gradients.bytes == 4 * COST.parameters() and gradients.devices == 8
     slices = replace(TRAINING, accumulation=2)
     assert list_transfers(COST, slices, Layout(8, 1, 1)) == [gradients._replace(bytes=2 * gradients.bytes)]
     assert list_transfers(COST, TRAINING, Layout(1, 1, 1)) == []
@@ -94,17 +97,36 @@ def test_activations_by_hand():
     """One encoder block, float32, two tokens: heads and hidden units by tensor, the rest whole; weights by heads."""
     model = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
     cost = replace(COST, model=model, vocab_size=10, rows=4, sources=2, targets=3)
-    encoder = 2 * (4 * 4 * 16 + 4 * 2 * 32 + 2 * 16 * (4 + 1 + 8) + 2 * 2 * 4)
-    decoder = 3 * (2 * 4 * 4 * 16 + 4 * 2 * 32 + 3 * 16 * (4 + 1 + 8) + (3 + 2) * 2 * 4)
+    encoder = 2 * (4 * 4 * 16 + 4 * 32 + 2 * 16 * (4 + 4 + 2) + 2 * 2 * 4)
+    decoder = 3 * (2 * 4 * 4 * 16 + 4 * 32 + 3 * 16 * (4 + 4 + 2) + (3 + 2) * 2 * 4)
     assert activation_bytes(cost, Layout(1, 1, 1)) == 4 * (encoder + decoder)
     assert activation_bytes(cost, Layout(2, 2, 1)) == encoder + decoder
     again = replace(cost, model=replace(model, rematerialize=True))
     assert activation_bytes(again, Layout(2, 2, 1)) == 4 * 16 * (2 + 3) + decoder
-    fused = replace(cost, model=replace(model, kernel="cudnn"))
-    assert activation_bytes(cost, Layout(4, 1, 1)) - activation_bytes(fused, Layout(4, 1, 1)) == 4 * 2 * (4 + 15)
-    assert logit_bytes(cost, Layout(2, 1, 1)) == 3 * 4 * 6 * 10
-    long = replace(cost, rows=1000)
-    assert logit_bytes(long, Layout(1, 1, 1)) == 3 * 4 * 1024 * 10 < logit_bytes(long, Layout(2, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "numbers"),
+    [
+        ("cudnn", 2 * 1 + 3 * (2 + 2)),  # sentences of two tokens, in rows of two and of three
+        ("tpu", 2 * 1 + 3 * (1 + 1) + 2 * 2 * 120 + 3 * 2 * 2 * 120 + 2 * 2 * 120 + 3 * 2 * 2 * 120),
+        ("chunked", 2 * 2 + 3 * (3 + 2)),
+    ],
+)
+def test_activations_of_kernels_by_hand(kernel, numbers):
+    """Of a head that is 8 wide; a TPU's memory has 128 columns: 120 more for a query, key, value and output."""
+    model = ModelConfig(d_model=16, num_heads=1, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32, kernel=kernel)
+    cost = replace(COST, model=model, vocab_size=10, rows=1, sources=2, targets=3)
+    bare = 4 * (2 * 4 * 8 + 2 * 32 + 3 * 2 * 4 * 8 + 3 * 32) + 16 * (2 * 2 + 3 * 3) * (4 + 4 + 2)
+    assert activation_bytes(cost, Layout(1, 1, 1)) == bare + 4 * numbers
+
+
+def test_logits_by_hand():
+    long = replace(COST, vocab_size=10, rows=1000)
+    for layout in (Layout(1, 1, 1), Layout(2, 1, 1)):
+        assert logit_bytes(long, layout) == 3 * 4 * 1024 * 10
+    assert logit_bytes(long, Layout(1, 1, 2)) == 3 * 4 * 1024 * 5
+    assert logit_bytes(replace(long, rows=2), Layout(2, 1, 1)) == 3 * 4 * 32 * 10
 
 
 def test_step_times_by_hand():
@@ -112,17 +134,8 @@ def test_step_times_by_hand():
     time = scenario.step_time(COST, Layout(8, 1, 1))
     assert time.compute == COST.flops() / 8 / 5e8 and time.blocking == 0
     assert time.update == 7 * 4 * COST.parameters() / 1e6
-    assert time.hideable == pytest.approx(7 / 4 * 4 * (COST.parameters() + 2 * 512 * 64) / 800)
+    assert time.hideable == pytest.approx(7 / 4 * 4 * COST.parameters() / 800)
     assert time.sequential() == time.compute + time.update + time.hideable
     assert time.overlapped() == max(time.compute, time.hideable) + time.update
     divided = scenario.step_time(COST, Layout(1, 1, 8))
     assert divided.update == time.update / 8 and divided.hideable == 0 < divided.blocking
-
-
-def test_collectives_are_read():
-    text = """
-  %a = (f32[8]{0}, bf16[2,4]{1,0}) all-reduce(%x, %y), to_apply=%add
-  %b = f32[16,4]{0,1} all-gather(%x), dimensions={0}
-  %c = f32[] add(%all-reduce.1, %d)
-"""
-    assert bytes_sent(text) == {"all-reduce": 32 + 16, "all-gather": 256}

@@ -1,0 +1,165 @@
+"""Programs compiled for GPUs and TPUs by their own compilers: make test-aot installs them, and runs these tests."""
+
+import json
+from collections import Counter
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from benchmarks.compiled.compile import Compiled, compile_program
+from benchmarks.compiled.programs import Expected, list_programs
+from benchmarks.compiled.targets import open_target
+from configs.load import load_config
+from configs.schema import RunConfig
+from training.devices.mesh import make_mesh
+
+ROOT = Path(__file__).parents[3]
+SMALL = "configs/tatoeba-base.yaml"
+CHANGES = (
+    "model.d_model=256",
+    "model.num_heads=8",
+    "model.head_dim=128",
+    "model.d_ff=512",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "model.dropout=0.1",
+    "tokenizer.vocab_size=2048",
+    "data.row_length=128",
+    "data.batch_rows=32",
+    "training.ema_decay=0",
+    "decoding.batch_sentences=8",
+)
+GPU = pytest.mark.skipif(find_spec("jax_plugins") is None, reason="needs pip install -e '.[aot-cuda]'")
+TPU = pytest.mark.skipif(find_spec("libtpu") is None, reason="needs pip install -e '.[aot-tpu]'")
+pytestmark = pytest.mark.aot
+
+
+def config_of(*changes: str) -> RunConfig:
+    return load_config(ROOT / SMALL, [*CHANGES, *changes])
+
+
+@cache
+def compiled(target: str, *changes: str, program: int = 0) -> tuple[Compiled, Expected]:
+    """The training step, or another program, of a small model."""
+    config, opened = config_of(*changes), open_target(target)
+    chosen = list_programs(config, make_mesh(config.mesh, opened.devices))[program]
+    return compile_program(chosen, opened), chosen.expected
+
+
+def assert_state_is_as_expected(target: str, found: Compiled, expected: Expected) -> None:
+    """To the byte on a GPU; a TPU pads vectors. All that may be written over is."""
+    assert found.held == pytest.approx(expected.held, rel=0 if target.startswith("h") else 0.005)
+    assert not found.not_donated
+
+
+KERNELS = [
+    *(pytest.param("h200:1", kernel, marks=GPU) for kernel in ("definition", "xla", "chunked", "cudnn")),
+    pytest.param("h100:1", "definition", marks=GPU),
+    *(pytest.param("v5e:1x1", kernel, marks=TPU) for kernel in ("definition", "xla", "chunked", "tpu")),
+    pytest.param("v6e:1x1", "tpu", marks=TPU),
+]
+
+
+@pytest.mark.parametrize(("target", "kernel"), KERNELS)
+def test_a_step_with_each_kernel(target, kernel):
+    """Encoder, decoder and encoder-decoder attention: a call each forward and backward, splash attention two."""
+    found, expected = compiled(target, f"model.kernel={kernel}")
+    assert_state_is_as_expected(target, found, expected)
+    assert not found.collectives and not found.messages
+    calls = {"__cudnn$fmhaSoftmax": 3, "__cudnn$fmhaSoftmaxBackward": 3} if kernel == "cudnn" else {}
+    calls |= {"tpu_custom_call": 9} if kernel == "tpu" else {}
+    assert {name: count for name, count in found.kernels.items() if "custom_call" in name or "__" in name} == calls
+    config = config_of()
+    pairs = 3 * config.data.batch_rows * config.data.row_length**2 * config.model.num_heads
+    attention = 2 * 3 * pairs * 2 * config.model.head_dim  # of all products of heads, forward and backward
+    if calls:  # inside of which nothing is counted
+        assert found.operations == pytest.approx(expected.operations - attention, rel=1e-3)
+    else:  # chunked attention computes scores again
+        again = attention / 6 if kernel == "chunked" else 0
+        assert found.operations == pytest.approx(expected.operations + again, rel=0.03 if again else 1e-3)
+    assert not found.wide_products or kernel == "xla"
+    assert 0.5 < found.temporary / (expected.temporary or 0) < 2  # test_the_papers_models is stricter
+
+
+MESHES = ["mesh.fsdp=1", "mesh.fsdp=8", "mesh.tensor=8", "mesh.fsdp=2 mesh.tensor=2"]
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("target", [pytest.param("h200:8", marks=GPU), pytest.param("v5e:2x4", marks=TPU)])
+def test_a_step_on_each_mesh(target, mesh):
+    """A GPU sends what arithmetic says. A TPU passes on parts of large gradients, and sums small ones whole."""
+    found, expected = compiled(target, *mesh.split())
+    assert_state_is_as_expected(target, found, expected)
+    assert not found.wide_products and not found.messages
+    assert found.operations == pytest.approx(expected.operations, rel=1e-3)
+    sent: Counter[str] = Counter()
+    for one in found.collectives:
+        sent[one.kind] += one.sent
+    wanted: Counter[str] = Counter()
+    for transfer in expected.transfers:
+        wanted[transfer.kind] += transfer.sent()
+    if target.startswith("h200"):
+        assert sent == pytest.approx(wanted, rel=0.01)
+    else:
+        assert sum(wanted.values()) * 0.9 < sum(sent.values()) < sum(wanted.values()) * 1.6
+    assert 0.5 < found.temporary / (expected.temporary or 0) < 2
+
+
+@pytest.mark.parametrize("target", [pytest.param("h200:2", marks=GPU), pytest.param("v5e:2x2", marks=TPU)])
+@pytest.mark.parametrize("program", [1, 2])
+def test_validation_and_search(target, program):
+    found, expected = compiled(target, program=program)
+    assert_state_is_as_expected(target, found, expected)
+    assert found.operations == pytest.approx(expected.operations, rel=0.01)
+    assert not found.messages
+
+
+@GPU
+def test_sums_of_gradients_leave_the_loop_of_accumulation_on_a_gpu():
+    once, four_times = (compiled("h200:8", "data.batch_rows=64", f"training.accumulation={n}")[0] for n in (1, 4))
+    one, four = (sum(each.sent for each in found.collectives) for found in (once, four_times))
+    assert four == pytest.approx(one, rel=0.01)
+
+
+@pytest.mark.parametrize("target", [pytest.param("h200:1", marks=GPU), pytest.param("v5e:1x1", marks=TPU)])
+def test_what_does_not_fit_is_one_line(target, call, tmp_path):
+    figures = tmp_path / "figures.json"
+    rows = 131072 if target == "h200:1" else 16384
+    more = f"data.batch_rows={rows}", "--only=training step", "--json", figures
+    done = call("scripts/compile_for.py", target, ROOT / SMALL, *CHANGES, *more)
+    [line] = done.stderr.decode().splitlines()
+    assert done.returncode == 2 and line.startswith("error: the training step does not fit: it needs "), line
+    assert "data.batch_rows smaller" in line
+
+
+@pytest.mark.parametrize("target", [pytest.param("h200:8", marks=GPU), pytest.param("v5e:2x4", marks=TPU)])
+def test_a_mesh_that_does_not_divide_is_one_line(target, call):
+    for change, message in (
+        ("mesh.fsdp=3", "is a mesh of 6 devices, but 8 are available"),
+        (
+            "data.batch_rows=12",
+            "data.batch_rows=12 cannot be divided by training.accumulation × mesh.data × mesh.fsdp = 8",
+        ),
+    ):
+        done = call("scripts/compile_for.py", target, ROOT / SMALL, change)
+        [line] = done.stderr.decode().splitlines()
+        assert done.returncode == 2 and message in line
+
+
+LARGE = [
+    pytest.param("h200:8", "transformer-base", "data.batch_rows=1024", marks=GPU),
+    pytest.param("v5p:2x2x4", "transformer-big", "mesh.fsdp=16 data.batch_rows=512 model.kernel=tpu", marks=TPU),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "name", "changes"), LARGE)
+def test_the_papers_models(target, name, changes, call, tmp_path):
+    figures = tmp_path / "figures.json"
+    done = call("scripts/compile_for.py", target, ROOT / f"configs/{name}.yaml", *changes.split(), "--json", figures)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    step, *_ = json.loads(figures.read_text())["programs"]
+    assert step["held"] == step["expected"]["held"] and not step["not_donated"] and not step["wide_products"]
+    assert 0.85 < step["temporary"] / step["expected"]["temporary"] < 1.15
