@@ -3,11 +3,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+AOT := .venv-aot/bin
+PINS = requirements/$$($(1)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt
 
-.PHONY: help install quickstart test test-all lint format clean
+.PHONY: help install install-aot quickstart test test-all test-aot test-aot-small lint format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(INSTALLED)  ## set up .venv from the pinned versions (PYTHON=python3.12 chooses an interpreter)
 
@@ -17,7 +19,7 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@echo "installing the pinned packages into .venv (a few minutes, once)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check \
-		-r requirements/$$($(BIN)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt
+		-r $(call PINS,$(BIN))
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
@@ -29,7 +31,23 @@ test: install  ## run the fast tests
 	XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0" $(BIN)/pytest -q -n 2 --dist loadfile
 
 test-all: install  ## run all tests, also whole runs, kills and several processes
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "slow or not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not aot"
+
+# An environment of its own: where a machine has no such device, libtpu and CUDA would only delay every other program.
+install-aot: .venv-aot/.installed  ## set up .venv-aot with the compilers for GPUs and TPUs (3 GB)
+
+.venv-aot/.installed: pyproject.toml requirements/py311.txt requirements/py312.txt requirements/aot.txt
+	@test -x $(AOT)/pip || $(PYTHON) -m venv .venv-aot
+	@echo "installing the pinned packages and the compilers for GPUs and TPUs into .venv-aot (a few minutes, once)"
+	@$(AOT)/pip install --quiet --disable-pip-version-check -r $(call PINS,$(AOT))
+	@$(AOT)/pip install --quiet --disable-pip-version-check --no-deps -r requirements/aot.txt --editable .
+	@touch $@
+
+test-aot: install-aot  ## compile for GPUs and TPUs, which need not be there
+	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m aot
+
+test-aot-small: install-aot  ## the same without the large models
+	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m "aot and not slow"
 
 lint: install  ## check style, formatting and types
 	$(BIN)/ruff check .
@@ -40,6 +58,6 @@ format: install  ## format every file
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## remove .venv and caches, but not runs/
-	rm -rf .venv .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+clean:  ## remove .venv, .venv-aot and caches, but not runs/
+	rm -rf .venv .venv-aot .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -not -path './runs/*' -prune -exec rm -rf {} +
