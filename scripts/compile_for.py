@@ -52,7 +52,7 @@ def main() -> None:
         arguments = command_line()
         target = open_target(arguments.TARGET)
         config = load_config(arguments.CONFIG, arguments.CHANGES)
-        results = compile_all(config, target, arguments.only)
+        results = compile_all(config, target, arguments)
         show(results, config, target, arguments)
         if lacks := [lack for result in results if (lack := result.lack(target))]:
             raise UserError("; ".join(lacks))
@@ -66,11 +66,12 @@ def command_line() -> argparse.Namespace:
     add("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=512")
     add("--only", choices=PROGRAMS, help="compile one program (default: all three)")
     add("--markdown", action="store_true", help="print Markdown")
+    add("--text", type=Path, metavar="FOLDER", help="keep the compiled programs there, as HLO text")
     add("--json", type=Path, metavar="FILE", help="where the figures go (default: runs/compiled/CONFIG-TARGET.json)")
     return parser.parse_intermixed_args()
 
 
-def compile_all(config: RunConfig, target: Target, only: str | None) -> list[Result]:
+def compile_all(config: RunConfig, target: Target, arguments: argparse.Namespace) -> list[Result]:
     """Compile the programs, and print a line for each as it is done."""
     mesh = make_mesh(config.mesh, target.devices)
     with target.tracing():
@@ -78,9 +79,10 @@ def compile_all(config: RunConfig, target: Target, only: str | None) -> list[Res
     print(f"{target.name}, mesh {'·'.join(map(str, mesh.devices.shape))}, {', '.join(sorted(set(kernels.values())))}")
     results = []
     for program in list_programs(config, mesh):
-        if only is None or program.name.startswith(only):
-            results.append(Result(compile_program(program, target), program.expected))
-            print(f"compiled the {program.name} in {results[-1].compiled.seconds:.0f} s", flush=True)
+        if arguments.only is None or program.name.startswith(arguments.only):
+            compiled = compile_program(program, target, arguments.text)
+            results.append(Result(compiled, program.expected))
+            print(f"compiled the {program.name} in {compiled.seconds:.0f} s", flush=True)
     return results
 
 
@@ -89,7 +91,7 @@ def show(results: list[Result], config: RunConfig, target: Target, arguments: ar
     findings = list_findings(results, config, target)
     tables = [compare_costs(results, target), compare_collectives(results), list_kernels(results)]
     rendered = map(as_markdown if arguments.markdown else as_text, (table for table in tables if table.rows))
-    print("", "\n\n".join([*rendered, *(f"found  {line}" for line in findings)]), sep="\n")
+    print("", "\n\n".join([*rendered, "\n".join(f"found  {line}" for line in findings)]), sep="\n")
     path = (
         arguments.json or Path("runs/compiled") / f"{arguments.CONFIG.stem}-{arguments.TARGET.replace(':', '-')}.json"
     )

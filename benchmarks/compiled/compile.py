@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO
 
@@ -16,6 +17,7 @@ from benchmarks.compiled import hlo
 from benchmarks.compiled.programs import Program
 from benchmarks.compiled.targets import Target
 from common.errors import UserError
+from common.files import write_atomically
 
 _TOO_LARGE = re.compile(r"Used ([\d.]+)([KMGT]) of ([\d.]+)([KMGT]) hbm")
 _MESSAGE = re.compile(r"^[WEF]\d{4} [\d:.]+\s+\d+ (\S+)\] (.*)$")
@@ -54,8 +56,11 @@ class Compiled:
     messages: dict[str, int]  # the compiler's warnings, and how often
 
 
-def compile_program(program: Program, target: Target) -> Compiled:
-    """Compile; UserError if the compiler finds that the program needs more memory than the device has."""
+def compile_program(program: Program, target: Target, text_folder: Path | None = None) -> Compiled:
+    """Compile; UserError if the compiler finds that the program needs more memory than the device has.
+
+    The compiled program is kept in ``text_folder`` as HLO text.
+    """
     begun = perf_counter()
     with target.tracing(), captured_messages() as file:
         try:
@@ -64,8 +69,11 @@ def compile_program(program: Program, target: Target) -> Compiled:
             raise _explain(error, program, target) from error
         messages = read_messages(file)
     seconds, memory = perf_counter() - begun, compiled.memory_analysis()
-    text = hlo.read_program(compiled.as_text())
-    products = text.products()
+    text = compiled.as_text()
+    if text_folder:
+        write_atomically(text_folder / f"{program.name}.hlo.txt", text)
+    read = hlo.read_program(text)
+    products = read.products()
     return Compiled(
         program.name,
         seconds,
@@ -74,12 +82,12 @@ def compile_program(program: Program, target: Target) -> Compiled:
         memory.peak_memory_in_bytes,
         max(0, program.donated - memory.alias_size_in_bytes),
         sum(product.operations for product in products),
-        add_up(text.collectives()),
-        text.kernels(),
+        add_up(read.collectives()),
+        read.kernels(),
         dict(Counter(f"{product.left.dtype} · {product.right.dtype}" for product in products)),
         [str(product) for product in products if "f32" in (product.left.dtype, product.right.dtype)],
-        {opcode: text.moved(opcode) for opcode in ("copy", "transpose")},
-        text.rematerialized(),
+        {opcode: read.moved(opcode) for opcode in ("copy", "transpose")},
+        read.rematerialized(),
         messages,
     )
 

@@ -47,10 +47,11 @@ def compare_costs(results: list[Result], target: Target) -> Table:
         for result in results
     ]
     note = (
-        f"Each device of {target.name} has {target.accelerator.memory / 1e9:.0f} GB. Second columns: by arithmetic. Of "
-        "a search, operations are those of its encoder and first step."
+        f"Each device of {target.name} has {target.accelerator.memory / 1e9:.0f} GB. Expected: by arithmetic. A "
+        "search's operations are those of its encoder and first step."
     )
-    header = ["", "s", "held GB", "", "temporary GB", "", "peak GB", "TFLOP", ""]
+    pairs = ([name, "expected"] for name in ("held GB", "temporary GB", "TFLOP"))
+    header = ["", "s", *next(pairs), *next(pairs), "peak GB", *next(pairs)]
     return Table("compiled, on one device", note, header, rows)
 
 
@@ -85,11 +86,10 @@ def _expected_row(name: str, transfer: Transfer) -> list[str]:
 def list_kernels(results: list[Result]) -> Table:
     """Kernels and products in the programs."""
     rows = [
-        [result.compiled.name, name, f"{count:,}"]
+        [result.compiled.name, ", ".join(f"{count:,} {name}" for name, count in result.compiled.kernels.items())]
         for result in results
-        for name, count in result.compiled.kernels.items()
     ]
-    return Table("kernels", "How often each stands in the program.", ["", "", ""], rows)
+    return Table("products and kernels", "How often each stands in the program.", ["", ""], rows)
 
 
 def list_findings(results: list[Result], config: RunConfig, target: Target) -> list[str]:

@@ -1,7 +1,9 @@
 """What runs on a TPU is lowered for one: the training step, also on a mesh, and every search."""
 
+import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,3 +76,25 @@ def test_the_searches(settings):
         settings,
     )
     assert "stablehlo.while" in program
+
+
+@pytest.mark.slow
+def test_no_step_of_a_search_on_an_accelerator_converts_matrices():
+    """They are bfloat16 before the loop; translations are the same."""
+    model = replace(MODEL, dropout=0.0, dtype="bfloat16", matmul_dtype="bfloat16")
+    params = init_params(model, VOCAB, jax.random.key(0))
+    sources, limits = np.random.default_rng(0).integers(4, VOCAB, (4, 8), np.int32), np.full(4, 12, np.int32)
+
+    def search(**options):
+        jax.clear_caches()
+        arguments = (build(model, VOCAB),), (params,), sources, limits, None, np.zeros(4, np.uint32), np.uint32(1)
+        with tracing_for("gpu", 9.0) if options else nullcontext():
+            traced = search_batch.trace(*arguments, SearchSettings(12, 3))
+        loop = re.findall(r"stablehlo\.while.*", traced.lower().as_text())[0]
+        return loop, traced.lower().compile()(*arguments[1:])
+
+    (usual, found), (narrow, same) = search(), search(for_a_gpu=True)
+    matrix = f"tensor<{MODEL.d_model}x{MODEL.d_ff}x"
+    assert f"{matrix}f32>" in usual and f"{matrix}bf16>" not in usual
+    assert f"{matrix}bf16>" in narrow and f"{matrix}f32>" not in narrow
+    assert all((one == other).all() for one, other in zip(found, same, strict=True))
