@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.compiled.compile import compile_program
-from benchmarks.compiled.programs import list_programs
+from benchmarks.compiled.programs import Workload, list_programs
 from benchmarks.compiled.report import (
     Result,
     compare_collectives,
@@ -29,6 +29,7 @@ from benchmarks.compiled.report import (
     list_kernels,
 )
 from benchmarks.compiled.targets import Target, open_target
+from benchmarks.cost.operations import StepCost
 from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
@@ -51,9 +52,9 @@ def main() -> None:
     with exit_on_user_error():
         arguments = command_line()
         target = open_target(arguments.TARGET)
-        config = load_config(arguments.CONFIG, arguments.CHANGES)
-        results = compile_all(config, target, arguments)
-        show(results, config, target, arguments)
+        workload = plan(load_config(arguments.CONFIG, arguments.CHANGES), target)
+        results = compile_all(workload, target, arguments)
+        show(results, workload, target, arguments)
         if lacks := [lack for result in results if (lack := result.lack(target))]:
             raise UserError("; ".join(lacks))
 
@@ -71,14 +72,20 @@ def command_line() -> argparse.Namespace:
     return parser.parse_intermixed_args()
 
 
-def compile_all(config: RunConfig, target: Target, arguments: argparse.Namespace) -> list[Result]:
-    """Compile the programs, and print a line for each as it is done."""
-    mesh = make_mesh(config.mesh, target.devices)
+def plan(config: RunConfig, target: Target) -> Workload:
+    """What the config computes on the target's devices, with the kernels that attention chooses there."""
+    mesh, length = make_mesh(config.mesh, target.devices), config.data.row_length
     with target.tracing():
-        kernels = choose_kernels(config.model, (config.data.row_length, config.data.row_length))
+        kernels = choose_kernels(config.model, (length, length))
     print(f"{target.name}, mesh {'·'.join(map(str, mesh.devices.shape))}, {', '.join(sorted(set(kernels.values())))}")
+    cost = StepCost(config.model, config.tokenizer.vocab_size, config.data.batch_rows, length, length)
+    return Workload(cost, config.training, config.decoding, mesh)
+
+
+def compile_all(workload: Workload, target: Target, arguments: argparse.Namespace) -> list[Result]:
+    """Compile the programs, and print a line for each as it is done."""
     results = []
-    for program in list_programs(config, mesh):
+    for program in list_programs(workload):
         if arguments.only is None or program.name.startswith(arguments.only):
             compiled = compile_program(program, target, arguments.text)
             results.append(Result(compiled, program.expected))
@@ -86,9 +93,9 @@ def compile_all(config: RunConfig, target: Target, arguments: argparse.Namespace
     return results
 
 
-def show(results: list[Result], config: RunConfig, target: Target, arguments: argparse.Namespace) -> None:
+def show(results: list[Result], workload: Workload, target: Target, arguments: argparse.Namespace) -> None:
     """Print the tables and findings, and keep them."""
-    findings = list_findings(results, config, target)
+    findings = list_findings(results, workload.cost, target)
     tables = [compare_costs(results, target), compare_collectives(results), list_kernels(results)]
     rendered = map(as_markdown if arguments.markdown else as_text, (table for table in tables if table.rows))
     print("", "\n\n".join([*rendered, "\n".join(f"found  {line}" for line in findings)]), sep="\n")

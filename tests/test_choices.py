@@ -30,6 +30,8 @@ OPEN_MATCHES = {"data/sources/corpus.py": "a name with any other ending is a dat
 QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for any other
     ("attention/kernels/__init__.py", "kernel == 'auto'"): "any other is looked for in a match that raises",
     ("attention/kernels/tpu.py", "request.device.platform != 'tpu'"): "a device, not a kernel",
+    ("benchmarks/compiled/targets.py", "self.device.platform == 'tpu'"): "a device, not a kernel",
+    ("benchmarks/cost/scaling.py", "model.kernel == 'tpu'"): "this one alone pads heads",
     ("attention/multihead.py", "chosen == 'definition'"): "the others follow in a match that raises",
     ("model/embedding.py", "config.positions == 'learned'"): "these alone have a table",
     ("model/transformer.py", "config.positions == 'relative'"): "these alone have learned biases",

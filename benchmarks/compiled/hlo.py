@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-BITS = {"pred": 8, "bf16": 16, "f16": 16, "f32": 32, "f64": 64, "token": 0}  # others end in their bits: s32, f8e4m3
+BITS = {"pred": 8, "token": 0}  # others have theirs in their name: s32, bf16, f8e4m3
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+CONSTANT = "constant"
 PRODUCTS = ("dot", "convolution")  # the TPU's compiler turns products into convolutions
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)$")
@@ -31,8 +32,9 @@ class Array(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        bits = BITS.get(self.dtype) or int(re.search(r"\d+", self.dtype)[0])  # type: ignore[index]
-        return prod(self.shape) * bits // 8 if self.dtype != "token" else 0
+        numbers = re.findall(r"\d+", self.dtype)
+        bits = BITS[self.dtype] if self.dtype in BITS else int(numbers[0])
+        return prod(self.shape) * bits // 8
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -72,7 +74,7 @@ class Collective(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A matrix product that is no call of a library."""
+    """A matrix product, of the compiler itself or of cuBLAS."""
 
     result: Array
     left: Array
@@ -110,11 +112,11 @@ class Program:
         return found
 
     def products(self) -> list[Product]:
-        """All products that the compiler makes itself."""
+        """All products but those inside of other libraries' calls."""
         return [
             _product(instruction, *(self.arrays[name][0] for name in instruction.operands[:2]))
             for instruction in self.instructions
-            if instruction.opcode in PRODUCTS
+            if instruction.opcode in PRODUCTS or instruction.custom_call.startswith("__cublas")
         ]
 
     def kernels(self) -> dict[str, int]:
@@ -172,14 +174,16 @@ def _read_computations(text: str) -> dict[str, list[re.Match[str]]]:
 
 
 def _product(instruction: Instruction, left: Array, right: Array) -> Product:
-    """A dot lists the axes that it sums over. A convolution sums over features, and over axes that its result lacks.
+    """A dot and a call of cuBLAS list the axes that they sum over.
+
+    A convolution sums over features, and over axes that its result lacks.
 
     Where the TPU's compiler makes a batch of products an axis of space, each place of the result meets one of the
     kernel's.
     """
     result = instruction.result[0]
-    if contracted := re.search(r"lhs_contracting_dims=\{([\d,]*)\}", instruction.rest):
-        inner = prod(left.shape[int(axis)] for axis in filter(None, contracted[1].split(",")))
+    if contracted := re.search(r"lhs_contracting_dim(?:ension)?s\"?[=:][{\[]([^}\]]*)", instruction.rest):
+        inner = prod(left.shape[int(axis)] for axis in re.findall(r"\d+", contracted[1]))
     else:
         labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", instruction.rest)
         assert labels, instruction.rest
@@ -209,11 +213,11 @@ def _trips(bodies: dict[str, list[re.Match[str]]], rest: str) -> int:
         return 1
     counter, limit = (_find(condition, name) for name in _operands(condition[-1][4]))
     place = _INDEX.search(counter[4]) if counter else None
-    if place is None or limit is None or limit[3] != "constant":
+    if place is None or limit is None or limit[3] != CONSTANT:
         return 1
     added = _find(body, _operands(body[-1][4])[int(place[1])])
     steps = [_find(body, name) for name in _operands(added[4])] if added and added[3] == "add" else []
-    step = next((_constant(line) for line in steps if line and line[3] == "constant"), 1)
+    step = next((_constant(line) for line in steps if line and line[3] == CONSTANT), 1)
     return -(-_constant(limit) // step)
 
 

@@ -1,21 +1,31 @@
 """What a run executes on its devices: the training step, the loss of validation, and a search. Shapes only."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
+from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from benchmarks.cost.operations import FLOAT, StepCost, cache_values, search_step_operations
-from benchmarks.cost.scaling import DTYPE_BYTES, Layout, Transfer, list_transfers, state_bytes, temporary_bytes
-from configs.schema import RunConfig
+from benchmarks.cost.scaling import (
+    DTYPE_BYTES,
+    Layout,
+    Transfer,
+    list_transfers,
+    parameter_bytes,
+    parameter_transfers,
+    state_bytes,
+    temporary_bytes,
+)
 from data.batches.packing import Batch
 from evaluation.translate import batch_size, bucket_of, search_batch, search_settings
-from model.transformer import build
+from model.config import DecodingConfig
+from model.transformer import Transformer, build
+from training.config import TrainingConfig
 from training.devices.mesh import Devices, abstract_state, check_divisible
 from training.state import TrainState
 from training.step import make_loss_step, make_train_step
@@ -43,54 +53,76 @@ class Program:
     expected: Expected
 
 
-def list_programs(config: RunConfig, mesh: Mesh) -> list[Program]:
-    """The programs of a run of this config on this mesh. UserError if the mesh does not divide the config's sizes."""
-    check_divisible(mesh, config.model, config.data.batch_rows, config.training.accumulation)
-    model, vocab_size, length = config.model, config.tokenizer.vocab_size, config.data.row_length
-    state = abstract_state(mesh, model, config.training, vocab_size)
-    batch = Devices(mesh, config.data.batch_rows).batch_shapes(length, length)
-    cost = StepCost(model, vocab_size, config.data.batch_rows, length, length)
-    layout = Layout(*(mesh.shape[axis] for axis in mesh.axis_names))
-    return [
-        _training_step(config, state, batch, cost, layout),
-        _validation_loss(config, mesh, state, batch, cost, layout),
-        _search(config, mesh, cost, layout),
-    ]
+@dataclass(frozen=True)
+class Workload:
+    """What a config computes on a mesh: steps of ``cost`` in training, and searches."""
+
+    cost: StepCost
+    training: TrainingConfig
+    decoding: DecodingConfig
+    mesh: Mesh
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(*(self.mesh.shape[axis] for axis in self.mesh.axis_names))
+
+    def state(self) -> TrainState:
+        return abstract_state(self.mesh, self.cost.model, self.training, self.cost.vocab_size)
+
+    def batch(self) -> Batch:
+        return Devices(self.mesh, self.cost.rows).batch_shapes(self.cost.sources, self.cost.targets)
+
+    def graphdef(self) -> nnx.GraphDef[Transformer]:
+        return build(self.cost.model, self.cost.vocab_size)
+
+    def batch_bytes(self) -> int:
+        """On one device: tokens, segments and positions, and of targets also what the decoder is fed."""
+        numbers = 3 * self.cost.sources + 4 * self.cost.targets
+        return FLOAT * self.cost.rows // self.layout.row_groups * numbers
 
 
-def _training_step(config: RunConfig, state: TrainState, batch: Batch, cost: StepCost, layout: Layout) -> Program:
-    step: Any = make_train_step(build(cost.model, cost.vocab_size), config.training, state)
-    held = state_bytes(cost, config.training, layout) + COUNTS
+def list_programs(workload: Workload) -> list[Program]:
+    """The programs of a run. UserError if the mesh does not divide the sizes of the config."""
+    cost, training = workload.cost, workload.training
+    check_divisible(workload.mesh, cost.model, cost.rows, training.accumulation)
+    return [training_step(workload), validation_loss(workload), search(workload)]
+
+
+def training_step(workload: Workload) -> Program:
+    cost, training, layout = workload.cost, workload.training, workload.layout
+    state = workload.state()
+    step: Any = make_train_step(workload.graphdef(), training, state)
+    held = state_bytes(cost, training, layout) + COUNTS
     expected = Expected(
-        held + batch_bytes(cost, layout),
-        temporary_bytes(cost, config.training, layout),
+        held + workload.batch_bytes(),
+        temporary_bytes(cost, training, layout),
         cost.flops() / layout.devices,
-        list_transfers(cost, config.training, layout),
+        list_transfers(cost, training, layout),
     )
-    return Program("training step", partial(step.lower, state, batch), held, expected)
+    return Program("training step", partial(step.lower, state, workload.batch()), held, expected)
 
 
-def _validation_loss(
-    config: RunConfig, mesh: Mesh, state: TrainState, batch: Batch, cost: StepCost, layout: Layout
-) -> Program:
-    loss: Any = make_loss_step(build(cost.model, cost.vocab_size), config.training.label_smoothing, mesh)
-    held = state_bytes(cost, config.training, layout) // (4 if config.training.ema_decay else 3)
-    expected = Expected(held + batch_bytes(cost, layout), None, cost.flops() / 3 / layout.devices, [])
-    return Program("validation loss", partial(loss.lower, state.inference_params, batch), 0, expected)
+def validation_loss(workload: Workload) -> Program:
+    cost, layout = workload.cost, workload.layout
+    loss: Any = make_loss_step(workload.graphdef(), workload.training.label_smoothing, workload.mesh)
+    held = parameter_bytes(cost, layout) + workload.batch_bytes()
+    gathers = [transfer for transfer in parameter_transfers(cost, layout) if transfer.content == "parameters"]
+    arguments = workload.state().inference_params, workload.batch()
+    expected = Expected(held, None, cost.flops() / 3 / layout.devices, gathers)
+    return Program("validation loss", partial(loss.lower, *arguments), 0, expected)
 
 
-def _search(config: RunConfig, mesh: Mesh, cost: StepCost, layout: Layout) -> Program:
+def search(workload: Workload) -> Program:
     """The search of the longest sources that are translated in one piece, with its rows divided like a batch's."""
-    model, decoding = replace(cost.model, kernel="definition"), config.decoding
-    bucket = bucket_of(decoding.max_source_tokens or config.data.row_length)
+    cost, decoding, layout = workload.cost, workload.decoding, workload.layout
+    model = replace(cost.model, kernel="definition")
+    bucket = bucket_of(decoding.max_source_tokens or cost.sources)
     rows, room = batch_size(bucket, decoding.batch_sentences), decoding.limit(bucket)
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    shape = partial(jax.ShapeDtypeStruct, sharding=everywhere)
-    parameters = abstract_state(mesh, model, config.training, cost.vocab_size).params
-    parameters = jax.tree.map(lambda leaf: shape(leaf.shape, leaf.dtype), parameters)
+    shape = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(workload.mesh, PartitionSpec()))
+    parameters = jax.tree.map(lambda leaf: shape(leaf.shape, leaf.dtype), workload.state().params)
 
     def lower() -> jax.stages.Lowered:
-        with _use(mesh):
+        with jax.sharding.use_abstract_mesh(workload.mesh.abstract_mesh):
             return search_batch.lower(
                 (build(model, cost.vocab_size),),
                 (parameters,),
@@ -109,12 +141,3 @@ def _search(config: RunConfig, mesh: Mesh, cost: StepCost, layout: Layout) -> Pr
     caches = DTYPE_BYTES[model.dtype] * local * cache_values(model, bucket, decoding.beam_size * room)
     name = f"search of {rows} × {bucket} tokens, {decoding.beam_size} beams"
     return Program(name, lower, 0, Expected(held, caches, float(operations), []))
-
-
-def _use(mesh: Mesh) -> AbstractContextManager[Any]:
-    return jax.sharding.use_abstract_mesh(mesh.abstract_mesh)
-
-
-def batch_bytes(cost: StepCost, layout: Layout) -> int:
-    """The bytes of a batch on one device: tokens, segments and positions, and of targets also what they are fed."""
-    return FLOAT * cost.rows // layout.row_groups * (3 * cost.sources + 4 * cost.targets)

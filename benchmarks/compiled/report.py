@@ -6,9 +6,9 @@ from typing import Any
 from benchmarks.compiled.compile import Compiled, describe_lack
 from benchmarks.compiled.programs import Expected
 from benchmarks.compiled.targets import Target
+from benchmarks.cost.operations import StepCost
 from benchmarks.cost.scaling import Transfer
 from common.text_table import Table
-from configs.schema import RunConfig
 
 TILES = {"gpu": 8, "tpu": 128}  # what products' dimensions are padded to: 16 bytes of bfloat16, a unit's 128 columns
 SMALL = 1e6  # bytes; collectives of less have no row of their own: norms, counts and masks
@@ -92,10 +92,10 @@ def list_kernels(results: list[Result]) -> Table:
     return Table("products and kernels", "How often each stands in the program.", ["", ""], rows)
 
 
-def list_findings(results: list[Result], config: RunConfig, target: Target) -> list[str]:
+def list_findings(results: list[Result], cost: StepCost, target: Target) -> list[str]:
     """What costs more than it need: products in a wide dtype, padding, copies, messages."""
-    narrow = config.model.dtype == config.model.matmul_dtype == "bfloat16"
-    lines = list(_describe_padding(config, target))
+    narrow = cost.model.dtype == cost.model.matmul_dtype == "bfloat16"
+    lines = list(_describe_padding(cost, target))
     for compiled in (result.compiled for result in results):
         found = []
         if narrow and compiled.wide_products:
@@ -119,15 +119,15 @@ def list_findings(results: list[Result], config: RunConfig, target: Target) -> l
     return lines
 
 
-def _describe_padding(config: RunConfig, target: Target) -> list[str]:
+def _describe_padding(cost: StepCost, target: Target) -> list[str]:
     """Sizes that are no multiple of what the units for products take at once."""
-    tile, model = TILES[target.device.platform], config.model
+    tile, model = TILES[target.device.platform], cost.model
     sizes = {
-        "tokenizer.vocab_size": config.tokenizer.vocab_size,
+        "tokenizer.vocab_size": cost.vocab_size,
         "model.d_model": model.d_model,
         "model.d_ff": model.d_ff,
         "model.head_dim": model.head_dim,
-        "data.row_length": config.data.row_length,
+        "data.row_length": cost.sources,
     }
     return [
         f"{key}={size} is padded to {(padded := size + -size % tile)}, {size / padded:.1%} of which is used"

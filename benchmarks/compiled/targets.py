@@ -24,36 +24,53 @@ from common.errors import UserError
 from common.text import in_brief
 
 FORMS = "with a number of GPUs, as h200:8, or a slice of TPUs, as v5e:4x4"
-# NVIDIA H100 Tensor Core GPU Architecture (white paper, tables 3 and 4): Hopper's multiprocessors. H200 has the same
-# with other memory. The clock is the boost clock of the SXM module.
-HOPPER = """
+CONFIG = """
 platform_name: "CUDA"
 device_description_str: "{name}"
 runtime_version {{ major: 13 }}
 dnn_version_info {{ major: 9 minor: 10 }}
 gpu_device_info {{
-  cuda_compute_capability {{ major: 9 }}
-  core_count: 132
-  fpus_per_core: 128
-  clock_rate_ghz: 1.98
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+  core_count: {multiprocessors}
+  fpus_per_core: {units}
+  clock_rate_ghz: {clock}
   device_memory_size: {memory:.0f}
   memory_bandwidth: {memory_bandwidth:.0f}
-  l2_cache_size: 52428800
+  l2_cache_size: {cache}
   threads_per_warp: 32
   threads_per_block_limit: 1024
-  threads_per_core_limit: 2048
+  threads_per_core_limit: {threads}
   registers_per_block_limit: 65536
   registers_per_core_limit: 65536
   shared_memory_per_block: 49152
-  shared_memory_per_block_optin: 232448
-  shared_memory_per_core: 233472
+  shared_memory_per_block_optin: {shared_by_block}
+  shared_memory_per_core: {shared}
   block_dim_limit_x: 2147483647
   block_dim_limit_y: 65535
   block_dim_limit_z: 65535
 }}
 """
-GPUS = {"h100": HOPPER, "h200": HOPPER}
-HOPPER_CAPABILITY = 9.0
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What NVIDIA's compiler is told about a GPU, besides its memory."""
+
+    major: int  # compute capability
+    minor: int
+    multiprocessors: int
+    units: int  # float32 units of a multiprocessor
+    clock: float  # GHz
+    cache: int  # bytes of the second level
+    threads: int  # at once on a multiprocessor
+    shared: int  # bytes of shared memory of a multiprocessor
+    shared_by_block: int
+
+
+# NVIDIA's white papers "H100 Tensor Core GPU Architecture" and "Turing GPU Architecture", and the table of compute
+# capabilities in the CUDA programming guide. H200 is an H100 (SXM) with other memory.
+HOPPER = Gpu(9, 0, 132, 128, 1.98, 50 * 2**20, 2048, 233472, 232448)
+GPUS = {"t4": Gpu(7, 5, 40, 64, 1.59, 4 * 2**20, 1024, 65536, 65536), "h100": HOPPER, "h200": HOPPER}
 TPUS = {"v5e": 2, "v5p": 3, "v6e": 2}  # dimensions of their torus
 GPU_PACKAGES = {"jax_plugins.xla_cuda13": "jax-cuda13-plugin", "nvidia.cu13": "nvidia-cuda-nvcc"}
 TPU_PACKAGES = {"libtpu": "libtpu"}
@@ -101,7 +118,7 @@ def open_target(name: str) -> Target:
     """The devices of ``name``, such as h200:8 or v5e:4x4. UserError if it is unknown or its compiler is missing."""
     chip, _, shape = name.partition(":")
     if chip not in ACCELERATORS:
-        near = get_close_matches(chip, ACCELERATORS, 1, 0.3)
+        near = get_close_matches(chip, ACCELERATORS, 1)
         hint = f"; the nearest is {near[0]}" if near else ""
         raise UserError(f"unknown target {in_brief(name)}{hint}. Targets are {', '.join(ACCELERATORS)}, {FORMS}")
     jax.config.update("jax_platforms", "cpu")  # a device that is there is left alone
@@ -110,7 +127,7 @@ def open_target(name: str) -> Target:
 
 
 def _open_gpus(chip: str, count: str) -> Target:
-    accelerator = ACCELERATORS[chip]
+    accelerator, gpu = ACCELERATORS[chip], GPUS[chip]
     if not re.fullmatch(r"[1-9]\d{0,4}", count) or (int(count) > accelerator.node and int(count) % accelerator.node):
         raise _mistake(
             chip, count, f"a number of GPUs, as {chip}:8; several nodes have a multiple of {accelerator.node}"
@@ -121,10 +138,10 @@ def _open_gpus(chip: str, count: str) -> Target:
     topology = topologies.get_topology_desc(
         chip,
         platform="cuda",
-        target_config=GPUS[chip].format_map(vars(accelerator)),
+        target_config=CONFIG.format_map(vars(accelerator) | vars(gpu)),
         topology=f"1x{hosts}x{number // hosts}",  # slices × hosts × GPUs of a host
     )
-    return Target(f"{chip}:{count}", accelerator, Device("gpu", HOPPER_CAPABILITY), tuple(topology.devices))
+    return Target(f"{chip}:{count}", accelerator, Device("gpu", gpu.major + gpu.minor / 10), tuple(topology.devices))
 
 
 def _open_tpus(chip: str, shape: str) -> Target:

@@ -13,7 +13,7 @@ from benchmarks.compiled.programs import Expected, list_programs
 from benchmarks.compiled.targets import open_target
 from configs.load import load_config
 from configs.schema import RunConfig
-from training.devices.mesh import make_mesh
+from scripts.compile_for import plan
 
 ROOT = Path(__file__).parents[3]
 SMALL = "configs/tatoeba-base.yaml"
@@ -43,8 +43,8 @@ def config_of(*changes: str) -> RunConfig:
 @cache
 def compiled(target: str, *changes: str, program: int = 0) -> tuple[Compiled, Expected]:
     """The training step, or another program, of a small model."""
-    config, opened = config_of(*changes), open_target(target)
-    chosen = list_programs(config, make_mesh(config.mesh, opened.devices))[program]
+    opened = open_target(target)
+    chosen = list_programs(plan(config_of(*changes), opened))[program]
     return compile_program(chosen, opened), chosen.expected
 
 
@@ -57,6 +57,7 @@ def assert_state_is_as_expected(target: str, found: Compiled, expected: Expected
 KERNELS = [
     *(pytest.param("h200:1", kernel, marks=GPU) for kernel in ("definition", "xla", "chunked", "cudnn")),
     pytest.param("h100:1", "definition", marks=GPU),
+    pytest.param("t4:1", "definition", marks=GPU),
     *(pytest.param("v5e:1x1", kernel, marks=TPU) for kernel in ("definition", "xla", "chunked", "tpu")),
     pytest.param("v6e:1x1", "tpu", marks=TPU),
 ]
@@ -70,7 +71,7 @@ def test_a_step_with_each_kernel(target, kernel):
     assert not found.collectives and not found.messages
     calls = {"__cudnn$fmhaSoftmax": 3, "__cudnn$fmhaSoftmaxBackward": 3} if kernel == "cudnn" else {}
     calls |= {"tpu_custom_call": 9} if kernel == "tpu" else {}
-    assert {name: count for name, count in found.kernels.items() if "custom_call" in name or "__" in name} == calls
+    assert {name: count for name, count in found.kernels.items() if "custom_call" in name or "cudnn" in name} == calls
     config = config_of()
     pairs = 3 * config.data.batch_rows * config.data.row_length**2 * config.model.num_heads
     attention = 2 * 3 * pairs * 2 * config.model.head_dim  # of all products of heads, forward and backward
@@ -79,7 +80,7 @@ def test_a_step_with_each_kernel(target, kernel):
     else:  # chunked attention computes scores again
         again = attention / 6 if kernel == "chunked" else 0
         assert found.operations == pytest.approx(expected.operations + again, rel=0.03 if again else 1e-3)
-    assert not found.wide_products or kernel == "xla"
+    assert not found.wide_products or kernel == "xla" or target == "t4:1"  # which has no bfloat16
     assert 0.5 < found.temporary / (expected.temporary or 0) < 2  # test_the_papers_models is stricter
 
 

@@ -97,6 +97,16 @@ def test_products_that_a_tpu_computes_as_convolutions():
     assert program(*arrays, batch).products()[0].operations == 8 * 2 * 4 * 6 * 5
 
 
+def test_products_that_cublas_computes():
+    sizes = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["0"],"rhs_contracting_dimensions":["0"]}'
+    [product] = program(
+        "  %a = f32[6,4]{1,0} parameter(0)",
+        "  %b = f32[6,5]{1,0} parameter(1)",
+        f'  %c = (f32[4,5], s8[9]) custom-call(%a, %b), custom_call_target="__cublas$lt$matmul", {{{sizes}}}',
+    ).products()
+    assert product.operations == 2 * 4 * 6 * 5 and product.result == Array("f32", (4, 5))
+
+
 def test_kernels_by_their_names():
     read = program(
         '  %a = f32[8]{0} custom-call(%x), custom_call_target="__cudnn$fmhaSoftmax"',

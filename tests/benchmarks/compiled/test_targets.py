@@ -7,14 +7,14 @@ import pytest
 from benchmarks.compiled.targets import open_target
 from common.errors import UserError
 
-TARGETS = "h100, h200, v5e, v5p, v6e"
+TARGETS = "t4, h100, h200, v5e, v5p, v6e"
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("h300:8", f"unknown target h300:8; the nearest is h200. Targets are {TARGETS}, with"),
-        ("4x4", f"unknown target 4x4. Targets are {TARGETS}, with"),
+        ("tpu:4", f"unknown target tpu:4. Targets are {TARGETS}, with"),
         ("h200", "target h200: give a number of GPUs, as h200:8; several nodes have a multiple of 8"),
         ("h200:0", "target h200:0: give a number of GPUs"),
         ("h200:12", "target h200:12: give a number of GPUs, as h200:8; several nodes have a multiple of 8"),
