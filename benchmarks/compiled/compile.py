@@ -19,7 +19,7 @@ from benchmarks.compiled.targets import Target
 from common.errors import UserError
 from common.files import write_atomically
 
-_TOO_LARGE = re.compile(r"Used ([\d.]+)([KMGT]) of ([\d.]+)([KMGT]) hbm")
+_TOO_LARGE = re.compile(r"Ran out of memory.*?([\d.]+)([KMGT])\b.*?([\d.]+)([KMGT])\b", re.DOTALL)  # needs, has
 _MESSAGE = re.compile(r"^[WEF]\d{4} [\d:.]+\s+\d+ (\S+)\] (.*)$")
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
