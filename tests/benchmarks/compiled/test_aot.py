@@ -162,5 +162,6 @@ def test_the_papers_models(target, name, changes, call, tmp_path):
     done = call("scripts/compile_for.py", target, ROOT / f"configs/{name}.yaml", *changes.split(), "--json", figures)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     step, *_ = json.loads(figures.read_text())["programs"]
-    assert step["held"] == step["expected"]["held"] and not step["not_donated"] and not step["wide_products"]
+    assert step["held"] == pytest.approx(step["expected"]["held"], rel=0 if target == "h200:8" else 0.001)
+    assert not step["not_donated"] and not step["wide_products"]
     assert 0.85 < step["temporary"] / step["expected"]["temporary"] < 1.15
