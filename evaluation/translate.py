@@ -234,9 +234,10 @@ def merge_for_search(graphdef: nnx.GraphDef[Transformer], params: Params) -> Tra
     XLA for GPUs leaves the conversion in the loop, and reads twice the bytes at every step. A CPU, which computes
     bfloat16 products in float32, would have to convert them back.
     """
-    dtype = nnx.merge(graphdef, params).config.matmul_dtype
+    model = nnx.merge(graphdef, params)
+    dtype = model.config.matmul_dtype
     if dtype == "float32" or current_device().platform == "cpu":
-        return nnx.merge(graphdef, params)
+        return model
 
     def convert(path: tuple[Any, ...], leaf: Array) -> Array:
         return leaf.astype(dtype) if path[-1].key == "kernel" else leaf

@@ -61,8 +61,8 @@ def cross_entropy_on_mesh(
     copies = shard_groups(jnp.broadcast_to(table, (groups, *table.shape)))
     x, labels, real = (shard_groups(array.reshape(groups, -1, *array.shape[1:])) for array in (x, labels, real))
 
-    def of_group(x: Array, table: Array, labels: Array, real: Array) -> Loss:
-        return cross_entropy_in_chunks(project, x, table, labels, real, smoothing)
+    def of_group(*arrays: Array) -> Loss:
+        return cross_entropy_in_chunks(project, *arrays, smoothing)
 
     return jax.tree.map(jnp.sum, jax.vmap(of_group)(x, copies, labels, real))
 

@@ -4,7 +4,7 @@ The vendors' compilers run on any Linux machine: NVIDIA's after pip install -e '
 pip install -e '.[aot-tpu]'. They compile the training step, the loss of validation, and the search of the longest
 sentences, for the config's mesh over all devices of TARGET:
 
-  h100:8, h200:1    GPUs of one node, or of nodes of 8
+  t4:1, h100:8      GPUs of one node, or of nodes of 8
   v5e:4x4, v6e:2x2  a slice of a two-dimensional torus of TPUs
   v5p:2x2x4         a slice of a three-dimensional one
 
@@ -21,13 +21,7 @@ from pathlib import Path
 
 from benchmarks.compiled.compile import compile_program
 from benchmarks.compiled.programs import Workload, list_programs
-from benchmarks.compiled.report import (
-    Result,
-    compare_collectives,
-    compare_costs,
-    list_findings,
-    list_kernels,
-)
+from benchmarks.compiled.report import Result, compare_collectives, compare_costs, list_findings, list_kernels
 from benchmarks.compiled.targets import Target, open_target
 from benchmarks.cost.operations import StepCost
 from cli.command_line import Parser
@@ -99,10 +93,8 @@ def show(results: list[Result], workload: Workload, target: Target, arguments: a
     tables = [compare_costs(results, target), compare_collectives(results), list_kernels(results)]
     rendered = map(as_markdown if arguments.markdown else as_text, (table for table in tables if table.rows))
     print("", "\n\n".join([*rendered, "\n".join(f"found  {line}" for line in findings)]), sep="\n")
-    path = (
-        arguments.json or Path("runs/compiled") / f"{arguments.CONFIG.stem}-{arguments.TARGET.replace(':', '-')}.json"
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    name = f"{arguments.CONFIG.stem}-{arguments.TARGET.replace(':', '-')}.json"
+    path = arguments.json or Path("runs/compiled") / name
     kept = {
         "command": shlex.join(["python", "scripts/compile_for.py", *sys.argv[1:]]),
         "compilers": target.compilers(),

@@ -51,7 +51,7 @@ class Compiled:
     kernels: dict[str, int]
     products: dict[str, int]  # by their operands' dtypes
     wide_products: list[str]  # of float32 operands
-    moved: dict[str, int]  # bytes written by copies and transposes outside of fusions
+    moved: dict[str, int]  # bytes moved by copies and transposes
     rematerialized: int
     messages: dict[str, int]  # the compiler's warnings, and how often
 
@@ -66,7 +66,7 @@ def compile_program(program: Program, target: Target, text_folder: Path | None =
         try:
             compiled: Any = program.lower().compile(compiler_options=target.compiler_options)
         except jax.errors.JaxRuntimeError as error:
-            raise _explain(error, program, target) from error
+            raise _explain(error, program, target, read_messages(file)) from error
         messages = read_messages(file)
     seconds, memory = perf_counter() - begun, compiled.memory_analysis()
     text = compiled.as_text()
@@ -128,10 +128,11 @@ def read_messages(file: BinaryIO) -> dict[str, int]:
     return dict(Counter(f"{match[1].partition(':')[0]}: {match[2]}" for match in found if match))
 
 
-def _explain(error: Exception, program: Program, target: Target) -> Exception:
+def _explain(error: Exception, program: Program, target: Target, messages: dict[str, int]) -> Exception:
     if too_large := _TOO_LARGE.search(str(error)):
         used, has = (float(too_large[i]) * UNITS[too_large[i + 1]] for i in (1, 3))
         return UserError(describe_lack(program.name, target, used, has))
+    error.add_note("\n".join(messages))
     return error
 
 

@@ -40,6 +40,15 @@ class Array(NamedTuple):
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
+class Line(NamedTuple):
+    """A line of a computation: name = type opcode(operands), and more in ``rest``, from the operands on."""
+
+    name: str
+    type: str
+    opcode: str
+    rest: str
+
+
 class Instruction(NamedTuple):
     """An instruction, and how often a run of the program executes it; a loop of unknown length counts once."""
 
@@ -133,7 +142,7 @@ class Program:
         return dict(counts.most_common())
 
     def moved(self, opcode: str) -> int:
-        """Bytes that instructions of this kind write to memory in a run, not counting those inside of fusions."""
+        """Bytes that instructions of this kind move in a run; those inside of fusions may never reach memory."""
         return sum(
             instruction.times * sum(array.bytes for array in instruction.result)
             for instruction in self.instructions
@@ -148,12 +157,12 @@ class Program:
 def read_program(text: str) -> Program:
     """Read what ``compiled.as_text()`` returns."""
     bodies = _read_computations(text)
-    arrays = {line[1]: _arrays(line[2]) for lines in bodies.values() for line in lines}
+    arrays = {line.name: _arrays(line.type) for lines in bodies.values() for line in lines}
     entry = next(name for name in bodies if name.startswith("ENTRY "))
     times: Counter[str] = Counter()
     _count_calls(bodies, entry, 1, times)
     instructions = [
-        Instruction(line[1], arrays[line[1]], line[3], _operands(line[4]), line[4], times[name])
+        Instruction(line.name, arrays[line.name], line.opcode, _operands(line.rest), line.rest, times[name])
         for name, lines in bodies.items()
         for line in lines
         if times[name]
@@ -161,24 +170,23 @@ def read_program(text: str) -> Program:
     return Program(instructions, arrays)
 
 
-def _read_computations(text: str) -> dict[str, list[re.Match[str]]]:
+def _read_computations(text: str) -> dict[str, list[Line]]:
     """The instructions of each computation; the entry's name begins with ENTRY."""
-    bodies: dict[str, list[re.Match[str]]] = {}
-    lines: list[re.Match[str]] = []
+    bodies: dict[str, list[Line]] = {}
+    lines: list[Line] = []
     for line in text.splitlines():
         if header := _COMPUTATION.match(line):
             lines = bodies.setdefault(f"{header[1] or ''}{header[2]}", [])
         elif instruction := _INSTRUCTION.match(line):
-            lines.append(instruction)
+            lines.append(Line(*instruction.groups()))
     return bodies
 
 
 def _product(instruction: Instruction, left: Array, right: Array) -> Product:
-    """A dot and a call of cuBLAS list the axes that they sum over.
+    """Read what is summed over: a dot and a call of cuBLAS list the axes, a convolution has them in its labels.
 
-    A convolution sums over features, and over axes that its result lacks.
-
-    Where the TPU's compiler makes a batch of products an axis of space, each place of the result meets one of the
+    A convolution sums over features, and over axes of space of which its result keeps one place. Where the TPU's
+    compiler makes a batch of products an axis of space, the result keeps all places, and each meets one of the
     kernel's.
     """
     result = instruction.result[0]
@@ -194,39 +202,39 @@ def _product(instruction: Instruction, left: Array, right: Array) -> Product:
     return Product(result, left, right, inner, instruction.times)
 
 
-def _count_calls(bodies: dict[str, list[re.Match[str]]], name: str, times: int, counts: Counter[str]) -> None:
+def _count_calls(bodies: dict[str, list[Line]], name: str, times: int, counts: Counter[str]) -> None:
     """Count how often a run comes to each computation."""
     counts[name] += times
     for line in bodies.get(name, ()):
-        repeats = _trips(bodies, line[4]) if line[3] == "while" else 1
-        for called in _called(line[4]):
+        repeats = _trips(bodies, line.rest) if line.opcode == "while" else 1
+        for called in _called(line.rest):
             _count_calls(bodies, called, times * repeats, counts)
 
 
-def _trips(bodies: dict[str, list[re.Match[str]]], rest: str) -> int:
+def _trips(bodies: dict[str, list[Line]], rest: str) -> int:
     """How often a loop runs: as the compiler notes, or if it counts from zero to below a constant; else 1."""
     if noted := _TRIPS.search(rest):
         return int(noted[1])
     names = _LOOP.search(rest)
     condition, body = (bodies.get(name, []) for name in names.groups()) if names else ([], [])
-    if not condition or not body or condition[-1][3] != "compare" or "direction=LT" not in condition[-1][4]:
+    if not condition or not body or condition[-1].opcode != "compare" or "direction=LT" not in condition[-1].rest:
         return 1
-    counter, limit = (_find(condition, name) for name in _operands(condition[-1][4]))
-    place = _INDEX.search(counter[4]) if counter else None
-    if place is None or limit is None or limit[3] != CONSTANT:
+    counter, limit = (_find(condition, name) for name in _operands(condition[-1].rest))
+    place = _INDEX.search(counter.rest) if counter else None
+    if place is None or limit is None or limit.opcode != CONSTANT:
         return 1
-    added = _find(body, _operands(body[-1][4])[int(place[1])])
-    steps = [_find(body, name) for name in _operands(added[4])] if added and added[3] == "add" else []
-    step = next((_constant(line) for line in steps if line and line[3] == CONSTANT), 1)
+    added = _find(body, _operands(body[-1].rest)[int(place[1])])
+    steps = [_find(body, name) for name in _operands(added.rest)] if added and added.opcode == "add" else []
+    step = next((_constant(line) for line in steps if line and line.opcode == CONSTANT), 1)
     return -(-_constant(limit) // step)
 
 
-def _find(lines: list[re.Match[str]], name: str) -> re.Match[str] | None:
-    return next((line for line in lines if line[1] == name), None)
+def _find(lines: list[Line], name: str) -> Line | None:
+    return next((line for line in lines if line.name == name), None)
 
 
-def _constant(line: re.Match[str]) -> int:
-    return int(line[4].partition(")")[0])
+def _constant(line: Line) -> int:
+    return int(line.rest.partition(")")[0])
 
 
 def _called(rest: str) -> Iterator[str]:

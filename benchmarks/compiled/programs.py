@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from benchmarks.cost.operations import FLOAT, StepCost, cache_values, search_step_operations
 from benchmarks.cost.scaling import (
     DTYPE_BYTES,
+    PARAMETERS,
     Layout,
     Transfer,
     list_transfers,
@@ -106,7 +107,7 @@ def validation_loss(workload: Workload) -> Program:
     cost, layout = workload.cost, workload.layout
     loss: Any = make_loss_step(workload.graphdef(), workload.training.label_smoothing, workload.mesh)
     held = parameter_bytes(cost, layout) + workload.batch_bytes()
-    gathers = [transfer for transfer in parameter_transfers(cost, layout) if transfer.content == "parameters"]
+    gathers = [transfer for transfer in parameter_transfers(cost, layout) if transfer.content == PARAMETERS]
     arguments = workload.state().inference_params, workload.batch()
     expected = Expected(held, None, cost.flops() / 3 / layout.devices, gathers)
     return Program("validation loss", partial(loss.lower, *arguments), 0, expected)

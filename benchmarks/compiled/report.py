@@ -105,7 +105,7 @@ def list_findings(results: list[Result], cost: StepCost, target: Target) -> list
         if compiled.rematerialized:
             found.append(f"{compiled.rematerialized} instructions are computed again to save memory")
         found += [
-            f"{opcode} instructions write {size / 1e9:.2f} GB"
+            f"{opcode} instructions move {size / 1e9:.2f} GB"
             for opcode, size in compiled.moved.items()
             if size > 0.1 * compiled.temporary
         ]

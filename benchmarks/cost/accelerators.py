@@ -23,10 +23,10 @@ class Accelerator:
         )
 
 
-# NVIDIA's data sheets. T4: bfloat16 is computed in float32, and PCIe is the only link, 32 GB/s both ways. H100 and H200
-# (SXM): 900 GB/s of NVLink both ways, 400 Gbit/s of network a GPU. Google's pages
-# "TPU v5e", "TPU v5p" and "TPU v6e" (Cloud TPU): links of 400, 1,200 and 800 GB/s both ways over the 4, 6 and 4 links
-# of a torus, of which rings along one axis use two; a pod has no nodes.
+# NVIDIA's data sheets. H100 and H200 (SXM): 900 GB/s of NVLink both ways, and 400 Gbit/s of network a GPU. T4: bfloat16
+# is computed in float32, and PCIe is the only link, 32 GB/s both ways; that a node has eight is assumed.
+# Google's pages "TPU v5e", "TPU v5p" and "TPU v6e" (Cloud TPU): links of 400, 1,200 and 800 GB/s both ways over the 4,
+# 6 and 4 links of a torus, of which rings along one axis use two; a pod has no nodes.
 ACCELERATORS = {
     "t4": Accelerator("NVIDIA T4", 8.1e12, 16e9, 0.32e12, 16e9, 16e9, 8),
     "h100": Accelerator("NVIDIA H100", 989e12, 80e9, 3.35e12, 450e9, 50e9, 8),

@@ -1,6 +1,7 @@
 """Expected time, memory, transfers and efficiency of a training step on many devices, by arithmetic.
 
-XLA compiles the step into these transfers: tests/benchmarks/cost/test_scaling.py reads them in compiled steps.
+Tests hold the transfers and the memory to what compilers plan: tests/benchmarks/cost/test_scaling.py to XLA's for CPUs,
+tests/benchmarks/compiled/test_aot.py to NVIDIA's and Google's.
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from jax.sharding import AbstractMesh
 
-from attention.kernels.chunked import CHUNK as QUERIES
+from attention.kernels.chunked import CHUNK as QUERY_CHUNK
 from benchmarks.cost.accelerators import Accelerator
 from benchmarks.cost.operations import FLOAT, Parameter, StepCost, list_parameters
 from common.errors import UserError
@@ -24,7 +25,7 @@ from training.devices.mesh import check_divisible
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2}
 LARGEST_DIVISION = 8  # devices over which mixed layouts divide by fsdp or tensor
 TPU_COLUMNS = 128
-AGAIN = "parameters, for the backward pass"
+PARAMETERS, AGAIN = "parameters", "parameters, for the backward pass"
 
 
 class Layout(NamedTuple):
@@ -104,7 +105,7 @@ def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
         return [Transfer("gradients", "all-reduce", table + matrices + vectors, data, tensor)]
     operands = matrices * DTYPE_BYTES[cost.model.matmul_dtype] // FLOAT
     return [
-        Transfer("parameters", "all-gather", table + operands, fsdp, tensor),
+        Transfer(PARAMETERS, "all-gather", table + operands, fsdp, tensor),
         Transfer(AGAIN, "all-gather", operands, fsdp, tensor),
         Transfer("gradients", "reduce-scatter", matrices, fsdp, tensor),
         Transfer("gradients", "all-reduce", matrices // fsdp, data, fsdp * tensor),
@@ -145,7 +146,7 @@ def temporary_bytes(cost: StepCost, training: TrainingConfig, layout: Layout) ->
     parameters = list_parameters(cost.model, cost.vocab_size)
     gradients = sum(layout.parameter_bytes(parameter, ("tensor",)) for parameter in parameters)
     sums = parameter_bytes(cost, layout) if training.accumulation > 1 else 0
-    gathered = sum(one.bytes for one in parameter_transfers(cost, layout) if one.content == "parameters")
+    gathered = sum(one.bytes for one in parameter_transfers(cost, layout) if one.content == PARAMETERS)
     return activation_bytes(part, layout) + logit_bytes(part, layout) + gradients + sums + gathered
 
 
@@ -189,7 +190,7 @@ def _stored_numbers(kernel: str, queries: int, keys: int) -> int:
         case "tpu":
             return 1
         case "chunked":
-            return keys if queries <= QUERIES else 1  # of a single chunk, compilers keep the weights
+            return keys if queries <= QUERY_CHUNK else 1  # of a single chunk, compilers keep the weights
         case "definition" | "xla":
             return keys
         case _:

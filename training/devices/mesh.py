@@ -29,16 +29,16 @@ def make_mesh(config: MeshConfig, devices: Sequence[jax.Device] = ()) -> Mesh:
 
     UserError if they are too few, or if some of several processes or of named devices would be left out.
     """
-    devices, all_of_them = devices or jax.devices(), bool(devices) or jax.process_count() > 1
+    available, all_of_them = devices or jax.devices(), bool(devices) or jax.process_count() > 1
     taken = config.fsdp * config.tensor
-    shape = config.data or max(1, len(devices) // taken), config.fsdp, config.tensor
-    if math.prod(shape) > len(devices) or (all_of_them and math.prod(shape) != len(devices)):
+    shape = config.data or max(1, len(available) // taken), config.fsdp, config.tensor
+    if math.prod(shape) > len(available) or (all_of_them and math.prod(shape) != len(available)):
         raise UserError(
             f"mesh.data × mesh.fsdp × mesh.tensor = {' × '.join(map(str, shape))} is a mesh of {math.prod(shape)} "
-            f"devices, but {len(devices)} are available"
+            f"devices, but {len(available)} are available"
         )
     kinds = (AxisType.Auto,) * len(MESH_AXES)
-    return jax.make_mesh(shape, MESH_AXES, axis_types=kinds, devices=devices[: math.prod(shape)])
+    return jax.make_mesh(shape, MESH_AXES, axis_types=kinds, devices=available[: math.prod(shape)])
 
 
 def check_divisible(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: int, accumulation: int) -> None:
