@@ -64,7 +64,7 @@ def compile_program(program: Program, target: Target, text_folder: Path | None =
     begun = perf_counter()
     with target.tracing(), captured_messages() as file:
         try:
-            compiled: Any = program.lower().compile(compiler_options=target.compiler_options)
+            compiled: Any = program.lower().compile()
         except jax.errors.JaxRuntimeError as error:
             raise _explain(error, program, target, read_messages(file)) from error
         messages = read_messages(file)
