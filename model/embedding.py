@@ -12,7 +12,7 @@ from model.layers import DropoutKey, dropout
 from model.loss import Loss, cross_entropy_on_mesh
 from model.matmul import matmul
 from model.positions import sinusoidal_positions
-from model.sharding import gather_width, shard_rows
+from model.sharding import copy_to_groups, count_row_groups, gather_width, shard_rows, split_rows
 
 
 class Embedding(nnx.Module):
@@ -26,9 +26,13 @@ class Embedding(nnx.Module):
             self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation, axes="TD")
         self.config = config
 
+    def gather(self) -> None:
+        """Gather the table for all uses of it together, so that their gradients are added before devices sum them."""
+        self.table[...] = gather_width(self.table[...])
+
     def __call__(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey) -> Float[Array, "B T D"]:
         """Rows of the table times √D, plus position embeddings, with dropout, in the dtype of the activations."""
-        embedded = gather_width(self.table[...])[ids] * self.config.d_model**0.5 + self._position_embeddings(positions)
+        embedded = look_up(self.table[...], ids) * self.config.d_model**0.5 + self._position_embeddings(positions)
         return shard_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key))
 
     def _position_embeddings(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
@@ -51,7 +55,16 @@ class Embedding(nnx.Module):
     ) -> Loss:
         """Cross-entropy of these logits, of which only a chunk is in memory at a time."""
         to_vocabulary = partial(project, dtype=self.config.matmul_dtype)
-        return cross_entropy_on_mesh(to_vocabulary, x, gather_width(self.table[...]), labels, real, smoothing)
+        return cross_entropy_on_mesh(to_vocabulary, x, self.table[...], labels, real, smoothing)
+
+
+def look_up(table: Float[Array, "V D"], ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
+    """Rows of the table. On a mesh, each device looks them up in its own copy: see ``cross_entropy_on_mesh``."""
+    groups = count_row_groups(len(ids))
+    if groups == 1:
+        return gather_width(table)[ids]
+    found = jax.vmap(lambda table, ids: table[ids])(copy_to_groups(table, groups), split_rows(ids, groups))
+    return found.reshape(*ids.shape, -1)
 
 
 def project(x: Float[Array, "*rows D"], table: Float[Array, "V D"], dtype: str) -> Float[Array, "*rows V"]:

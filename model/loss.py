@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from model.sharding import count_row_groups, shard_groups
+from model.sharding import copy_to_groups, count_row_groups, split_rows
 
 CHUNK = 1024  # positions whose logits are in memory at a time
 Project = Callable[[Array, Array], Array]  # from decoder outputs and the table to logits
@@ -58,13 +58,12 @@ def cross_entropy_on_mesh(
     groups = count_row_groups(len(x))
     if groups == 1:
         return cross_entropy_in_chunks(project, x, table, labels, real, smoothing)
-    copies = shard_groups(jnp.broadcast_to(table, (groups, *table.shape)))
-    x, labels, real = (shard_groups(array.reshape(groups, -1, *array.shape[1:])) for array in (x, labels, real))
+    arrays = split_rows(x, groups), copy_to_groups(table, groups), split_rows(labels, groups), split_rows(real, groups)
 
     def of_group(*arrays: Array) -> Loss:
         return cross_entropy_in_chunks(project, *arrays, smoothing)
 
-    return jax.tree.map(jnp.sum, jax.vmap(of_group)(x, copies, labels, real))
+    return jax.tree.map(jnp.sum, jax.vmap(of_group)(*arrays))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 5))

@@ -5,6 +5,7 @@ from functools import wraps
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import AbstractMesh, Mesh, PartitionSpec
 from jaxtyping import Array, Float, Shaped
 
@@ -43,14 +44,23 @@ def count_row_groups(rows: int) -> int:
     return groups if rows % groups == 0 else 1
 
 
-def shard_groups(x: Shaped[Array, "groups ..."]) -> Shaped[Array, "groups ..."]:
-    """Constrain arrays that have a first axis for the devices that hold rows, so that each holds its own part."""
+def copy_to_groups(table: Float[Array, "V D"], groups: int) -> Float[Array, "groups V D"]:
+    """A copy for each of these groups, which adds up a gradient of its own; the table's gradient is their sum."""
+    return _shard_groups(jnp.broadcast_to(table, (groups, *table.shape)))
+
+
+def split_rows(x: Shaped[Array, "B ..."], groups: int) -> Shaped[Array, "groups rows ..."]:
+    """The rows of each of these groups."""
+    return _shard_groups(x.reshape(groups, -1, *x.shape[1:]))
+
+
+def _shard_groups(x: Shaped[Array, "groups ..."]) -> Shaped[Array, "groups ..."]:
     rest = [PartitionSpec.UNCONSTRAINED] * (x.ndim - 1)
     return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS, *rest))
 
 
 def gather_width(table: Float[Array, "V D"]) -> Float[Array, "V D"]:
-    """Gather the width of a table before its rows are looked up, so that each device looks up whole rows."""
+    """Gather the width of a table, so that each device looks up whole rows; its gradient is divided as the table is."""
     if jax.sharding.get_abstract_mesh().empty:
         return table
     return jax.lax.with_sharding_constraint(table, PartitionSpec(PartitionSpec.UNCONSTRAINED, None))

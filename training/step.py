@@ -97,7 +97,8 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
 
 
 def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
-    """Loss sums of a batch under teacher forcing."""
+    """Loss sums of a batch under teacher forcing. ``model`` is a new one, as ``nnx.merge`` makes: it is changed."""
+    model.embedding.gather()
     decoded = decoder_output(model, batch, dropout_key)
     return model.embedding.loss(decoded, batch.target_labels, batch.target_segments > 0, smoothing)
 

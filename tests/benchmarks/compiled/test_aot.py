@@ -84,7 +84,7 @@ def test_a_step_with_each_kernel(target, kernel):
     assert 0.5 < found.temporary / (expected.temporary or 0) < 2  # test_the_papers_models is stricter
 
 
-MESHES = ["mesh.fsdp=1", "mesh.fsdp=8", "mesh.tensor=8", "mesh.fsdp=2 mesh.tensor=2"]
+MESHES = ["mesh.fsdp=1", "mesh.fsdp=8", "mesh.fsdp=4", "mesh.tensor=8", "mesh.fsdp=2 mesh.tensor=2"]
 
 
 @pytest.mark.parametrize("mesh", MESHES)
