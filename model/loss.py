@@ -60,8 +60,8 @@ def cross_entropy_on_mesh(
         return cross_entropy_in_chunks(project, x, table, labels, real, smoothing)
     arrays = split_rows(x, groups), copy_to_groups(table, groups), split_rows(labels, groups), split_rows(real, groups)
 
-    def of_group(*arrays: Array) -> Loss:
-        return cross_entropy_in_chunks(project, *arrays, smoothing)
+    def of_group(*own: Array) -> Loss:
+        return cross_entropy_in_chunks(project, *own, smoothing)
 
     return jax.tree.map(jnp.sum, jax.vmap(of_group)(*arrays))
 
