@@ -22,6 +22,7 @@ from training.devices.compilation import compile_ahead, in_background
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import check_position_table, choose_kernels
+from training.devices.profile import profiled
 from training.progress import Progress, find_last_step
 from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import check_restorable, read_notes, restore
@@ -94,6 +95,8 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
             compile_ahead(train_step, *shapes)
+        if config.training.profile and is_first():
+            train_step = profiled(train_step, config.training.profile, run_dir / "profile")
         yield Run(
             config, devices, stream, train_step, shapes, validation, last_step, state.result(), progress, monitor, clock
         )

@@ -39,6 +39,9 @@ class TrainingConfig:
     log_every: int = option(50, "updates between lines of metrics", min=1)
     eval_every: int = option(500, "updates between evaluations, each preceded by a save", min=1)
     save_every: int = option(0, "updates between further saves; 0: only before evaluations", min=0)
+    profile: int = option(
+        0, "updates to profile in RUN/profile, after the first 20 of a session; scripts/show_profile.py reads it", min=0
+    )
     keep: int = option(1, "newest checkpoints kept, besides the best", min=1)
     patience: int = option(
         0, "stop after this many evaluations without a better BLEU, or an equal one with a lower loss; 0: never", min=0

@@ -1,0 +1,151 @@
+"""Where the time of training steps goes: the operations in a profile made with ``training.profile``."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from common.errors import UserError
+from common.text_table import Table, three_digits
+from training.devices.profile import STEP, WARM_UP
+
+# By the first of these that occurs in the name of a kernel or of XLA's operation.
+KINDS = {
+    "transfers between devices": r"nccl|all-reduce|all-gather|reduce-scatter|all-to-all|collective",
+    "attention by cuDNN": r"cudnn|fmha|sdpa|flash",
+    "matrix products": r"gemm|nvjet|cutlass|cublas|xmma|dot|ynn|xnn|convolution",
+    "copies and transposes": r"memcpy|memset|copy|transpose",
+}
+OTHER = "element-wise, reductions, other"
+CONTAINERS = re.compile(r"(while|call|conditional)\b")  # a CPU records them beside the operations that they contain
+SHOWN = 15
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a device did, with its times in nanoseconds."""
+
+    name: str
+    kind: str
+    start: float
+    end: float
+
+    def duration(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The operations of every device in a number of steps."""
+
+    steps: int
+    devices: dict[str, list[Operation]]
+
+    def operations(self) -> Iterator[Operation]:
+        for operations in self.devices.values():
+            yield from operations
+
+
+def find_profile(run_dir: Path) -> Path:
+    """Return the newest profile of a run; UserError if it has none."""
+    found = sorted((run_dir / "profile").glob("plugins/profile/*/*.xplane.pb"))
+    if not found:
+        advice = f"train more than {WARM_UP} steps with training.profile=10"
+        raise UserError(f"{run_dir} has no profile: {advice}")
+    return found[-1]
+
+
+def parse_profile(data: Any) -> Profile:
+    """Return the operations of the devices in JAX's ``ProfileData``; UserError if there are none.
+
+    GPUs have a line for each stream, TPUs one for operations. A CPU has them among the events of its threads.
+    """
+    steps, devices = 0, {}
+    for plane in data.planes:
+        lines = [(line.name, list(line.events)) for line in plane.lines]
+        on_device = plane.name.startswith("/device:")
+        steps += sum(event.name == STEP for _, found in lines for event in found if not on_device)
+        if on_device:
+            events = [event for name, found in lines if name.startswith(("Stream", "XLA Ops")) for event in found]
+        else:
+            events = [event for _, found in lines for event in found if "hlo_op" in dict(event.stats)]
+        if operations := [operation_of(event) for event in events if not CONTAINERS.match(event.name)]:
+            devices[plane.name if on_device else "CPU"] = operations
+    if not (steps and devices):
+        raise UserError("the profile has no training steps in it, or no operations of a device")
+    return Profile(steps, devices)
+
+
+def operation_of(event: Any) -> Operation:
+    names = f"{event.name} {dict(event.stats).get('hlo_op', '')}".lower()
+    kind = next((kind for kind, pattern in KINDS.items() if re.search(pattern, names)), OTHER)
+    return Operation(re.sub(r"([._]\d+)+$", "", event.name), kind, event.start_ns, event.start_ns + event.duration_ns)
+
+
+def idle_times(operations: Iterable[Operation]) -> tuple[float, list[float]]:
+    """Return the time from the first start to the last end, and all pauses in between, in nanoseconds."""
+    ordered = sorted(operations, key=lambda operation: operation.start)
+    pauses, end = [], ordered[0].start
+    for operation in ordered:
+        if operation.start > end:
+            pauses.append(operation.start - end)
+        end = max(end, operation.end)
+    return end - ordered[0].start, pauses
+
+
+def summarize(profile: Profile) -> tuple[list[Table], dict[str, Any]]:
+    """Return tables by device, by kind and by operation, and the same as an object for JSON.
+
+    Milliseconds are those of one step and one device. Operations may run side by side: their sum can exceed a step.
+    """
+    devices = {name: describe_device(operations, profile.steps) for name, operations in profile.devices.items()}
+    header = ["device", "ms a step", "idle", "longest pause ms"]
+    cells = [[name, three_digits(ms), f"{idle:.1%}", f"{pause:.3f}"] for name, (ms, idle, pause) in devices.items()]
+    kinds, names = measure_shares(profile, by_name=False), measure_shares(profile, by_name=True)
+    tables = [
+        Table("Devices", f"{profile.steps} steps.", header, cells),
+        share_table("Kinds of operations", "kind", kinds),
+        share_table("Operations", "operation", names[:SHOWN]),
+    ]
+    figures = {
+        "steps": profile.steps,
+        "devices": {name: dict(zip(header[1:], of, strict=True)) for name, of in devices.items()},
+        "kinds": kinds,
+        "operations": names,
+    }
+    return tables, figures
+
+
+def describe_device(operations: list[Operation], steps: int) -> tuple[float, float, float]:
+    """Return milliseconds a step, the share of the time in which nothing ran, and the longest pause in milliseconds."""
+    whole, pauses = idle_times(operations)
+    return whole / steps / 1e6, sum(pauses) / whole, max(pauses, default=0.0) / 1e6
+
+
+def measure_shares(profile: Profile, *, by_name: bool) -> list[dict[str, Any]]:
+    """Return times a step, milliseconds a step and the share of all operations' time, the longest first."""
+    groups = defaultdict[str, list[Operation]](list)
+    for operation in profile.operations():
+        groups[operation.name if by_name else operation.kind].append(operation)
+    parts, total = profile.steps * len(profile.devices), sum(map(Operation.duration, profile.operations())) or 1.0
+    shares = []
+    for name, group in groups.items():
+        duration, times = sum(map(Operation.duration, group)), len(group) / parts
+        figures = {"times": times, "ms": duration / parts / 1e6, "share": duration / total}
+        shares.append({"name": name, "kind": group[0].kind} | figures)
+    return sorted(shares, key=itemgetter("ms"), reverse=True)
+
+
+def share_table(title: str, what: str, shares: list[dict[str, Any]]) -> Table:
+    """Return a table of ``shares``, with the kind of what is no kind itself."""
+    header = [what, "kind", "times a step", "ms a step", "share"]
+    rows = [
+        [one["name"], one["kind"], three_digits(one["times"]), three_digits(one["ms"]), f"{one['share']:.1%}"]
+        for one in shares
+    ]
+    if what == "kind":
+        header, rows = header[1:], [row[1:] for row in rows]
+    return Table(title, "", header, rows)

@@ -1,0 +1,122 @@
+"""Profiles: one written by hand with the lines of a GPU, and real ones of a CPU."""
+
+import json
+from collections import Counter
+
+import pytest
+from jax.profiler import ProfileData
+
+from benchmarks.profile import KINDS, OTHER, find_profile, parse_profile, summarize
+from benchmarks.training import PuenteSteps, Task
+from common.errors import UserError
+from tests.benchmarks.small import STEP, TRAINING
+from training.devices.profile import WARM_UP, profiled
+
+# Two steps in which the device computes from 0 to 4 ms and from 5 to 10 ms; a copy runs beside a product.
+KERNELS = {
+    "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT": [(0, 2), (5, 2)],
+    "cudnn_generated_fort_native_sdpa_sm90_flash_bprop": [(2, 1), (7, 1)],
+    "loop_add_fusion_12": [(3, 0.5), (8, 1)],
+    "loop_add_fusion": [(3.5, 0.5), (9, 1)],
+    "ncclDevKernel_AllReduce_Sum_bf16": [],
+}
+COPIES = {"MemcpyH2D": [(1, 0.5), (6, 0.5)]}
+STEPS = {"train_step": [(0, 0.1), (0.2, 0.1)], "other": [(0.4, 0.1)]}
+
+
+def plane(name, **lines):
+    """A plane of a profile as text: lines of events by name, each with its start and duration in milliseconds."""
+    numbers = {event: number for number, event in enumerate((event for line in lines.values() for event in line), 1)}
+    text = []
+    for line, events in lines.items():
+        of_line = [
+            f"events {{ metadata_id: {numbers[event]} offset_ps: {start * 1e9:.0f} duration_ps: {duration * 1e9:.0f} }}"
+            for event, times in events.items()
+            for start, duration in times
+        ]
+        text.append(f'lines {{ name: "{line}" {" ".join(of_line)} }}')
+    text += [f'event_metadata {{ key: {n} value {{ id: {n} name: "{event}" }} }}' for event, n in numbers.items()]
+    return f'planes {{ name: "{name}" {" ".join(text)} }}'
+
+
+def parse(*planes):
+    return parse_profile(ProfileData.from_text_proto("\n".join(planes)))
+
+
+def test_by_hand():
+    gpu = plane("/device:GPU:0", **{"Stream #13(Compute)": KERNELS, "Stream #14(MemcpyH2D)": COPIES, "Notes": STEPS})
+    tables, figures = summarize(parse(gpu, plane("/host:CPU", python=STEPS)))
+    assert figures["steps"] == 2
+    assert figures["devices"] == {"/device:GPU:0": {"ms a step": 5.0, "idle": 0.1, "longest pause ms": 1.0}}
+    assert {kind["name"]: (kind["times"], kind["ms"]) for kind in figures["kinds"]} == {
+        "matrix products": (1, 2.0),
+        "attention by cuDNN": (1, 1.0),
+        "copies and transposes": (1, 0.5),
+        OTHER: (2, 1.5),
+    }
+    assert sum(kind["share"] for kind in figures["kinds"]) == pytest.approx(1)
+    shown = [row[:4] for row in tables[2].rows]
+    assert shown[0] == ["nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT", "matrix products", "1.00", "2.00"]
+    assert shown[1] == ["loop_add_fusion", OTHER, "2.00", "1.50"]  # however it is numbered
+
+
+def test_two_devices_share_the_steps():
+    planes = [plane(f"/device:GPU:{n}", **{"Stream #13(Compute)": KERNELS}) for n in (0, 1)]
+    _, figures = summarize(parse(*planes, plane("/host:CPU", python=STEPS)))
+    assert list(figures["devices"]) == ["/device:GPU:0", "/device:GPU:1"]
+    assert figures["kinds"][0] == {"name": "matrix products", "kind": "matrix products", "times": 1, "ms": 2.0} | {
+        "share": pytest.approx(2 / 4.5)
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "transfers between devices"),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", "matrix products"),
+        ("gemm_fusion_dot_7", "matrix products"),
+        ("input_transpose_fusion_3", "copies and transposes"),
+        ("loop_convert_fusion", OTHER),
+        ("input_reduce_fusion_2", OTHER),
+    ],
+)
+def test_kernels_have_kinds(name, kind):
+    assert kind in {*KINDS, OTHER}
+    profile = parse(plane("/device:GPU:0", Stream={name: [(0, 1)]}), plane("/host:CPU", python=STEPS))
+    assert [operation.kind for operation in profile.operations()] == [kind]
+
+
+def test_without_steps_or_operations_it_says_so():
+    with pytest.raises(UserError, match="no training steps in it, or no operations"):
+        parse(plane("/host:CPU", python=STEPS))
+    with pytest.raises(UserError, match="no training steps in it, or no operations"):
+        parse(plane("/device:GPU:0", Stream=KERNELS))
+
+
+def test_the_steps_after_the_warm_up_are_recorded(tmp_path):
+    steps = PuenteSteps(Task(STEP, TRAINING))
+    steps.train_step = profiled(steps.train_step, 3, tmp_path / "profile")
+    for number in range(WARM_UP + 5):
+        assert (tmp_path / "profile").exists() == (number >= WARM_UP + 3)
+        steps()
+    profile = parse_profile(ProfileData.from_file(str(find_profile(tmp_path))))
+    assert profile.steps == 3
+    times = Counter(operation.name for operation in profile.operations())
+    assert times and all(count % 3 == 0 for count in times.values()), times
+
+
+@pytest.mark.slow
+def test_a_run_is_profiled_and_shown(call, small_experiment, tmp_path):
+    run, figures = tmp_path / "run", tmp_path / "figures.json"
+    done = call("train.py", small_experiment, f"run_dir={run}", "training.steps=24", "training.profile=2")
+    assert done.returncode == 0, done.stderr.decode()
+    done = call("scripts/show_profile.py", run, "--json", figures)
+    assert done.returncode == 0, done.stderr.decode()
+    lines = done.stdout.decode().splitlines()
+    assert lines[0].startswith(f"{run}/profile/plugins/profile/") and lines[2:4] == ["DEVICES", "2 steps."]
+    found = json.loads(figures.read_text(encoding="utf-8"))
+    assert found["steps"] == 2 and len(found["operations"]) > 15 and found["devices"]["CPU"]["ms a step"] > 0
+
+    done = call("scripts/show_profile.py", tmp_path)
+    told = f"error: {tmp_path} has no profile: train more than 20 steps with training.profile=10\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", told)
