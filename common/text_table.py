@@ -35,8 +35,8 @@ def as_markdown(table: Table) -> str:
 
 
 def three_digits(number: float) -> str:
-    """Format a positive number with at least three significant digits."""
-    return f"{number:,.{max(0, 2 - math.floor(math.log10(number)))}f}"
+    """Format a number that is not negative with at least three significant digits, or 0."""
+    return f"{number:,.{max(0, 2 - math.floor(math.log10(number)))}f}" if number else "0"
 
 
 def _align(column: list[str]) -> list[str]:

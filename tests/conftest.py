@@ -15,15 +15,21 @@ from hypothesis import settings
 
 from cli.process import processor_id
 
+ROOT = Path(__file__).parents[1]
+# For the programs that tests start; packages may lie in a folder of the path that is there already.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
 _cache = tempfile.TemporaryDirectory(prefix="puente-tests-")  # removed when the test process ends
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda make test runs them on a GPU
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # JAX_PLATFORMS=cuda,cpu make test runs them on a GPU
+if os.environ["JAX_PLATFORMS"] != "cpu":  # processes share the device, and its float32 products have all their digits
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ.setdefault("JAX_DEFAULT_MATMUL_PRECISION", "float32")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HOME"] = _cache.name
 os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
 os.environ["XDG_CACHE_HOME"] = _cache.name
 # Compiling takes most of the time. Programs stay in .jax_cache until make clean, so a second run takes a fraction.
-ROOT = Path(__file__).parents[1]
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".jax_cache" / processor_id()))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ["MPLCONFIGDIR"] = os.path.join(_cache.name, "matplotlib")
@@ -88,8 +94,6 @@ def call():
 
     def call(program: str, *arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, str(ROOT / program), *map(str, arguments)]
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = os.environ | {"PYTHONPATH": path}
-        return subprocess.run(command, input=text, capture_output=True, env=environment, timeout=300, check=False)
+        return subprocess.run(command, input=text, capture_output=True, timeout=300, check=False)
 
     return call

@@ -44,7 +44,7 @@ def start(small_experiment):
     def start(run_dir, *overrides, own=None, variables=({}, {})):
         for overrides_of_one, variables_of_one in zip(own or by_hand(), variables, strict=True):
             command = [sys.executable, ROOT / "train.py", small_experiment, f"run_dir={run_dir}", *CHEAP]
-            environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+            environment = os.environ | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
             process = subprocess.Popen(
                 [*command, *overrides, *overrides_of_one],
                 env=environment | variables_of_one,

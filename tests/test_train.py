@@ -48,8 +48,7 @@ def outcome_of(run_dir, config):
 
 def start(config_file, run_dir, *overrides):
     command = [sys.executable, str(ROOT / "train.py"), str(config_file), f"run_dir={run_dir}", *overrides]
-    environment, pipe = os.environ | {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
-    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.slow

@@ -43,5 +43,5 @@ def test_a_report_has_no_empty_columns_and_says_where_it_was_measured():
 
 
 def test_numbers_keep_three_digits():
-    numbers = {0.0123456: "0.0123", 1.5: "1.50", 42.04: "42.0", 123.4: "123", 12345.6: "12,346"}
+    numbers = {0.0: "0", 0.0123456: "0.0123", 1.5: "1.50", 42.04: "42.0", 123.4: "123", 12345.6: "12,346"}
     assert {number: three_digits(number) for number in numbers} == numbers

@@ -28,7 +28,7 @@ print(jax.jit(lambda x: (x @ x).sum())(jax.numpy.ones((4, 4))), any(hits))
 def run(code: str, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """A process that has the user's cache folder there, and no settings but ``variables``."""
     environment = {name: value for name, value in os.environ.items() if name not in (*SETTINGS, "GLIBC_TUNABLES")}
-    environment |= {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)} | variables
+    environment |= {"XDG_CACHE_HOME": str(cache)} | variables
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
 
 
@@ -53,7 +53,7 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
 def test_ctrl_c_before_the_program_handles_it_leaves_no_traceback(tmp_path):
     usual = "import signal\nsignal.signal(2, signal.default_int_handler)"  # a shell's background jobs ignore Ctrl-C
     code = f"{usual}\n{TELL}\nos.kill(os.getpid(), 2)\nprint('on')"
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (-2, "") and not done.stdout.endswith("on\n")
 

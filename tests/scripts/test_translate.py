@@ -3,7 +3,6 @@
 import argparse
 import io
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -186,10 +185,8 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
 def test_a_closed_pipe_ends_it_quietly(run_dir):
     """The reader takes one line and goes, as ``head -1`` does, while there are more blocks to translate."""
     command = [sys.executable, str(ROOT / PROGRAM), str(run_dir)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    ) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin and process.stdout and process.stderr
         process.stdin.write(b"Tom\n" * 512)
         process.stdin.flush()

@@ -20,7 +20,7 @@ def in_namespace(script, disk, experiment):
     """A shell script's lines on standard output and error, run where it may mount a disk of its own."""
     if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
         pytest.skip("this machine lets nobody mount disks: unshare -rm is refused")
-    environment = os.environ | {"DISK": str(disk), "EXPERIMENT": str(experiment), "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"DISK": str(disk), "EXPERIMENT": str(experiment)}
     command = ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs -o size=2500k tmpfs $DISK || exit 77\n{script}"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
     if done.returncode == 77:

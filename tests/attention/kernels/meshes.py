@@ -55,6 +55,7 @@ def kernels_for_a_tpu(mesh: jax.sharding.Mesh) -> int:
 
 
 def main() -> None:
+    jax.config.update("jax_platforms", "cpu")  # on a machine with a GPU, too
     jax.config.update("jax_num_cpu_devices", 8)
     make = partial(jax.make_mesh, axis_names=("rows", "heads"), axis_types=(AxisType.Auto,) * 2)
     one, eight = make((1, 1), devices=jax.devices()[:1]), make((2, 4))

@@ -1,4 +1,4 @@
-"""cuDNN's attention, as far as that goes without a GPU: its calls in programs for one, and what they are told."""
+"""cuDNN's attention: its calls in programs for a GPU, what they are told, and its numbers, by cuDNN itself on a GPU."""
 
 import math
 import re
@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention import Mask, Score, attend, dot_product, tracing_for, visible_keys
+from attention import Mask, Score, attend, current_device, dot_product, tracing_for, visible_keys
 from attention.kernels import cudnn
 
+IS_HERE = current_device().platform == "gpu" and current_device().capability >= 9
 FORWARD, BACKWARD = "__cudnn$fmhaSoftmax", "__cudnn$fmhaSoftmaxBackward"
 
 
@@ -202,16 +203,39 @@ def as_cudnn_does(query, key, value, where, *, scale, causal):
     return attended(query, key, value)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("groups", [1, 2])
-def test_from_what_cudnn_is_told_follows_the_definition_and_nothing_that_it_leaves_open(
-    groups, causal, qkv, normal, packed, differentiate, close, hopper, monkeypatch
-):
-    """A stand-in for cuDNN, which runs on no CPU: everything around its one call is real."""
-    monkeypatch.setattr(cudnn, "packed_attention", as_cudnn_does)
-    inputs = dict(zip(("query", "key", "value"), qkv(0, 3, 2, groups, 7, 7, 8, 8, dtype="bfloat16"), strict=True))
-    segments = packed([3, 2], [2, 2, 3], [], length=7)
-    of_keys = segments if causal else packed([4, 1, 2], [2, 0, 3], [7], length=7)  # or of another side
-    arguments = inputs, normal(1, 3, 2, 7, 8, dtype="bfloat16"), Mask(segments, of_keys, causal)
-    results = differentiate(*arguments, kernel="cudnn", device=("gpu", 9.0))
-    close(results, differentiate(*arguments, kernel="definition"), "bfloat16")
+# (B, N, G, T, S, H, U), the lengths of the sentences in each row of queries, and in each row of keys where they differ.
+ROWS: dict[str, tuple[tuple[int, ...], list[list[int]], list[list[int]] | None]] = {
+    "packed rows, and one of padding": ((3, 2, 2, 7, 7, 8, 8), [[3, 2], [2, 2, 3], []], None),
+    "rows of another side, some sentences empty": (
+        (3, 2, 2, 7, 7, 8, 8),
+        [[3, 2], [2, 2, 3], []],
+        [[4, 1, 2], [2, 0, 3], [7]],
+    ),
+    "one key head for two query heads": ((3, 2, 1, 7, 7, 8, 8), [[3, 2], [2, 2, 3], []], None),
+    "two key heads for eight query heads": ((2, 8, 2, 64, 64, 16, 16), [[30, 20], [64]], None),
+    "a query for all keys": ((2, 2, 2, 1, 31, 8, 8), [[1], [1]], [[31], [3]]),
+    "odd lengths": ((2, 2, 2, 63, 61, 64, 64), [[40, 20], [1] * 20], [[30, 30], [2] * 20]),
+    "as many sentences as a row has room for": ((2, 2, 2, 32, 32, 8, 8), [[2] * 16, [2] * 16], None),
+    "the widest heads": ((1, 2, 2, 128, 128, 128, 128), [[100, 20]], None),
+    "forty sentences": ((2, 2, 2, 1024, 1024, 64, 64), [[25] * 40, [1000]], None),
+    "a sentence of two thousand": ((1, 1, 1, 2048, 2048, 64, 64), [[2000]], None),
+}
+
+
+@pytest.mark.parametrize(
+    ("rows", "causal"), [(name, causal) for name in ROWS for causal in (False, True) if not (causal and ROWS[name][2])]
+)
+def test_cudnn_equals_the_definition(rows, causal, qkv, normal, packed, differentiate, close, monkeypatch):
+    """cuDNN itself on a GPU that it supports. Elsewhere what follows nothing but what cuDNN is told, and leaves open
+    what cuDNN leaves open: everything around that one call is real.
+    """
+    if not IS_HERE:
+        monkeypatch.setattr(cudnn, "packed_attention", as_cudnn_does)
+    shape, lengths, of_keys = ROWS[rows]
+    batch, heads, _, queries, keys, _, width = shape
+    inputs = dict(zip(("query", "key", "value"), qkv(0, *shape, dtype="bfloat16"), strict=True))
+    output_gradient = normal(1, batch, heads, queries, width, dtype="bfloat16")
+    mask = Mask(packed(*lengths, length=queries), packed(*(of_keys or lengths), length=keys), causal)
+    results = differentiate(inputs, output_gradient, mask, kernel="cudnn", device=("gpu", 9.0))
+    exact = jax.tree.map(lambda array: array.astype("float32"), (inputs, output_gradient))
+    close(results, differentiate(*exact, mask, kernel="definition"), "bfloat16")

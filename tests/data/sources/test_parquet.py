@@ -288,7 +288,7 @@ def printed(folder: Path, name: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder), name],
         env={key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
-        | {"PYTHONPATH": str(ROOT), "HF_HOME": str(folder / "home")}
+        | {"HF_HOME": str(folder / "home")}
         | environment,
         cwd=folder,
         stdout=subprocess.PIPE,

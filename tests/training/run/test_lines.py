@@ -41,7 +41,7 @@ ALL = [f"line {step} → é" for step in range(3)]
 
 def speak(run_dir, shell="", **options):
     """A process that says three lines, its streams redirected as a shell does."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | options.pop("variables", {})
+    environment = os.environ | options.pop("variables", {})
     command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", SAY, str(run_dir)]
     return subprocess.run(command, capture_output=True, env=environment, timeout=60, check=False, **options)
 
@@ -83,8 +83,8 @@ def test_an_output_that_takes_nothing_costs_the_run_nothing(tmp_path, shell):
 
 def test_a_reader_that_goes_costs_the_run_nothing(tmp_path):
     command = [sys.executable, "-c", SAY, str(tmp_path), "wait"]
-    environment, pipe = os.environ | {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin and process.stdout and process.stderr
         assert b"line 0" in process.stdout.readline()
         process.stdout.close()

@@ -27,8 +27,7 @@ with lock_run(Path(sys.argv[1])):
 def holder(tmp_path):
     """Another process that holds the run directory."""
     run_dir = tmp_path / "run"
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(run_dir)], stdout=subprocess.PIPE, env=environment)
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(run_dir)], stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"held\n"
     yield process, run_dir
     process.kill()
