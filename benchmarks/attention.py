@@ -1,5 +1,6 @@
 """How fast attention is, and how much memory it takes: this project's kernels, ``jax.nn`` and PyTorch."""
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -63,7 +64,7 @@ def count_products(contestant: str, call: str) -> int:
 def list_contestants(case: Case, kernels: Sequence[str]) -> list[Contestant[Case]]:
     """Return the peers that can take part in a case, then kernels of this project."""
     if jax.default_backend() == "gpu":
-        peers = ["jax.nn", "jax.nn cudnn"]
+        peers = ["jax.nn cudnn"]  # its other implementation is the kernel xla
     else:
         with_torch = case.dtype == "float32" and case.sentences == 1 and find_spec("torch")
         peers = ["torch", "jax.nn"] if with_torch else ["jax.nn"]
@@ -130,13 +131,17 @@ def prepare_gradients(name: str, case: Case) -> Call:
     return compile_calls(name, case)[0]["gradients"]
 
 
-def measure_attention(cases: Sequence[Case], kernels: Sequence[str], rounds: int, *, with_rates: bool) -> Report:
+def measure_attention(
+    cases: Sequence[Case], kernels: Sequence[str], rounds: int, *, with_rates: bool, deadline: float = math.inf
+) -> Report:
     """Measure every contestant at every case, ``with_rates`` in turns with plain matrix products.
 
-    On a CPU the memory of everyone's gradients is measured at the largest case.
+    On a CPU the memory of everyone's gradients is measured at the largest case. UserError if none could take part.
     """
-    products = enter_products if with_rates else None
-    results = measure([list_contestants(case, kernels) for case in cases], prepare, products, rounds, apart=False)
+    products, groups = enter_products if with_rates else None, [list_contestants(case, kernels) for case in cases]
+    results = measure(groups, prepare, products, rounds, apart=False, deadline=deadline)
+    if all(each.obstacle for each in results.measurements):
+        raise UserError("; ".join(results.notes()))
     peaks: dict[Contestant[Case], int | None] = {}
     if jax.default_backend() == "cpu":
         largest = max(cases, key=lambda case: case.B * case.N * case.T**2)
@@ -155,7 +160,9 @@ def report_attention(results: Results[Case], peaks: Mapping[Contestant[Case], in
         for call, milliseconds in each.milliseconds.items():
             flops = case.flops(count_products(name, call))
             rows.append(Row(each.contestant, call, milliseconds, flops, facts=each.facts))
-    rows = [replace(row, ratio=1 / row.ratio) for row in compare(rows, ("torch", "jax.nn"))]  # of times, not of speeds
+    rows = [
+        replace(row, ratio=1 / row.ratio) for row in compare(rows, ("torch", "jax.nn", "jax.nn cudnn"))
+    ]  # of times, not of speeds
     objects, cells = [], []
     for case, group in groupby(rows, key=lambda row: row.contestant.workload):
         for pair in zip(group, group, strict=True):  # forward alone, and with gradients

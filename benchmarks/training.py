@@ -1,5 +1,6 @@
 """How fast a training step is: this project's and PyTorch's on full batches, and this project's on a corpus."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -188,15 +189,15 @@ def prepare(contestant: Contestant[Task]) -> Entrant:
     return enter({"step": steps}, steps.usage, STEPS_A_TURN)
 
 
-def measure_training(contestants: Sequence[Contestant[Task]], rounds: int) -> Report:
-    """Measure contestants. On a CPU all that step on the same batch take turns.
+def measure_training(contestants: Sequence[Contestant[Task]], rounds: int, deadline: float = math.inf) -> Report:
+    """Measure contestants that begin before the deadline. On a CPU all that step on the same batch take turns.
 
     A GPU holds one at a time, in turns with plain matrix products only, so that all of its memory is free.
     """
     by_batch = [list(group) for _, group in groupby(contestants, key=lambda contestant: str(contestant.workload))]
     groups = by_batch if jax.default_backend() == "cpu" else [[contestant] for contestant in contestants]
     products = partial(enter_products, with_bfloat16=any(map(uses_bfloat16, contestants)))
-    return report_training(measure(groups, prepare, products, rounds, apart=True))
+    return report_training(measure(groups, prepare, products, rounds, apart=True, deadline=deadline))
 
 
 def uses_bfloat16(contestant: Contestant[Task]) -> bool:
@@ -225,7 +226,7 @@ def report_training(results: Results[Task]) -> Report:
         objects.append(contestant_json(each))
         cells.append([str(each.contestant.workload), each.contestant.name])
         if each.obstacle:
-            cells[-1] += ["out of memory" if "out of memory" in each.obstacle else "refused", *[""] * 7]
+            cells[-1] += [shorten(each.obstacle), *[""] * 7]
         else:
             row = next(remaining)
             objects[-1] |= figures_json(row, results.rates)
@@ -236,6 +237,12 @@ def report_training(results: Results[Task]) -> Report:
     cost, counted = results.measurements[0].contestant.workload.cost, ", ".join(dict.fromkeys(costs))
     what = describe_model(cost.model, cost.vocab_size)
     return create_report(results, "Training", what, header, cells, objects, f"MFLOP a token: {counted}.")
+
+
+def shorten(obstacle: str) -> str:
+    """Return the words on an obstacle that fit into a cell."""
+    known = [words for words in ("out of memory", "left out") if words in obstacle]
+    return known[0] if known else "refused"
 
 
 def contestant_json(measurement: Measurement[Task]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from common.errors import UserError
 Timer = Callable[[int], float]  # makes a number of calls, and returns the mean seconds of one
 Name = TypeVar("Name", bound=Hashable)
 Workload = TypeVar("Workload")
+LEFT_OUT = "left out: the time was up"
 SHORTEST = 0.02  # seconds of one timing: many calls of a fast contestant, so that the clock and launches weigh nothing
 
 
@@ -76,10 +77,12 @@ def measure(
     rounds: int,
     *,
     apart: bool,
+    deadline: float = math.inf,
 ) -> Results[Workload]:
     """Let the contestants of a group take turns with each other and with plain matrix products, unless these are None.
 
-    A contestant whose ``prepare`` fails has a measurement that says why. With ``apart`` each has its own process.
+    A contestant whose ``prepare`` fails has a measurement that says why. With ``apart`` each has its own process. No
+    group begins after the ``deadline`` of ``time.monotonic()``.
     """
 
     def start(prepare: Callable[[], Entrant]) -> AbstractContextManager[Entrant]:
@@ -89,6 +92,9 @@ def measure(
     rates: dict[Any, float] = {}
     with start(products) if products else nullcontext(Entrant({})) as plain:
         for group in groups:
+            if time.monotonic() > deadline:
+                measurements += [Measurement(who, {}, None, LEFT_OUT) for who in group]
+                continue
             print(f"measuring {', '.join(who.name for who in group)} on {group[0].workload}", file=sys.stderr)
             entrants, obstacles = {"": plain}, {}
             with ExitStack() as stack:

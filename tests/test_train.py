@@ -119,7 +119,7 @@ def test_dry_run_counts_parameters_and_writes_nothing(small_experiment, tmp_path
     total = sum(leaf.size for leaf in jax.tree.leaves(params))
     assert result.returncode == 0
     assert f"{total:,}".encode() in result.stdout
-    assert b"d_model: 16" in result.stdout
+    assert b"d_model: 16" in result.stdout and b" GiB\n  " in result.stdout  # and nothing of the device's memory
     assert not (tmp_path / "run").exists()
 
 

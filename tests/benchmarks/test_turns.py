@@ -1,5 +1,6 @@
 """Turns, processes, and what is said of those who cannot take part."""
 
+import time
 from functools import partial
 from itertools import groupby
 
@@ -36,6 +37,21 @@ def test_a_contestant_that_fails_leaves_the_others_their_turns(apart, capsys):
     if apart:
         assert by_name["a"].facts == "A" and by_name["a"].milliseconds["x"] > 0 and by_name["a"].obstacle is None
     assert capsys.readouterr().err.startswith("measuring ")
+
+
+def test_a_group_that_would_begin_after_the_deadline_is_left_out(capsys):
+    prepared: list[str] = []
+
+    def wait(contestant: Contestant[str]) -> Entrant:
+        prepared.append(contestant.name)
+        time.sleep(0.1)
+        return enter({"x": tuple})
+
+    groups = [[Contestant("first", "x")], [Contestant("second", "x"), Contestant("third", "y")]]
+    found = measure(groups, wait, None, 1, apart=False, deadline=time.monotonic() + 0.05)
+    assert prepared == ["first"] and "second" not in capsys.readouterr().err
+    assert found.notes() == ["second: left out: the time was up", "third: left out: the time was up"]
+    assert [bool(each.milliseconds) for each in found.measurements] == [True, False, False]
 
 
 def test_a_failure_is_one_line():

@@ -57,6 +57,19 @@ def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], vali
         )
 
 
+def device_memory() -> int | None:
+    """The bytes that JAX may use on a device; None for a CPU, which does not say."""
+    return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+
+
+def compare_memory(needed: int, available: int | None) -> str:
+    """Say how much is needed, and whether it is there."""
+    text = f"about {needed / 2**30:.2f} GiB"
+    if available is None:
+        return text
+    return f"{text} of {available / 2**30:.2f} GiB{', which are too few' * (needed > available)}"
+
+
 def dry_run_summary(
     model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int, devices: Devices
 ) -> str:
@@ -76,7 +89,8 @@ def dry_run_summary(
             f"{'parameters by module':<40} {'parameters':>14}",
             *(f"{name:<40} {size:>14,}" for name, size in sizes.items()),
             f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
-            f"memory               about {memory / 2**30:.2f} GiB: parameters, optimizer, averages and activations,",
+            f"memory               {compare_memory(memory, device_memory())}",
+            "                     for parameters, optimizer, averages and activations,",
             f"                     {'on each device, ' if devices.mesh.size > 1 else ''}as compiled for {devices}",
             f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in kernels.items())}",
         ]

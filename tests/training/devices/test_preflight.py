@@ -8,7 +8,7 @@ from attention import tracing_for
 from common.errors import UserError
 from data.batches.packing import Batch
 from model.config import ModelConfig
-from training.devices.preflight import check_position_table, choose_kernels
+from training.devices.preflight import check_position_table, choose_kernels, compare_memory, device_memory
 
 USES = ("encoder self-attention", "decoder self-attention", "encoder-decoder attention")
 
@@ -51,3 +51,10 @@ def test_learned_positions_must_reach_to_the_end_of_rows_and_validation_sentence
     for lengths, batches in (((101, 64), []), ((64, 64), [jax.tree.map(lambda array: array + 1, batch)])):
         with pytest.raises(UserError, match=r"model.max_positions=100 .* set it to 101 or more"):
             check_position_table(learned, lengths, batches)
+
+
+def test_the_memory_that_is_needed_stands_beside_what_is_there():
+    assert compare_memory(3 * 2**29, None) == "about 1.50 GiB"
+    assert compare_memory(3 * 2**29, 2**31) == "about 1.50 GiB of 2.00 GiB"
+    assert compare_memory(2**31 + 2**29, 2**31) == "about 2.50 GiB of 2.00 GiB, which are too few"
+    assert (device_memory() is None) == (jax.default_backend() == "cpu")

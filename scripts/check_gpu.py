@@ -1,0 +1,245 @@
+"""Check and measure this project on a GPU: python scripts/check_gpu.py FOLDER [STEP …] [key=value …].
+
+Whoever has a GPU can find out with one command what docs/devices.md can only expect of it. The steps, in this order:
+
+  kernels     attention on the GPU against attention in NumPy, cuDNN's kernel against the definition
+  agreement   200 steps with the definition and with cuDNN, compared loss by loss, and a profile of ten steps of each
+  resume      kill and resume: with deterministic operations (the same bits), then without (how far apart)
+  training    training steps of three models, next to PyTorch's
+  attention   attention alone, by length
+  quality     configs/tatoeba-base.yaml for eight minutes, and BLEU on its test set
+  decoding    the search, next to other programs, and with that run
+
+Each is a few commands that you can run yourself. They are printed; their output is in FOLDER/STEP.log, their figures in
+JSON files beside it, and FOLDER/steps.json says how they ended. A command that fails, or takes longer than its limit,
+does not keep the others from running. Runs lie in FOLDER/runs, which can take gigabytes. key=value goes to every
+training of tatoeba-base, such as data.root=PATH. The exit code is 1 if a command failed.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from subprocess import Popen
+
+from cli.command_line import Parser
+from common.errors import UserError, exit_on_user_error
+from common.files import write_atomically
+
+ROOT = Path(__file__).parents[1]
+CONFIG, PROOF = "configs/tatoeba-base.yaml", "configs/quickstart.yaml"
+MODELS = {"transformer-big": "128", "transformer-base": "192", "tatoeba-base": "128"}  # and rows of a batch
+BFLOAT16 = ["model.dtype=bfloat16", "model.matmul_dtype=bfloat16"]
+TINY = ["model.d_model=32", "model.num_heads=2", "model.head_dim=16", "model.d_ff=64", "model.encoder_layers=1"]
+TINY += ["model.decoder_layers=1", "tokenizer.vocab_size=400", "data.batch_rows=8"]
+FAST = ["decoding.beam_size=1", "decoding.max_length_factor=1", "decoding.batch_sentences=500"]
+DETERMINISTIC, TUNED = "--xla_gpu_deterministic_ops=true", "tuned"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program of this project with its arguments, its limit in minutes, and variables of its environment.
+
+    ``compares`` marks one that ends with 1 where two runs differ, as they may.
+    """
+
+    minutes: float
+    program: str
+    arguments: list[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    compares: bool = False
+
+    def __str__(self) -> str:
+        variables = [f"{name}={shlex.quote(value)}" for name, value in self.variables.items()]
+        return " ".join([*variables, "python", self.program, shlex.join(self.arguments)])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: done, differences found, failed, or stopped because its time was up."""
+
+    step: str
+    command: str
+    ending: str
+    seconds: float
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, as after Ctrl-C
+    with exit_on_user_error():
+        arguments = command_line()
+        platform = find_platform()
+        if platform != "gpu" and not arguments.small:
+            raise UserError(f"JAX sees no GPU here but a {platform}; --small rehearses every step on this machine")
+        steps = list_steps(arguments, gpu=platform == "gpu")
+        chosen = choose_steps(arguments.steps or list(steps), steps, arguments.FOLDER)
+        (arguments.FOLDER / TUNED).mkdir(parents=True, exist_ok=True)
+        describe_gpu(arguments.FOLDER)
+        outcomes = run_steps(chosen, arguments.FOLDER)
+    sys.exit(int(any(outcome.ending in ("failed", "stopped") for outcome in outcomes)))
+
+
+def command_line() -> Namespace:
+    parser = Parser(__doc__)
+    parser.add_argument("FOLDER", type=Path, help="where logs and figures go")
+    parser.add_argument("words", nargs="*", metavar="STEP … key=value …", help="steps to run (all), changes of configs")
+    parser.add_argument("--small", action="store_true", help="tiny models, on any device: does everything run?")
+    arguments = parser.parse_args()
+    arguments.FOLDER = arguments.FOLDER.resolve()
+    arguments.steps = [word for word in arguments.words if "=" not in word]
+    arguments.changes = [word for word in arguments.words if "=" in word]
+    return arguments
+
+
+def choose_steps(names: list[str], steps: Mapping[str, list[Command]], folder: Path) -> dict[str, list[Command]]:
+    """Return the steps of these names; UserError for an unknown one, or one that the folder has already."""
+    for name in names:
+        if name not in steps:
+            raise UserError(f"there is no step {name}; choose from {', '.join(steps)}")
+        if (folder / f"{name}.log").exists():
+            raise UserError(f"{folder} has {name}.log already: choose a new folder, or other steps")
+    return {name: steps[name] for name in names}
+
+
+def find_platform() -> str:
+    """Return what JAX computes on, asked in another process: this one would keep memory of the GPU."""
+    code = "import jax; print(jax.default_backend())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"JAX does not start: {done.stderr.strip().splitlines()[-1]}")
+    return done.stdout.strip()
+
+
+def list_steps(arguments: Namespace, *, gpu: bool) -> dict[str, list[Command]]:
+    """Return the commands of every step."""
+    folder, small = arguments.FOLDER, arguments.small
+    on_gpu, kernels = (["--gpu"], "cudnn,definition") if gpu else ([], "definition,xla")
+    experiment = [PROOF, *TINY, *BFLOAT16, *arguments.changes] if small else [CONFIG, *arguments.changes]
+    return {
+        "kernels": [test_kernels(gpu=gpu, small=small)],
+        "agreement": agree(folder / "runs", [*experiment, *FAST], kernels.split(","), 35 if small else 200),
+        "resume": resume(folder / "runs", [PROOF, *(TINY if small else []), *BFLOAT16, *FAST], 10 if small else 100),
+        "training": time_training(folder, [*on_gpu, *(["--rounds=1"] if small else [])], kernels, small=small),
+        "attention": [time_attention(folder, on_gpu, small=small)],
+        "quality": train_well(folder / "runs", experiment, small=small),
+        "decoding": [time_decoding(folder, on_gpu, small=small)],
+    }
+
+
+def test_kernels(*, gpu: bool, small: bool) -> Command:
+    tests = ["pytest", "-q", "-n", "2" if small else "8", "-p", "no:cacheprovider", "tests/attention"]
+    chosen = ["-k", "cudnn_equals"] if small else []
+    return Command(5, "-m", tests + chosen, {"JAX_PLATFORMS": "cuda,cpu"} if gpu else {})
+
+
+def agree(runs: Path, experiment: list[str], kernels: list[str], steps: int) -> list[Command]:
+    changes = [f"training.steps={steps}", "training.profile=10", "training.log_every=5"]
+    commands, pair = [], [str(runs / f"by-{kernel}") for kernel in kernels]
+    for kernel, run in zip(kernels, pair, strict=True):
+        own = [f"model.kernel={kernel}", f"run_dir={run}"]
+        commands.append(Command(4, "train.py", [*experiment, *changes, *own]))
+        commands.append(Command(1, "scripts/show_profile.py", [run, "--json", f"{runs.parent}/profile-{kernel}.json"]))
+    return [*commands, Command(3, "scripts/replay.py", pair, compares=True)]
+
+
+def resume(runs: Path, experiment: list[str], steps: int) -> list[Command]:
+    every = max(2, steps // 5)
+    changes = [f"training.steps={steps}", f"training.eval_every={steps}", f"training.save_every={every}"]
+    commands = []
+    for name, flags in {"deterministic": {"XLA_FLAGS": DETERMINISTIC}, "as-it-is": {}}.items():
+        arguments = [*experiment, *changes, "--kills", "2", "--seed", "3", f"run_dir={runs / name}"]
+        # Seed 3 chooses two moments in the steps.
+        commands.append(Command(6, "scripts/prove_resume.py", arguments, flags, compares=not flags))
+    straight, killed = (str(runs / "as-it-is" / run) for run in ("straight", "killed-1"))
+    return [*commands, Command(3, "scripts/replay.py", [straight, killed], compares=True)]
+
+
+def time_training(folder: Path, options: list[str], kernels: str, *, small: bool) -> list[Command]:
+    """What was tuned for one program is kept for the others: times of compiling are not those of a first run."""
+    tuned = {"XLA_FLAGS": f"--xla_gpu_per_fusion_autotune_cache_dir={folder / TUNED}"}
+    commands = []
+    for suffix, more in (
+        ("", ["--kernels", kernels]),
+        ("-torch", ["--sentences=1", "--kernels=auto", "--peer", "torch"]),
+    ):
+        for name, rows in MODELS.items():
+            own = [f"configs/{name}.yaml", *(TINY if small else []), "--rows", "8" if small else rows, *more, *options]
+            own += ["--no-corpus", "--minutes=3", "--json", f"{folder}/training-{name}{suffix}.json"]
+            commands.append(Command(5, "scripts/benchmark.py", ["train", *own], tuned))
+    return commands
+
+
+def time_attention(folder: Path, on_gpu: list[str], *, small: bool) -> Command:
+    sizes = ["--sizes", "2,2,16,16", "--rounds=1"] if small else []
+    options = ["--kernels=definition,chunked,cudnn", "--minutes=5", "--json", f"{folder}/attention.json"]
+    return Command(8, "scripts/benchmark.py", ["attention", *on_gpu, *options, *sizes])
+
+
+def train_well(runs: Path, experiment: list[str], *, small: bool) -> list[Command]:
+    limits = ["training.steps=24"] if small else ["training.minutes=8"]
+    run = str(runs / "quality")
+    return [
+        Command(12, "train.py", [*experiment, *limits, f"run_dir={run}"]),
+        Command(3, "eval.py", [run, "--output", f"{runs.parent}/eval"]),
+    ]
+
+
+def time_decoding(folder: Path, on_gpu: list[str], *, small: bool) -> Command:
+    sizes = ["--batch=2", "--sources=3", "--length=3", "--rounds=1", "--contestants=puente"] if small else []
+    options = ["--run", f"{folder}/runs/quality", "--json", f"{folder}/decoding.json"]
+    return Command(8, "scripts/benchmark.py", ["decode", *on_gpu, *options, *sizes])
+
+
+def describe_gpu(folder: Path) -> None:
+    """Write what NVIDIA's tool tells of the GPU, if it is there."""
+    if shutil.which("nvidia-smi"):
+        done = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)
+        write_atomically(folder / "nvidia-smi.txt", done.stdout)
+
+
+def run_steps(steps: Mapping[str, list[Command]], folder: Path) -> list[Outcome]:
+    """Run every command, whatever becomes of those before it."""
+    outcomes: list[Outcome] = []
+    for step, commands in steps.items():
+        for command in commands:
+            print(f"{step:<10} {command}", flush=True)
+            start = time.monotonic()
+            ending = run(command, folder / f"{step}.log")
+            outcomes.append(Outcome(step, str(command), ending, round(time.monotonic() - start, 1)))
+            print(f"{'':<10} {ending} after {outcomes[-1].seconds:.0f} s", flush=True)
+            write_atomically(folder / "steps.json", json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
+    return outcomes
+
+
+def run(command: Command, log: Path) -> str:
+    """Run a command in the clone, with its output at the end of the log; return how it ended."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"} | dict(command.variables)
+    line = [sys.executable, command.program, *command.arguments]
+    with open(log, "a", encoding="utf-8") as output:
+        print(f"\n$ {command}", file=output, flush=True)
+        with Popen(line, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True) as process:
+            try:
+                code = process.wait(60 * command.minutes)
+            except subprocess.TimeoutExpired:
+                return "stopped"
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # the processes that it started, too
+    return "done" if code == 0 else "differs" if code == 1 and command.compares else "failed"
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("interrupted: choose a new folder to begin again, or the steps that are missing")
