@@ -98,7 +98,7 @@ TRAIN_EXAMPLES = """examples:
   python scripts/benchmark.py train --peer torch --json train.json
   python scripts/benchmark.py train --peer torch --rows 64 --lengths 64 --no-corpus
   python scripts/benchmark.py train configs/tatoeba-small.yaml model.kernel=chunked --start
-  python scripts/benchmark.py train configs/transformer-big.yaml --gpu --rows 64,128,256 --kernels cudnn --minutes 9 --markdown
+  python scripts/benchmark.py train configs/transformer-big.yaml --gpu --rows 64,128,256 --kernels cudnn --minutes 9
 """
 ROOT = Path(__file__).parents[1]
 SIZES = "64,4,16,64;16,8,128,64;2,8,1024,64;1,8,4096,64"
