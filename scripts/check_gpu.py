@@ -127,7 +127,7 @@ def list_steps(arguments: Namespace, *, gpu: bool) -> dict[str, list[Command]]:
     return {
         "kernels": [test_kernels(gpu=gpu, small=small)],
         "agreement": agree(folder / "runs", [*experiment, *FAST], kernels.split(","), 35 if small else 200),
-        "resume": resume(folder / "runs", [PROOF, *(TINY if small else []), *BFLOAT16, *FAST], 10 if small else 100),
+        "resume": resume(folder / "runs", [PROOF, *(TINY if small else []), *BFLOAT16, *FAST], 50 if small else 1000),
         "training": time_training(folder, [*on_gpu, *(["--rounds=1"] if small else [])], kernels, small=small),
         "attention": [time_attention(folder, on_gpu, small=small)],
         "quality": train_well(folder / "runs", experiment, small=small),
@@ -152,8 +152,7 @@ def agree(runs: Path, experiment: list[str], kernels: list[str], steps: int) -> 
 
 
 def resume(runs: Path, experiment: list[str], steps: int) -> list[Command]:
-    every = max(2, steps // 5)
-    changes = [f"training.steps={steps}", f"training.eval_every={steps}", f"training.save_every={every}"]
+    changes = [f"training.steps={steps}", f"training.eval_every={steps}", f"training.save_every={steps // 10}"]
     commands = []
     for name, flags in {"deterministic": {"XLA_FLAGS": DETERMINISTIC}, "as-it-is": {}}.items():
         arguments = [*experiment, *changes, "--kills", "2", "--seed", "3", f"run_dir={runs / name}"]

@@ -100,10 +100,21 @@ def train_straight(proof: Proof) -> dict[str, float]:
     launched = time.monotonic()
     process = start_training(proof, "straight")
     wait(process, until=lambda: size_of(proof.folder / "straight" / "log.txt") > 0)
-    stepping = time.monotonic()
+    start = time.monotonic() - launched
+    steps = 2 * measure_steps(process, proof, proof.folder / "straight") / proof.kills
     require_success(process, proof, "straight")
-    steps = 2 * (time.monotonic() - stepping) / proof.kills
-    return {START: stepping - launched, STEPS: steps, CHECKPOINT: 0.3, EVALUATION: 2.0}
+    return {START: start, STEPS: steps, CHECKPOINT: 0.3, EVALUATION: 2.0}
+
+
+def measure_steps(process: Process, proof: Proof, run_dir: Path) -> float:
+    """Return the seconds that a training spends in steps until it ends, without checkpoints and evaluations."""
+    total, before = 0.0, time.monotonic()
+    while process.poll() is None:
+        time.sleep(0.002)
+        now = time.monotonic()
+        total += (now - before) * (find_moment(proof, run_dir, 0) == STEPS)
+        before = now
+    return total
 
 
 def train_killed(proof: Proof, name: str, longest: dict[str, float], kills: int) -> Counter[str]:
