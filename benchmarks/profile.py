@@ -8,6 +8,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from jax.profiler import ProfileData
+
 from common.errors import UserError
 from common.text_table import Table, three_digits
 from training.devices.profile import STEP, WARM_UP
@@ -58,7 +60,15 @@ def find_profile(run_dir: Path) -> Path:
     return found[-1]
 
 
-def parse_profile(data: Any) -> Profile:
+def read_profile(path: Path) -> Profile:
+    """Read a file of ``find_profile``; UserError if it is damaged, or has nothing in it."""
+    try:
+        return parse_profile(ProfileData.from_file(str(path)))
+    except RuntimeError as error:
+        raise UserError(f"{path} is damaged: remove it, or profile again") from error
+
+
+def parse_profile(data: ProfileData) -> Profile:
     """Return the operations of the devices in JAX's ``ProfileData``; UserError if there are none.
 
     GPUs have a line for each stream, TPUs one for operations. A CPU has them among the events of its threads.

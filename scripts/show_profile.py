@@ -11,9 +11,7 @@ and xprof can open, too. This program prints
 import json
 from pathlib import Path
 
-from jax.profiler import ProfileData
-
-from benchmarks.profile import find_profile, parse_profile, summarize
+from benchmarks.profile import find_profile, read_profile, summarize
 from cli.command_line import Parser
 from common.errors import exit_on_user_error
 from common.files import write_atomically
@@ -28,7 +26,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, of all operations")
     arguments = parser.parse_args()
     path = find_profile(arguments.RUN)
-    tables, figures = summarize(parse_profile(ProfileData.from_file(str(path))))
+    tables, figures = summarize(read_profile(path))
     print(f"{path}\n")
     print("\n\n".join(as_markdown(table) if arguments.markdown else as_text(table) for table in tables))
     if arguments.json:

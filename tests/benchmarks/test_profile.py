@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from jax.profiler import ProfileData
 
-from benchmarks.profile import KINDS, OTHER, find_profile, parse_profile, summarize
+from benchmarks.profile import KINDS, OTHER, find_profile, parse_profile, read_profile, summarize
 from benchmarks.training import PuenteSteps, Task
 from common.errors import UserError
 from tests.benchmarks.small import STEP, TRAINING
@@ -99,10 +99,14 @@ def test_the_steps_after_the_warm_up_are_recorded(tmp_path):
     for number in range(WARM_UP + 5):
         assert (tmp_path / "profile").exists() == (number >= WARM_UP + 3)
         steps()
-    profile = parse_profile(ProfileData.from_file(str(find_profile(tmp_path))))
+    path = find_profile(tmp_path)
+    profile = read_profile(path)
     assert profile.steps == 3
     times = Counter(operation.name for operation in profile.operations())
     assert times and all(count % 3 == 0 for count in times.values()), times
+    path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(UserError, match=r"xplane\.pb is damaged: remove it, or profile again$"):
+        read_profile(path)
 
 
 @pytest.mark.slow
