@@ -160,9 +160,8 @@ def report_attention(results: Results[Case], peaks: Mapping[Contestant[Case], in
         for call, milliseconds in each.milliseconds.items():
             flops = case.flops(count_products(name, call))
             rows.append(Row(each.contestant, call, milliseconds, flops, facts=each.facts))
-    rows = [
-        replace(row, ratio=1 / row.ratio) for row in compare(rows, ("torch", "jax.nn", "jax.nn cudnn"))
-    ]  # of times, not of speeds
+    compared = compare(rows, ("torch", "jax.nn", "jax.nn cudnn"))
+    rows = [replace(row, ratio=1 / row.ratio) for row in compared]  # of times, not of speeds
     objects, cells = [], []
     for case, group in groupby(rows, key=lambda row: row.contestant.workload):
         for pair in zip(group, group, strict=True):  # forward alone, and with gradients

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from common.errors import UserError
+from training.devices.preflight import device_memory
 
 Call = Callable[[], Any]
 
@@ -93,8 +94,8 @@ def _peak_of_process() -> int | None:
 
 def memory_limit() -> int:
     """Return the bytes of the device, or of a CPU's machine; ``sys.maxsize`` where the system does not report them."""
-    if statistics := jax.devices()[0].memory_stats():
-        return statistics["bytes_limit"]
+    if limit := device_memory():
+        return limit
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return sys.maxsize

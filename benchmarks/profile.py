@@ -95,7 +95,7 @@ def operation_of(event: Any) -> Operation:
     return Operation(re.sub(r"([._]\d+)+$", "", event.name), kind, event.start_ns, event.start_ns + event.duration_ns)
 
 
-def idle_times(operations: Iterable[Operation]) -> tuple[float, list[float]]:
+def span_and_pauses(operations: Iterable[Operation]) -> tuple[float, list[float]]:
     """Return the time from the first start to the last end, and all pauses in between, in nanoseconds."""
     ordered = sorted(operations, key=lambda operation: operation.start)
     pauses, end = [], ordered[0].start
@@ -117,8 +117,8 @@ def summarize(profile: Profile) -> tuple[list[Table], dict[str, Any]]:
     kinds, names = measure_shares(profile, by_name=False), measure_shares(profile, by_name=True)
     tables = [
         Table("Devices", f"{profile.steps} steps.", header, cells),
-        share_table("Kinds of operations", "kind", kinds),
-        share_table("Operations", "operation", names[:SHOWN]),
+        share_table("Kinds of operations", ["kind"], kinds),
+        share_table("Operations", ["operation", "kind"], names[:SHOWN]),
     ]
     figures = {
         "steps": profile.steps,
@@ -131,8 +131,8 @@ def summarize(profile: Profile) -> tuple[list[Table], dict[str, Any]]:
 
 def describe_device(operations: list[Operation], steps: int) -> tuple[float, float, float]:
     """Return milliseconds a step, the share of the time in which nothing ran, and the longest pause in milliseconds."""
-    whole, pauses = idle_times(operations)
-    return whole / steps / 1e6, sum(pauses) / whole, max(pauses, default=0.0) / 1e6
+    span, pauses = span_and_pauses(operations)
+    return span / steps / 1e6, sum(pauses) / span, max(pauses, default=0.0) / 1e6
 
 
 def measure_shares(profile: Profile, *, by_name: bool) -> list[dict[str, Any]]:
@@ -149,13 +149,9 @@ def measure_shares(profile: Profile, *, by_name: bool) -> list[dict[str, Any]]:
     return sorted(shares, key=itemgetter("ms"), reverse=True)
 
 
-def share_table(title: str, what: str, shares: list[dict[str, Any]]) -> Table:
-    """Return a table of ``shares``, with the kind of what is no kind itself."""
-    header = [what, "kind", "times a step", "ms a step", "share"]
-    rows = [
-        [one["name"], one["kind"], three_digits(one["times"]), three_digits(one["ms"]), f"{one['share']:.1%}"]
-        for one in shares
-    ]
-    if what == "kind":
-        header, rows = header[1:], [row[1:] for row in rows]
-    return Table(title, "", header, rows)
+def share_table(title: str, labels: list[str], shares: list[dict[str, Any]]) -> Table:
+    """Return a table of ``shares``, with their names under the first label and their kinds under a second one."""
+    header = [*labels, "times a step", "ms a step", "share"]
+    figures = [[three_digits(one["times"]), three_digits(one["ms"]), f"{one['share']:.1%}"] for one in shares]
+    names = [[one["name"], one["kind"]][: len(labels)] for one in shares]
+    return Table(title, "", header, [[*name, *row] for name, row in zip(names, figures, strict=True)])

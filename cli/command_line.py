@@ -73,6 +73,12 @@ def add_output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--output", type=Path, metavar="FOLDER", help=help)
 
 
+def output_file(text: str) -> Path:
+    if Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder; name a file")
+    return Path(text)
+
+
 def positive_integer(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} must be a whole number from 1")

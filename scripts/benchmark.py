@@ -26,7 +26,7 @@ from benchmarks.report import Report
 from benchmarks.startup import measure_start, start_table
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Task, list_contestants, list_on_corpus, measure_training
 from benchmarks.turns import Contestant
-from cli.command_line import Parser, positive_integer, positive_integers
+from cli.command_line import Parser, output_file, positive_integer, positive_integers
 from cli.load_run import load_run
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
@@ -284,7 +284,7 @@ def command_line() -> argparse.Namespace:
     add("--gpu", action="store_true", help="on a GPU, one contestant at a time")
 
     for command in (attention, train):
-        explanation = "leave out who would begin after that many; what was measured is printed (no limit)"
+        explanation = "begin no contestant after so many minutes (no limit)"
         command.add_argument("--minutes", type=positive_integer, default=math.inf, help=explanation)
     for command in (attention, decode):
         command.add_argument("--machine-rate", action="store_true", help="time plain matrix products, too")
@@ -309,12 +309,6 @@ def names_among(known: Sequence[str], text: str) -> list[str]:
     if unknown := [name for name in text.split(",") if name not in known]:
         raise argparse.ArgumentTypeError(f"there is no {unknown[0]} here; choose from {','.join(known)}")
     return text.split(",")
-
-
-def output_file(text: str) -> Path:
-    if Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is a folder; name a file")
-    return Path(text)
 
 
 if __name__ == "__main__":

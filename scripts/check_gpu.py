@@ -1,6 +1,6 @@
 """Check and measure this project on a GPU: python scripts/check_gpu.py FOLDER [STEP …] [key=value …].
 
-Whoever has a GPU can find out with one command what docs/devices.md can only expect of it. The steps, in this order:
+docs/devices.md says what has never run on a GPU. Whoever has one can fill the gap with this. The steps, in this order:
 
   kernels     attention on the GPU against attention in NumPy, cuDNN's kernel against the definition
   agreement   200 steps with the definition and with cuDNN, compared loss by loss, and a profile of ten steps of each
@@ -11,9 +11,9 @@ Whoever has a GPU can find out with one command what docs/devices.md can only ex
   decoding    the search, next to other programs, and with that run
 
 Each is a few commands that you can run yourself. They are printed; their output is in FOLDER/STEP.log, their figures in
-JSON files beside it, and FOLDER/steps.json says how they ended. A command that fails, or takes longer than its limit,
-does not keep the others from running. Runs lie in FOLDER/runs, which can take gigabytes. key=value goes to every
-training of tatoeba-base, such as data.root=PATH. The exit code is 1 if a command failed.
+JSON files beside it, and FOLDER/steps.json says how they ended. If a command fails or takes longer than its limit, the
+others still run. Runs lie in FOLDER/runs, which can take gigabytes. key=value goes to every training of tatoeba-base,
+such as data.root=PATH. The exit code is 1 if a command failed.
 """
 
 import json
@@ -32,8 +32,10 @@ from pathlib import Path
 from subprocess import Popen
 
 from cli.command_line import Parser
+from cli.process import program_environment
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
+from configs.load import load_config
 
 ROOT = Path(__file__).parents[1]
 CONFIG, PROOF = "configs/tatoeba-base.yaml", "configs/quickstart.yaml"
@@ -77,6 +79,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, as after Ctrl-C
     with exit_on_user_error():
         arguments = command_line()
+        load_config(CONFIG, arguments.changes)  # a mistake in them ends the program now
         platform = find_platform()
         if platform != "gpu" and not arguments.small:
             raise UserError(f"JAX sees no GPU here but a {platform}; --small rehearses every step on this machine")
@@ -93,7 +96,7 @@ def command_line() -> Namespace:
     parser.add_argument("FOLDER", type=Path, help="where logs and figures go")
     parser.add_argument("words", nargs="*", metavar="STEP … key=value …", help="steps to run (all), changes of configs")
     parser.add_argument("--small", action="store_true", help="tiny models, on any device: does everything run?")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     arguments.FOLDER = arguments.FOLDER.resolve()
     arguments.steps = [word for word in arguments.words if "=" not in word]
     arguments.changes = [word for word in arguments.words if "=" in word]
@@ -102,6 +105,8 @@ def command_line() -> Namespace:
 
 def choose_steps(names: list[str], steps: Mapping[str, list[Command]], folder: Path) -> dict[str, list[Command]]:
     """Return the steps of these names; UserError for an unknown one, or one that the folder has already."""
+    if folder.is_file():
+        raise UserError(f"{folder} is a file; name a folder")
     for name in names:
         if name not in steps:
             raise UserError(f"there is no step {name}; choose from {', '.join(steps)}")
@@ -199,7 +204,7 @@ def time_decoding(folder: Path, on_gpu: list[str], *, small: bool) -> Command:
 
 
 def describe_gpu(folder: Path) -> None:
-    """Write what NVIDIA's tool tells of the GPU, if it is there."""
+    """Keep the output of nvidia-smi, if there is one."""
     if shutil.which("nvidia-smi"):
         done = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)
         write_atomically(folder / "nvidia-smi.txt", done.stdout)
@@ -214,15 +219,19 @@ def run_steps(steps: Mapping[str, list[Command]], folder: Path) -> list[Outcome]
             start = time.monotonic()
             ending = run(command, folder / f"{step}.log")
             outcomes.append(Outcome(step, str(command), ending, round(time.monotonic() - start, 1)))
-            print(f"{'':<10} {ending} after {outcomes[-1].seconds:.0f} s", flush=True)
+            reason = f": {last_line(folder / f'{step}.log')}" if ending == "failed" else ""
+            print(f"{'':<10} {ending} after {outcomes[-1].seconds:.0f} s{reason}", flush=True)
             write_atomically(folder / "steps.json", json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
     return outcomes
 
 
+def last_line(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
+
+
 def run(command: Command, log: Path) -> str:
     """Run a command in the clone, with its output at the end of the log; return how it ended."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"} | dict(command.variables)
+    environment = program_environment() | {"PYTHONUNBUFFERED": "1"} | dict(command.variables)
     line = [sys.executable, command.program, *command.arguments]
     with open(log, "a", encoding="utf-8") as output:
         print(f"\n$ {command}", file=output, flush=True)

@@ -24,7 +24,7 @@ from benchmarks.compiled.programs import Workload, list_programs
 from benchmarks.compiled.report import Result, compare_collectives, compare_costs, list_findings, list_kernels
 from benchmarks.compiled.targets import Target, open_target
 from benchmarks.cost.operations import StepCost
-from cli.command_line import Parser
+from cli.command_line import Parser, output_file
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
@@ -62,7 +62,12 @@ def command_line() -> argparse.Namespace:
     add("--only", choices=PROGRAMS, help="compile one program (default: all three)")
     add("--markdown", action="store_true", help="print Markdown")
     add("--text", type=Path, metavar="FOLDER", help="keep the compiled programs there, as HLO text")
-    add("--json", type=Path, metavar="FILE", help="where the figures go (default: runs/compiled/CONFIG-TARGET.json)")
+    add(
+        "--json",
+        type=output_file,
+        metavar="FILE",
+        help="for the figures (default: runs/compiled/CONFIG-TARGET.json)",
+    )
     return parser.parse_intermixed_args()
 
 

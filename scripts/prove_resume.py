@@ -10,7 +10,6 @@ differs. The runs stay in runs/proof-CONFIG (run_dir=FOLDER chooses another fold
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from itertools import count
 from pathlib import Path
 
 from cli.command_line import parse_command_line
+from cli.process import program_environment
 from cli.reports import find_own_report
 from common.errors import UserError, exit_on_user_error
 from common.files import sha256_of_file
@@ -180,10 +180,9 @@ def start_training(proof: Proof, name: str) -> Process:
 
 def start_program(proof: Proof, name: str, program: str, *arguments: str) -> Process:
     """Start a program whose output goes to NAME.log."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    command, environment = [sys.executable, str(ROOT / program), *arguments], os.environ | {"PYTHONPATH": path}
+    command = [sys.executable, str(ROOT / program), *arguments]
     with open(proof.folder / f"{name}.log", "ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        return subprocess.Popen(command, stdout=log, stderr=log, env=program_environment())
 
 
 def require_success(process: Process, proof: Proof, name: str) -> None:

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 from benchmarks.profile import find_profile, read_profile, summarize
-from cli.command_line import Parser
+from cli.command_line import Parser, output_file
 from common.errors import exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
@@ -23,7 +23,7 @@ def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("RUN", type=Path, help="a run directory with a profile, such as runs/tatoeba-small")
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, of all operations")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write all figures, of all operations")
     arguments = parser.parse_args()
     path = find_profile(arguments.RUN)
     tables, figures = summarize(read_profile(path))

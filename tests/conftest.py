@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from cli.process import processor_id
+from cli.process import processor_id, program_environment
 
 ROOT = Path(__file__).parents[1]
-# For the programs that tests start; packages may lie in a folder of the path that is there already.
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+os.environ.update(program_environment())  # for the programs that tests start
 
 _cache = tempfile.TemporaryDirectory(prefix="puente-tests-")  # removed when the test process ends
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attention import visible_keys
-from benchmarks.attention import Case, compile_calls, count_products, prepare, report_attention
+from benchmarks.attention import Case, compile_calls, count_products, measure_attention, prepare, report_attention
 from benchmarks.turns import Contestant
 from common.errors import UserError
 from tests.benchmarks.small import measured, refused, results
@@ -55,6 +55,11 @@ def test_all_contestants_compute_the_same(name, causal, sentences):
 def test_a_contestant_that_needs_more_memory_than_there_is_is_refused():
     with pytest.raises(UserError, match=r"^needs .* GiB, more than there is"):
         prepare(Contestant("definition", Case(1, 64, 2**17, 1)))  # 2⁴⁰ scores
+
+
+def test_if_none_can_take_part_it_says_why():
+    with pytest.raises(UserError, match=r"^jax\.nn: left out: the time was up; definition: left out"):
+        measure_attention([Case(1, 1, 2, 2, "bfloat16")], ["definition"], 1, with_rates=False, deadline=0.0)
 
 
 def test_a_kernel_that_cannot_serve_is_refused():

@@ -38,3 +38,15 @@ def run_main(monkeypatch, capsys):
         return code, *capsys.readouterr()
 
     return run_main
+
+
+@pytest.fixture
+def refuses(run_main):
+    """Asserts that ``refuses(program.main, message, argument, …)`` ends with 2 and one line that has ``message``."""
+
+    def refuses(main, message, *arguments):
+        code, out, err = run_main(main, *arguments)
+        assert (code, out) == (2, ""), message
+        assert err.startswith("error: ") and message in err and err.count("\n") == 1, err
+
+    return refuses

@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from functools import partial
 
 import jax
 import pytest
@@ -75,18 +76,9 @@ def test_attention_is_measured_on_one_core(call, tmp_path):
 
 
 @pytest.fixture
-def mistake(monkeypatch, capsys):
+def mistake(refuses):
     """Asserts that the program ends with one line that has ``message``, before it measures anything."""
-
-    def mistake(message, *arguments):
-        monkeypatch.setattr("sys.argv", [PROGRAM, *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            benchmark.main()
-        out, err = capsys.readouterr()
-        assert (stopped.value.code, out) == (2, ""), message
-        assert err.startswith("error: ") and message in err and err.count("\n") == 1, err
-
-    return mistake
+    return partial(refuses, benchmark.main)
 
 
 @RUNS_ON_CPU

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from itertools import chain
 
 import pytest
@@ -53,25 +54,15 @@ def test_of_the_same_config_only_the_kernels_differ(monkeypatch, tmp_path):
     assert "data.root=there" in one
 
 
-@pytest.fixture
-def mistake(monkeypatch, capsys):
-    def mistake(message, *arguments):
-        monkeypatch.setattr("sys.argv", [PROGRAM, *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            check_gpu.main()
-        out, err = capsys.readouterr()
-        assert (stopped.value.code, out) == (2, "")
-        assert err.startswith("error: ") and message in err and err.count("\n") == 1, err
-
-    return mistake
-
-
-def test_mistakes_end_in_one_line_and_code_2(mistake, monkeypatch, tmp_path):
+def test_mistakes_end_in_one_line_and_code_2(refuses, monkeypatch, tmp_path):
+    mistake = partial(refuses, check_gpu.main)
     monkeypatch.setattr(check_gpu, "find_platform", lambda: "cpu")
     mistake("JAX sees no GPU here but a cpu; --small rehearses every step", tmp_path)
     mistake("there is no step speed; choose from kernels, agreement, resume, training", tmp_path, "speed", "--small")
     (tmp_path / "kernels.log").touch()
-    mistake("has kernels.log already: choose a new folder, or other steps", tmp_path, "kernels", "--small")
+    mistake("has kernels.log already: choose a new folder, or other steps", tmp_path, "--small", "kernels")
+    mistake("kernels.log is a file; name a folder", tmp_path / "kernels.log", "--small")
+    mistake("unknown key data.rot; the nearest valid name is data.root", tmp_path, "data.rot=there")
     assert [path.name for path in tmp_path.iterdir()] == ["kernels.log"]
 
 
@@ -84,13 +75,14 @@ def test_how_a_command_ended(code, compares, ending, tmp_path):
     assert check_gpu.run(command, tmp_path / "step.log") == ending
     first, line, output = (tmp_path / "step.log").read_text().splitlines()
     assert (first, line, output) == ("", f"$ {command}", "here")
+    assert check_gpu.last_line(tmp_path / "step.log") == "here"
 
 
 def test_a_command_that_takes_too_long_ends_with_all_that_it_started(tmp_path):
-    child = f"import time; time.sleep(2); open({str(tmp_path / 'late')!r}, 'w')"
+    child = f"import time; time.sleep(1); open({str(tmp_path / 'late')!r}, 'w')"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    assert check_gpu.run(Command(0.02, "-c", [code]), tmp_path / "step.log") == "stopped"
-    assert check_gpu.run(Command(1, "-c", ["import time; time.sleep(3)"]), tmp_path / "step.log") == "done"
+    assert check_gpu.run(Command(0.01, "-c", [code]), tmp_path / "step.log") == "stopped"
+    assert check_gpu.run(Command(1, "-c", ["import time; time.sleep(1.5)"]), tmp_path / "step.log") == "done"
     assert not (tmp_path / "late").exists()
 
 

@@ -67,7 +67,7 @@ def compare_memory(needed: int, available: int | None) -> str:
     text = f"about {needed / 2**30:.2f} GiB"
     if available is None:
         return text
-    return f"{text} of {available / 2**30:.2f} GiB{', which are too few' * (needed > available)}"
+    return f"{text} of {available / 2**30:.2f} GiB{': too much' * (needed > available)}"
 
 
 def dry_run_summary(

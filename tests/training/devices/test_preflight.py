@@ -56,5 +56,5 @@ def test_learned_positions_must_reach_to_the_end_of_rows_and_validation_sentence
 def test_the_memory_that_is_needed_stands_beside_what_is_there():
     assert compare_memory(3 * 2**29, None) == "about 1.50 GiB"
     assert compare_memory(3 * 2**29, 2**31) == "about 1.50 GiB of 2.00 GiB"
-    assert compare_memory(2**31 + 2**29, 2**31) == "about 2.50 GiB of 2.00 GiB, which are too few"
+    assert compare_memory(2**31 + 2**29, 2**31) == "about 2.50 GiB of 2.00 GiB: too much"
     assert (device_memory() is None) == (jax.default_backend() == "cpu")
