@@ -5,6 +5,7 @@ from typing import Literal
 from common.errors import UserError
 from configs.load import list_differences
 from configs.schema import RunConfig
+from training.config import ENDING
 
 Kind = Literal["harmless", "changes the training", "incompatible"]
 
@@ -22,9 +23,10 @@ HARMLESS = {"decoding", "mesh"} | _keys(
 
 # Saved checkpoints still translate as before, up to rounding; only the training that follows differs.
 CHANGES_TRAINING = _keys(
-    training="seed learning_rate warmup_steps schedule beta1 beta2 epsilon weight_decay clip_norm label_smoothing "
-    "accumulation ema_decay",
-    model="dropout attention_dropout dtype matmul_dtype kernel rematerialize",
+    training="seed learning_rate warmup_steps schedule decay_steps beta1 beta2 epsilon weight_decay clip_norm "
+    "label_smoothing consistency consistency_weight cutoff accumulation ema_decay",
+    model="dropout attention_dropout activation_dropout source_word_dropout target_word_dropout decoder_layer_drop "
+    "dtype matmul_dtype kernel rematerialize",
     data="train weights header quoting encoding max_length_ratio drop_overlap malformed row_length batch_rows window "
     "subword_sampling",
 )
@@ -50,7 +52,7 @@ def classify_changes(old: RunConfig, new: RunConfig) -> dict[str, Kind]:
 def _classify(key: str, old: RunConfig, new: RunConfig) -> Kind:
     if key == "training.ema_decay" and not (old.training.ema_decay and new.training.ema_decay):
         return "incompatible"  # only one of the two states has averaged parameters
-    if key == "training.steps" and new.training.schedule in ("cosine", "linear"):
+    if key == "training.steps" and new.training.schedule in ENDING:
         return "changes the training"  # the learning rate falls to zero at the last step
     if key in HARMLESS or key.partition(".")[0] in HARMLESS:
         return "harmless"

@@ -48,6 +48,14 @@ class ModelConfig:
     norm: str = option("pre", "layer norm before each sublayer, or after its residual sum", NORMS)
     dropout: float = option(0.1, "dropout on embeddings and on the output of every sublayer", min=0, below=1)
     attention_dropout: float = option(0.0, "dropout on attention weights", min=0, below=1)
+    activation_dropout: float = option(0.0, "dropout on the hidden units of the feed-forward layers", min=0, below=1)
+    source_word_dropout: float = option(
+        0.0, "share of source tokens hidden in training: their embedding is zero, their place remains", min=0, below=1
+    )
+    target_word_dropout: float = option(0.0, "the same of the target tokens that the decoder reads", min=0, below=1)
+    decoder_layer_drop: float = option(
+        0.0, "how often training skips a decoder block, drawn for each sentence (LayerDrop)", min=0, below=1
+    )
     dtype: str = option("float32", "for activations; parameters stay float32", DTYPES)
     matmul_dtype: str = option("float32", "for the operands of matrix products; sums stay float32", DTYPES)
 

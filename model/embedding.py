@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
+from common.special_tokens import PAD, TAGS
 from model.config import POSITIONS, ModelConfig
-from model.layers import DropoutKey, dropout
-from model.loss import Loss, cross_entropy_on_mesh
+from model.layers import DropoutKey, bernoulli, dropout
+from model.loss import Loss, LossOfLogits, loss_on_mesh
 from model.matmul import matmul
 from model.positions import sinusoidal_positions
 from model.sharding import copy_to_groups, count_row_groups, gather_width, shard_rows, split_rows
@@ -31,8 +32,12 @@ class Embedding(nnx.Module):
         self.table[...] = gather_width(self.table[...])
 
     def __call__(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey) -> Float[Array, "B T D"]:
-        """Rows of the table times √D, plus position embeddings, with dropout, in the dtype of the activations."""
-        embedded = look_up(self.table[...], ids) * self.config.d_model**0.5 + self._position_embeddings(positions)
+        """Rows of the table times √D, plus position embeddings, with dropout, in the dtype of the activations.
+
+        A hidden token (see ``hide``) has an embedding of zero, and its position.
+        """
+        found = jnp.where((ids == PAD)[..., None], 0, look_up(self.table[...], ids))
+        embedded = found * self.config.d_model**0.5 + self._position_embeddings(positions)
         return shard_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key))
 
     def _position_embeddings(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
@@ -51,15 +56,26 @@ class Embedding(nnx.Module):
         return project(x, self.table[...], self.config.matmul_dtype)
 
     def loss(
-        self, x: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"], smoothing: float
+        self, loss: LossOfLogits, x: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"]
     ) -> Loss:
-        """Cross-entropy of these logits, of which only a chunk is in memory at a time."""
+        """The loss of these logits, of which only a chunk is in memory at a time."""
         to_vocabulary = partial(project, dtype=self.config.matmul_dtype)
-        return cross_entropy_on_mesh(to_vocabulary, x, self.table[...], labels, real, smoothing)
+        return loss_on_mesh(to_vocabulary, loss, x, self.table[...], labels, real)
+
+
+def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B T"]:
+    """Word dropout: each token becomes PAD with probability ``rate``; without a key, return ``ids``.
+
+    Special tokens (BOS, EOS, tags of direction) are never hidden. Attention and positions go by segments, so that a
+    hidden token keeps its place, as in Sennrich and Zhang (2019, section 3.2) and Shen et al. (2020, token cutoff).
+    """
+    if key is None or rate == 0:
+        return ids
+    return jnp.where(bernoulli(key, rate, ids.shape) & (ids > TAGS[-1]), PAD, ids)
 
 
 def look_up(table: Float[Array, "V D"], ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
-    """Rows of the table. On a mesh, each device looks them up in its own copy: see ``cross_entropy_on_mesh``."""
+    """Rows of the table. On a mesh, each device looks them up in its own copy: see ``loss_on_mesh``."""
     groups = count_row_groups(len(ids))
     if groups == 1:
         return gather_width(table)[ids]

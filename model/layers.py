@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from attention import SCORES, Mask, Score, attend, attention_weights
 from model.activations import ACTIVATIONS
@@ -36,6 +36,23 @@ def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -
     return halves < jnp.uint32(round(2**16 * probability))
 
 
+def skip_sentences(
+    before: Float[Array, "B T D"],
+    after: Float[Array, "B T D"],
+    segments: Int[Array, "B T"],
+    rate: float,
+    key: DropoutKey,
+) -> Float[Array, "B T D"]:
+    """LayerDrop (Fan et al. 2020): with probability ``rate`` a sentence skips the block that turns before into after.
+
+    Each segment draws for itself, where the paper draws once for a whole batch.
+    """
+    if key is None or rate == 0:
+        return after
+    skips = bernoulli(key, rate, (segments.shape[0], segments.shape[1] + 1))  # for segments 0 to T
+    return jnp.where(jnp.take_along_axis(skips, segments, axis=1)[..., None], before, after)
+
+
 def split_key(key: DropoutKey, parts: int) -> list[DropoutKey]:
     """One key per dropout site, or as many Nones."""
     return [None] * parts if key is None else list(jax.random.split(key, parts))
@@ -61,9 +78,10 @@ class FeedForward(nnx.Module):
         self.up = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs)
         self.down = Dense(config.d_ff, config.d_model, config.matmul_dtype, "FD", rngs=rngs)
         self.activation = ACTIVATIONS[config.activation]
+        self.rate = config.activation_dropout
 
-    def __call__(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
-        return self.down(self.activation(self.up(x)))
+    def __call__(self, x: Float[Array, "B T D"], dropout_key: DropoutKey = None) -> Float[Array, "B T D"]:
+        return self.down(dropout(self.activation(self.up(x)), self.rate, dropout_key))
 
 
 class KeysValues(NamedTuple):

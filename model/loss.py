@@ -17,9 +17,13 @@ Project = Callable[[Array, Array], Array]  # from decoder outputs and the table 
 class Loss(NamedTuple):
     """Sums over the real target tokens of a batch, in nats; divide by ``tokens`` after adding all sums."""
 
-    smoothed: Float[Array, ""]
+    objective: Float[Array, ""]  # what training minimises
     cross_entropy: Float[Array, ""]
     tokens: Float[Array, ""]
+    divergence: Float[Array, ""]  # between the two views of consistency training (model/consistency.py), else 0
+
+
+LossOfLogits = Callable[[Array, Array, Array], Loss]  # from logits, labels and which of them are real
 
 
 def cross_entropy(
@@ -37,65 +41,63 @@ def cross_entropy(
     nats = normalizer - label_logit
     smoothed = normalizer - (1 - smoothing) * label_logit - smoothing * jnp.mean(logits, axis=-1)
     return Loss(
-        smoothed=jnp.sum(jnp.where(real, smoothed, 0)),
+        objective=jnp.sum(jnp.where(real, smoothed, 0)),
         cross_entropy=jnp.sum(jnp.where(real, nats, 0)),
         tokens=jnp.sum(real, dtype=jnp.float32),
+        divergence=jnp.zeros(()),
     )
 
 
-def cross_entropy_on_mesh(
+def loss_on_mesh(
     project: Project,
+    loss: LossOfLogits,
     x: Float[Array, "B T D"],
     table: Float[Array, "V D"],
     labels: Int[Array, "B T"],
     real: Bool[Array, "B T"],
-    smoothing: float,
 ) -> Loss:
-    """``cross_entropy_in_chunks`` of each device's rows.
+    """``loss_in_chunks`` of each device's rows.
 
     Each device adds up the gradient of a copy of the table; devices add theirs once, and not after every chunk.
     """
     groups = count_row_groups(len(x))
     if groups == 1:
-        return cross_entropy_in_chunks(project, x, table, labels, real, smoothing)
+        return loss_in_chunks(project, loss, x, table, labels, real)
     arrays = split_rows(x, groups), copy_to_groups(table, groups), split_rows(labels, groups), split_rows(real, groups)
 
-    def of_group(*own: Array) -> Loss:
-        return cross_entropy_in_chunks(project, *own, smoothing)
-
-    return jax.tree.map(jnp.sum, jax.vmap(of_group)(*arrays))
+    return jax.tree.map(jnp.sum, jax.vmap(partial(loss_in_chunks, project, loss))(*arrays))
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 5))
-def cross_entropy_in_chunks(
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def loss_in_chunks(
     project: Project,
+    loss: LossOfLogits,
     x: Float[Array, "B T D"],
     table: Float[Array, "V D"],
     labels: Int[Array, "B T"],
     real: Bool[Array, "B T"],
-    smoothing: float,
 ) -> Loss:
-    """``cross_entropy`` of the logits ``project(x, table)``, a chunk at a time; only ``smoothed`` has gradients.
+    """``loss`` of the logits ``project(x, table)``, a chunk of positions at a time; only its objective has gradients.
 
     Logits are by far the largest array of training. The gradients of a chunk are computed together with its logits, so
     that logits are neither stored nor computed twice.
     """
     chunks = _chunks(x, labels, real)
-    losses = jax.lax.map(lambda chunk: cross_entropy(project(chunk[0], table), chunk[1], chunk[2], smoothing), chunks)
+    losses = jax.lax.map(lambda chunk: loss(project(chunk[0], table), chunk[1], chunk[2]), chunks)
     return jax.tree.map(jnp.sum, losses)
 
 
 def _forward(
-    project: Project, x: Array, table: Array, labels: Array, real: Array, smoothing: float
+    project: Project, loss: LossOfLogits, x: Array, table: Array, labels: Array, real: Array
 ) -> tuple[Loss, tuple[Array, Array]]:
     def add(table_gradient: Array, chunk: tuple[Array, ...]) -> tuple[Array, tuple[Loss, Array]]:
         x, labels, real = chunk
 
-        def loss(x: Array, table: Array) -> tuple[Array, Loss]:
-            sums = cross_entropy(project(x, table), labels, real, smoothing)
-            return sums.smoothed, sums
+        def objective(x: Array, table: Array) -> tuple[Array, Loss]:
+            sums = loss(project(x, table), labels, real)
+            return sums.objective, sums
 
-        (x_gradient, more), sums = jax.grad(loss, argnums=(0, 1), has_aux=True)(x, table)
+        (x_gradient, more), sums = jax.grad(objective, argnums=(0, 1), has_aux=True)(x, table)
         return table_gradient + more, (sums, x_gradient)
 
     table_gradient, (sums, x_gradient) = jax.lax.scan(add, jnp.zeros_like(table), _chunks(x, labels, real))
@@ -104,13 +106,13 @@ def _forward(
 
 
 def _backward(
-    project: Project, smoothing: float, gradients: tuple[Array, Array], cotangent: Loss
+    project: Project, loss: LossOfLogits, gradients: tuple[Array, Array], cotangent: Loss
 ) -> tuple[Array, Array, None, None]:
     x_gradient, table_gradient = gradients
-    return x_gradient * cotangent.smoothed.astype(x_gradient.dtype), table_gradient * cotangent.smoothed, None, None
+    return x_gradient * cotangent.objective.astype(x_gradient.dtype), table_gradient * cotangent.objective, None, None
 
 
-cross_entropy_in_chunks.defvjp(_forward, _backward)
+loss_in_chunks.defvjp(_forward, _backward)
 
 
 def _chunks(*arrays: Array) -> tuple[Array, ...]:

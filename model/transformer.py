@@ -13,8 +13,17 @@ from attention import Mask
 from common.special_tokens import PAD
 from model.config import POSITIONS, ModelConfig
 from model.decoding.cache import Cache, LayerCache, lineage_bias, own_places
-from model.embedding import Embedding
-from model.layers import DropoutKey, FeedForward, KeysValues, LayerNorm, MultiHeadAttention, Residual, split_key
+from model.embedding import Embedding, hide
+from model.layers import (
+    DropoutKey,
+    FeedForward,
+    KeysValues,
+    LayerNorm,
+    MultiHeadAttention,
+    Residual,
+    skip_sentences,
+    split_key,
+)
 from model.positions import Order, RelativeBias, alibi_bias
 
 Params = dict  # nested, from names to arrays
@@ -53,11 +62,11 @@ class EncoderBlock(nnx.Module):
         self, x: Float[Array, "B S D"], mask: Mask, order: Order, dropout_key: DropoutKey
     ) -> tuple[Float[Array, "B S D"], Weights]:
         """The block's output, and the attention weights of its self-attention."""
-        keys = split_key(dropout_key, 3)
+        keys = split_key(dropout_key, 4)
         entered = self.residuals[0].enter(x)
         attended = self.self_attention(entered, entered, mask, order, keys[2])
         x = self.residuals[0].add(x, attended.output, keys[0])
-        output = self.feed_forward(self.residuals[1].enter(x))
+        output = self.feed_forward(self.residuals[1].enter(x), keys[3])
         return self.residuals[1].add(x, output, keys[1]), attended.weights
 
 
@@ -69,6 +78,7 @@ class DecoderBlock(nnx.Module):
         self.cross_attention = MultiHeadAttention(config, rngs=rngs)
         self.feed_forward = FeedForward(config, rngs=rngs)
         self.residuals = nnx.List([Residual(config) for _ in range(3)])
+        self.layer_drop = config.decoder_layer_drop
 
     def __call__(
         self,
@@ -88,7 +98,7 @@ class DecoderBlock(nnx.Module):
         ``position``. These queries attend side by side to the keys of all beams; the bias in ``order`` hides keys
         outside a beam's own past.
         """
-        keys = split_key(dropout_key, 5)
+        keys, before = split_key(dropout_key, 7), x
         entered = self.residuals[0].enter(x)
         if cache is not None:
             cache = cache.write(self.self_attention.keys_and_values(entered, order), position)
@@ -97,8 +107,10 @@ class DecoderBlock(nnx.Module):
         x = self.residuals[0].add(x, past.output, keys[0])
         seen = self.cross_attention(self.residuals[1].enter(x), source, source_mask, dropout_key=keys[4])
         x = self.residuals[1].add(x, seen.output, keys[1])
-        output = self.feed_forward(self.residuals[2].enter(x))
-        return self.residuals[2].add(x, output, keys[2]), DecoderWeights(past.weights, seen.weights), cache
+        output = self.feed_forward(self.residuals[2].enter(x), keys[5])
+        x = self.residuals[2].add(x, output, keys[2])
+        x = skip_sentences(before, x, past_mask.query_segments, self.layer_drop, keys[6])
+        return x, DecoderWeights(past.weights, seen.weights), cache
 
 
 class Transformer(nnx.Module):
@@ -126,11 +138,12 @@ class Transformer(nnx.Module):
 
     def encode(self, source: Tokens, *, dropout_key: DropoutKey = None) -> tuple[Float[Array, "B S D"], list[Weights]]:
         """The encoder's output at every source position, and the attention weights of its blocks."""
-        keys, all_weights = split_key(dropout_key, len(self.encoder) + 1), []
-        x = self.embedding(source.ids, source.positions, keys[-1])
+        *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
+        all_weights = []
+        x = self.embedding(hide(source.ids, self.config.source_word_dropout, word_key), source.positions, embedding_key)
         order = self.order(source.positions, source.positions, causal=False)
         mask = Mask(source.segments, source.segments)
-        for block, key in zip(self.encoder, keys, strict=False):
+        for block, key in zip(self.encoder, keys, strict=True):
             x, weights = self._rematerialized(block)(x, mask, order, key)
             all_weights.append(weights)
         return self._final_norm(0, x), all_weights
@@ -147,11 +160,12 @@ class Transformer(nnx.Module):
 
         A position sees the target up to itself, and the whole source.
         """
-        keys, all_weights = split_key(dropout_key, len(self.decoder) + 1), []
-        x = self.embedding(target.ids, target.positions, keys[-1])
+        *keys, embedding_key, word_key = split_key(dropout_key, len(self.decoder) + 2)
+        all_weights = []
+        x = self.embedding(hide(target.ids, self.config.target_word_dropout, word_key), target.positions, embedding_key)
         order = self.order(target.positions, target.positions, causal=True)
         masks = Mask(target.segments, target.segments, causal=True), Mask(target.segments, source_segments)
-        for block, key in zip(self.decoder, keys, strict=False):
+        for block, key in zip(self.decoder, keys, strict=True):
             x, weights, _ = self._rematerialized(block)(x, encoded, *masks, order, key)
             all_weights.append(weights)
         return self._final_norm(1, x), all_weights

@@ -525,8 +525,8 @@ MUTATIONS = [
     Mutation(
         "a non-finite gradient of a finite loss is seen",
         "training/step.py",
-        "jnp.isfinite(sums.smoothed) & jnp.isfinite(norm) &",
-        "jnp.isfinite(sums.smoothed) &",
+        "jnp.isfinite(sums.objective) & jnp.isfinite(norm) &",
+        "jnp.isfinite(sums.objective) &",
         f"{STATE}::test_a_gradient_too_large_for_its_norm_is_not_taken_either",
     ),
     Mutation(
@@ -703,9 +703,45 @@ MUTATIONS = [
     Mutation(
         "a key that no code reads is told",
         "training/optimizer.py",
-        "weight_decay=config.weight_decay",
-        "weight_decay=0.01",
+        "/ (config.decay_steps + 1)",
+        "/ (20 + 1)",
         f"{CHOICES}::test_the_code_reads_every_key",
+    ),
+    # Techniques for small corpora.
+    Mutation(
+        "the divergence moves both views",
+        "model/consistency.py",
+        "jax.nn.log_softmax(second[0])",
+        "jax.lax.stop_gradient(jax.nn.log_softmax(second[0]))",
+        "tests/model/test_consistency.py::test_the_divergence_moves_both_views",
+    ),
+    Mutation(
+        "padding has no divergence",
+        "model/consistency.py",
+        "jnp.where(first[2], divergence, 0)",
+        "divergence",
+        "tests/model/test_consistency.py::test_padding_has_no_loss_and_no_gradient",
+    ),
+    Mutation(
+        "views differ by more than their cuts",
+        "training/views.py",
+        "is_second = jnp.arange(len(ids))[:, None] % 2 == 1",
+        "is_second = jnp.ones((len(ids), 1), bool)",
+        "tests/training/test_views.py::test_views_of_a_row_stand_side_by_side_and_differ",
+    ),
+    Mutation(
+        "special tokens are never hidden",
+        "model/embedding.py",
+        " & (ids > TAGS[-1])",
+        "",
+        "tests/model/test_regularisation.py::test_words_are_hidden_at_the_rate_and_special_tokens_never",
+    ),
+    Mutation(
+        "a sentence skips a block as a whole",
+        "model/layers.py",
+        "jnp.take_along_axis(skips, segments, axis=1)[..., None]",
+        "skips[:, 1:, None]",
+        "tests/model/test_regularisation.py::test_a_sentence_skips_a_block_as_a_whole_and_for_itself",
     ),
     # Hostile input, and security.
     Mutation(

@@ -42,7 +42,8 @@ QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for 
     ("scripts/plot_attention.py", "run.config.decoding.mbr != 'none'"): "any other is refused",
     ("scripts/translate.py", "decoding.mbr != 'none'"): "any other is refused",
     ("scripts/translate.py", "arguments.on_error == 'stop'"): "an option of the program, with two choices",
-    ("configs/changes.py", "new.training.schedule in ('cosine', 'linear')"): "these alone end with the last step",
+    ("training/views.py", "method == 'none'"): "any other is told apart in a match that raises",
+    ("training/progress.py", "config.consistency == 'none'"): "this one alone has no divergence",
 }
 
 

@@ -32,6 +32,12 @@ from training.state import state_shapes
 ROOT = Path(__file__).parents[1]
 EVERYTHING_ON = [
     "model.dropout=0.2",
+    "model.activation_dropout=0.1",
+    "model.source_word_dropout=0.1",
+    "model.target_word_dropout=0.1",
+    "model.decoder_layer_drop=0.2",
+    "training.consistency=simcut",
+    "training.optimizer=muon",
     "data.subword_sampling=0.3",
     "data.window=64",
     "training.accumulation=2",

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from common.option import option, require_in_bounds
 
+ENDING = "cosine", "linear", "wsd"  # schedules that fall to zero at the last step
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -15,18 +17,36 @@ class TrainingConfig:
     steps: int = option(0, "end after this many updates; 0: no limit by steps", min=0)
     epochs: int = option(0, "end after this many passes over the corpus; 0: no limit by epochs", min=0)
     minutes: float = option(0.0, "pause (save and exit) after this many minutes; 0: never", min=0)
-    optimizer: str = option("adam", "adamw adds training.weight_decay", ("adam", "adamw"))
+    optimizer: str = option(
+        "adam",
+        "adamw adds training.weight_decay; muon orthogonalizes the updates of matrices and leaves the rest to adam",
+        ("adam", "adamw", "muon"),
+    )
     learning_rate: float = option(1e-3, "peak learning rate, reached at the end of the warm-up", above=0)
     warmup_steps: int = option(400, "updates of linear warm-up", min=0)
     schedule: str = option(
-        "inverse_sqrt", "the learning rate after the warm-up", ("inverse_sqrt", "cosine", "linear", "constant")
+        "inverse_sqrt",
+        "the learning rate after the warm-up; wsd is constant, then linear to zero (warm-up, stable, decay)",
+        ("inverse_sqrt", "cosine", "linear", "constant", "wsd"),
     )
+    decay_steps: int = option(0, "the last updates, in which schedule=wsd falls to zero", min=0)
     beta1: float = option(0.9, "Adam's decay of the first moment", min=0, below=1)
     beta2: float = option(0.98, "Adam's decay of the second moment", min=0, below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", above=0)
-    weight_decay: float = option(0.0, "adamw's decoupled decay of matrices; biases and norms are spared", min=0)
+    weight_decay: float = option(
+        0.0, "decay of matrices by adamw and muon, decoupled; biases and norms are spared", min=0
+    )
     clip_norm: float = option(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
     label_smoothing: float = option(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
+    consistency: str = option(
+        "none",
+        "train on two views of every sentence whose predictions must agree",
+        ("none", "r_drop", "simcut", "cutoff"),
+    )
+    consistency_weight: float = option(3.0, "alpha, the weight of the divergence between the two views", above=0)
+    cutoff: float = option(
+        0.05, "share of the tokens of both sides that the second view of simcut and cutoff does not see", min=0, below=1
+    )
     accumulation: int = option(
         1, "slices into which a step's batch is cut to save memory; results do not change", min=1
     )
@@ -51,10 +71,17 @@ class TrainingConfig:
         require_in_bounds("training", self)
         if not (self.steps or self.epochs):
             raise ValueError("set training.steps or training.epochs: schedules and completion depend on them")
-        if self.schedule in ("cosine", "linear") and not self.steps:
+        if self.schedule in ENDING and not self.steps:
             raise ValueError(f"training.schedule={self.schedule} needs training.steps: it ends where the run ends")
-        if self.weight_decay and self.optimizer != "adamw":
-            raise ValueError("training.weight_decay needs training.optimizer=adamw")
+        if (self.schedule == "wsd") != bool(self.decay_steps):
+            raise ValueError("training.schedule=wsd and training.decay_steps are set together")
+        if self.decay_steps and self.decay_steps > self.steps - self.warmup_steps:
+            raise ValueError(
+                f"training.decay_steps={self.decay_steps} must be at most steps - warmup_steps = "
+                f"{self.steps - self.warmup_steps}"
+            )
+        if self.weight_decay and self.optimizer == "adam":
+            raise ValueError("training.weight_decay needs training.optimizer=adamw or muon")
 
 
 @dataclass(frozen=True)

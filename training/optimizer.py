@@ -5,15 +5,20 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import optax
+import optax.contrib
+from jaxtyping import PyTree
 
 from training.config import TrainingConfig
+
+ADAM_RMS = 0.2  # the root mean square of Adam's updates, by Liu et al. 2025
 
 
 def learning_rate(config: TrainingConfig) -> optax.Schedule:
     """Updates done so far → learning rate of the next: linear warm-up to the peak, then the chosen decay.
 
-    inverse_sqrt is √(warm-up / step) of the peak (Vaswani et al. 2017, section 5.3); cosine (Loshchilov and Hutter
-    2017) and linear reach zero at the run's last step.
+    inverse_sqrt is √(warm-up / step) of the peak (Vaswani et al. 2017, section 5.3). Cosine (Loshchilov and Hutter
+    2017), linear, and wsd, which is linear over its last ``decay_steps`` (Hägele et al. 2024, section 3), reach zero
+    right after the run's last step.
     """
     peak, warmup = config.learning_rate, max(config.warmup_steps, 1)
 
@@ -27,6 +32,8 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
                 decay = 0.5 * (1 - jnp.cos(jnp.pi * left))
             case "linear":
                 decay = left
+            case "wsd":
+                decay = jnp.clip((config.steps + 1 - step) / (config.decay_steps + 1), 0, 1)
             case "constant":
                 decay = jnp.ones(())
             case _:
@@ -37,7 +44,12 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
 
 
 def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
-    """Clipping by global norm, then Adam (Kingma and Ba 2015) or AdamW (Loshchilov and Hutter 2019)."""
+    """Clipping by global norm, then Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or Muon.
+
+    Muon (Jordan et al. 2024) takes the matrices of dense layers and leaves embeddings, norms and biases to Adam with
+    Nesterov's momentum (Dozat 2016). Its updates are scaled to Adam's size (Liu et al. 2025, section 2.2), so that both
+    share one learning rate.
+    """
     clip = optax.clip_by_global_norm(config.clip_norm) if config.clip_norm else optax.identity()
     moments = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     rate = learning_rate(config)
@@ -47,5 +59,21 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
         case "adamw":
             matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
             return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))
+        case "muon":
+            adam = {"adam_b1": config.beta1, "adam_b2": config.beta2, "eps": config.epsilon}
+            muon = optax.contrib.muon(
+                rate,
+                weight_decay=config.weight_decay,
+                consistent_rms=ADAM_RMS,
+                muon_weight_dimension_numbers=dense_matrices,
+                **adam,
+            )
+            return optax.chain(clip, muon)
         case _:
             raise NotImplementedError(f"training.optimizer={config.optimizer}")
+
+
+def dense_matrices(params: PyTree) -> PyTree:
+    """For each parameter, how muon reads it: the matrices of dense layers as they are, all else not at all (None)."""
+    as_it_is = optax.contrib.MuonDimensionNumbers()
+    return jax.tree.map_with_path(lambda path, _: as_it_is if path[-1].key == "kernel" else None, params)

@@ -90,9 +90,11 @@ def training_metrics(
     """A line of metrics on the updates since the last line; NaN if all of them were skipped."""
     total = {name: float(value) for name, value in sums._asdict().items()}
     tokens, steps = total["target_tokens"] or math.nan, total["steps"] or math.nan
+    divergence = {} if config.consistency == "none" else {"divergence": total["divergence"] / tokens}
     return {
         "loss": total["smoothed"] / tokens,
         "cross_entropy": total["cross_entropy"] / tokens,
+        **divergence,
         "gradient_norm": total["gradient_norm"] / steps,
         "learning_rate": float(learning_rate(config)(step - 1 - int(skipped.in_all))),
         "skipped": float(skipped.since_log),

@@ -19,12 +19,13 @@ from training.optimizer import optimizer
 class Sums(NamedTuple):
     """Sums over the steps since the last line of metrics. They are checkpointed, so a restart loses none of them."""
 
-    smoothed: Float[Array, ""]
+    smoothed: Float[Array, ""]  # the objective; older checkpoints know it by this name
     cross_entropy: Float[Array, ""]
     target_tokens: Float[Array, ""]
     source_tokens: Float[Array, ""]
     gradient_norm: Float[Array, ""]
     steps: Float[Array, ""]
+    divergence: Float[Array, ""]
 
 
 class Skipped(NamedTuple):

@@ -1,6 +1,7 @@
 """The training step: loss, gradients, update. One compiled function takes a state and a batch to the next state."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -8,22 +9,23 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from data.batches.packing import Batch
 from model.layers import DropoutKey
-from model.loss import Loss
+from model.loss import Loss, LossOfLogits, cross_entropy
 from model.sharding import on_mesh
 from model.transformer import Params, Tokens, Transformer
 from training.config import TrainingConfig
 from training.optimizer import optimizer
 from training.state import Skipped, Sums, TrainState
+from training.views import views_of
 
 
 class Reading(NamedTuple):
     """What a step reports besides its state."""
 
-    loss: Float[Array, ""]  # smoothed, per target token
+    loss: Float[Array, ""]  # the objective per target token
     gradient_norm: Float[Array, ""]  # before clipping
     skipped_in_row: Int[Array, ""]
 
@@ -60,12 +62,12 @@ def make_train_step(
         averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
         added = add_sums(state.sums, sums, batch, norm)
 
-        is_finite = jnp.isfinite(sums.smoothed) & jnp.isfinite(norm) & jnp.isfinite(optax.tree.norm(updates))
+        is_finite = jnp.isfinite(sums.objective) & jnp.isfinite(norm) & jnp.isfinite(optax.tree.norm(updates))
         new, old = (params, opt_state, averaged, added), (state.params, state.opt_state, state.averaged, state.sums)
         params, opt_state, averaged, added = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, old)
         skipped = count_skipped(state.skipped, is_finite)
         state = TrainState(state.step + 1, params, opt_state, averaged, added, skipped)
-        return state, Reading(sums.smoothed / sums.tokens, norm, skipped.in_row)
+        return state, Reading(sums.objective / sums.tokens, norm, skipped.in_row)
 
     if like is None:
         return jax.jit(train_step, donate_argnums=0)
@@ -82,11 +84,11 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
     """
     root_key = jax.random.key(config.seed)
 
-    def loss(params: Params, batch: Batch, key: DropoutKey) -> tuple[Float[Array, ""], Loss]:
-        sums = summed_loss(nnx.merge(graphdef, params), batch, config.label_smoothing, key)
-        return sums.smoothed, sums
+    def objective(params: Params, batch: Batch, key: Key[Array, ""]) -> tuple[Float[Array, ""], Loss]:
+        sums = summed_loss(nnx.merge(graphdef, params), *views_of(batch, config, key))
+        return sums.objective, sums
 
-    summed_gradients = accumulate(jax.grad(loss, has_aux=True), config.accumulation)
+    summed_gradients = accumulate(jax.grad(objective, has_aux=True), config.accumulation)
 
     def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
         key = jax.random.fold_in(root_key, step)
@@ -96,11 +98,11 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
     return gradients_of
 
 
-def summed_loss(model: Transformer, batch: Batch, smoothing: float, dropout_key: DropoutKey) -> Loss:
+def summed_loss(model: Transformer, batch: Batch, loss: LossOfLogits, dropout_key: DropoutKey) -> Loss:
     """Loss sums of a batch under teacher forcing. ``model`` is a new one, as ``nnx.merge`` makes: it is changed."""
     model.embedding.gather()
     decoded = decoder_output(model, batch, dropout_key)
-    return model.embedding.loss(decoded, batch.target_labels, batch.target_segments > 0, smoothing)
+    return model.embedding.loss(loss, decoded, batch.target_labels, batch.target_segments > 0)
 
 
 def decoder_output(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T D"]:
@@ -137,7 +139,15 @@ def moving_average(averaged: Params, params: Params, step: Int[Array, ""], confi
 def add_sums(total: Sums, loss: Loss, batch: Batch, gradient_norm: Float[Array, ""]) -> Sums:
     """The sums including one more step."""
     source_tokens = jnp.sum(batch.source_segments > 0, dtype=jnp.float32)
-    new = Sums(loss.smoothed, loss.cross_entropy, loss.tokens, source_tokens, gradient_norm, jnp.ones(()))
+    new = Sums(
+        loss.objective,
+        loss.cross_entropy,
+        loss.tokens,
+        source_tokens,
+        gradient_norm,
+        jnp.ones(()),
+        loss.divergence,
+    )
     return jax.tree.map(jnp.add, total, new)
 
 
@@ -151,7 +161,7 @@ def make_loss_step(graphdef: nnx.GraphDef[Transformer], smoothing: float, mesh: 
     """The compiled loss of a batch without dropout, for validation."""
 
     def loss_step(params: Params, batch: Batch) -> Loss:
-        return summed_loss(nnx.merge(graphdef, params), batch, smoothing, None)
+        return summed_loss(nnx.merge(graphdef, params), batch, partial(cross_entropy, smoothing=smoothing), None)
 
     if mesh is None:
         return jax.jit(loss_step)

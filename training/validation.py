@@ -51,4 +51,4 @@ class Validation:
         rows = self.devices.local_rows
         losses = [self.loss_step(params, self.devices.place(slice_rows(batch, rows))) for batch in self.batches]
         total = jax.tree.map(lambda *sums: sum(map(float, sums)), *losses)
-        return {"loss": total.smoothed / total.tokens, "cross_entropy": total.cross_entropy / total.tokens}
+        return {"loss": total.objective / total.tokens, "cross_entropy": total.cross_entropy / total.tokens}

@@ -1,5 +1,6 @@
 """Label-smoothed cross-entropy against optax, arithmetic and its invariances."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,7 +10,11 @@ import optax
 import pytest
 
 import model.loss
-from model.loss import cross_entropy, cross_entropy_in_chunks
+from model.loss import cross_entropy, loss_in_chunks
+
+
+def to_logits(x, table):
+    return x @ table.T
 
 
 def test_equals_optax_on_smoothed_labels():
@@ -19,26 +24,26 @@ def test_equals_optax_on_smoothed_labels():
     loss = cross_entropy(logits, labels, real, 0.1)
     smoothed = optax.softmax_cross_entropy(logits, optax.smooth_labels(jax.nn.one_hot(labels, 7), 0.1))
     plain = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
-    assert float(loss.smoothed) == pytest.approx(float(smoothed[real].sum()), rel=1e-6)
+    assert float(loss.objective) == pytest.approx(float(smoothed[real].sum()), rel=1e-6)
     assert float(loss.cross_entropy) == pytest.approx(float(plain[real].sum()), rel=1e-6)
     assert float(loss.tokens) == 11
 
 
 def test_uniform_logits_cost_the_logarithm_of_the_vocabulary():
     loss = cross_entropy(jnp.zeros((4, 50)), jnp.arange(4), jnp.ones(4, bool), 0.3)
-    assert float(loss.smoothed) / 4 == pytest.approx(np.log(50), rel=1e-6)
+    assert float(loss.objective) / 4 == pytest.approx(np.log(50), rel=1e-6)
 
 
 def test_gradient_is_softmax_minus_smoothed_label():
     logits, labels = jax.random.normal(jax.random.key(0), (2, 6)), jnp.array([4, 1])
-    gradient = jax.grad(lambda z: cross_entropy(z, labels, jnp.ones(2, bool), 0.1).smoothed)(logits)
+    gradient = jax.grad(lambda z: cross_entropy(z, labels, jnp.ones(2, bool), 0.1).objective)(logits)
     expected = jax.nn.softmax(logits) - optax.smooth_labels(jax.nn.one_hot(labels, 6), 0.1)
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
 def test_padding_has_no_loss_and_no_gradient():
     logits, labels, real = jax.random.normal(jax.random.key(0), (3, 6)), jnp.array([4, 0, 1]), jnp.array([1, 0, 1]) > 0
-    gradient = jax.grad(lambda z: cross_entropy(z, labels, real, 0.1).smoothed)(logits)
+    gradient = jax.grad(lambda z: cross_entropy(z, labels, real, 0.1).objective)(logits)
     assert not gradient[1].any()
     kept = cross_entropy(logits[real], labels[real], real[real], 0.1)
     jax.tree.map(
@@ -55,11 +60,11 @@ def test_in_chunks_it_is_the_same_sums_and_gradients(length, chunks, monkeypatch
 
     def whole(x, table):
         sums = cross_entropy(x @ table.T, labels, real, 0.1)
-        return 2 * sums.smoothed, sums  # the factor is in the gradients, too
+        return 2 * sums.objective, sums  # the factor is in the gradients, too
 
     def in_chunks(x, table):
-        sums = cross_entropy_in_chunks(lambda x, table: x @ table.T, x, table, labels, real, 0.1)
-        return 2 * sums.smoothed, sums
+        sums = loss_in_chunks(to_logits, partial(cross_entropy, smoothing=0.1), x, table, labels, real)
+        return 2 * sums.objective, sums
 
     assert len(model.loss._chunks(x)[0]) == chunks
     expected, found = (jax.jit(jax.value_and_grad(f, (0, 1), has_aux=True))(x, table) for f in (whole, in_chunks))
@@ -70,7 +75,8 @@ def test_in_chunks_it_is_the_same_sums_and_gradients(length, chunks, monkeypatch
 def test_no_array_holds_all_logits():
     def loss(x, table):
         ones = jnp.ones(x.shape[:2], bool)
-        return cross_entropy_in_chunks(lambda x, table: x @ table.T, x, table, ones.astype(int), ones, 0.1).smoothed
+        smoothed = partial(cross_entropy, smoothing=0.1)
+        return loss_in_chunks(to_logits, smoothed, x, table, ones.astype(int), ones).objective
 
     shapes = jax.ShapeDtypeStruct((8, 1024, 16), jnp.float32), jax.ShapeDtypeStruct((4000, 16), jnp.float32)
     memory: Any = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*shapes).compile().memory_analysis()

@@ -194,7 +194,7 @@ def test_a_pair_has_the_loss_that_it_has_alone(plain):
         alone = fill(source, target, place(source.length, target.length, (40, 40)), (40, 40))
         loss = loss_of(state.params, alone)
         assert pair.tokens == loss.tokens
-        assert pair.loss == pytest.approx(float(loss.smoothed / loss.tokens), rel=1e-5)
+        assert pair.loss == pytest.approx(float(loss.objective / loss.tokens), rel=1e-5)
         assert pair.cross_entropy == pytest.approx(float(loss.cross_entropy / loss.tokens), rel=1e-5)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import optax
 import pytest
 
+from model.config import ModelConfig
+from tests.drawn import drawn_params
 from training.config import TrainingConfig
 from training.optimizer import learning_rate, optimizer
 
@@ -16,7 +18,8 @@ CHOICES = {field.name: field.metadata["choices"] for field in fields(TrainingCon
 
 def rates(schedule, updates, **changes):
     config = TrainingConfig(
-        **({"steps": 100, "learning_rate": 0.5, "warmup_steps": 10, "schedule": schedule} | changes)
+        **({"steps": 100, "learning_rate": 0.5, "warmup_steps": 10, "schedule": schedule} | changes),
+        decay_steps=20 * (schedule == "wsd"),
     )
     return [float(learning_rate(config)(update)) for update in updates]
 
@@ -32,6 +35,8 @@ DECAYED = {  # updates, and their rates with the peak 0.5, 10 updates of warm-up
     "linear": ([99, 100], [0.5 / 91, 0]),
     "cosine": ([99, 100], [0.25 * (1 - np.cos(np.pi / 91)), 0]),
     "constant": ([99], [0.5]),
+    # Of 20 steps, the first is at 20/21 of the peak, and the last at 1/21.
+    "wsd": ([79, 80, 99, 100], [0.5, 0.5 * 20 / 21, 0.5 / 21, 0]),
 }
 
 
@@ -59,10 +64,20 @@ def test_adam_by_its_paper_with_clipping():
         np.testing.assert_allclose(params["w"], expected, rtol=1e-5)
 
 
+def orthogonalized(g):
+    """Five steps of Newton and Schulz on the singular values, relative to the Frobenius norm (Jordan et al. 2024)."""
+    u, values, v = np.linalg.svd(g, full_matrices=False)
+    values = values / np.linalg.norm(g)
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    return u @ np.diag(values) @ v
+
+
 # The first update of a matrix w by its gradient g, at the rate 0.1. Adam's corrected moments are g and g² then.
 FIRST_UPDATES = {
     "adam": lambda w, g: -0.1 * g / (np.abs(g) + 1e-9),
     "adamw": lambda w, g: -0.1 * (g / (np.abs(g) + 1e-9) + 0.5 * w),
+    "muon": lambda w, g: -0.1 * (0.2 * np.sqrt(max(g.shape)) * orthogonalized(g) + 0.5 * w),
 }
 
 
@@ -75,15 +90,34 @@ def test_the_first_update_by_hand(name):
         learning_rate=0.1,
         clip_norm=0.0,
         optimizer=name,
-        weight_decay=0.5 * (name == "adamw"),
+        weight_decay=0.5 * (name != "adam"),
     )
-    transform, w, g = optimizer(config), np.array([[1.0, -2.0]]), np.array([[3.0, -0.4]])
-    updates, _ = transform.update(jnp.asarray(g), transform.init(jnp.asarray(w)), jnp.asarray(w))
-    np.testing.assert_allclose(updates, FIRST_UPDATES[name](w, g), rtol=1e-5)
+    transform, w = optimizer(config), np.array([[1.0, -2.0, 0.5], [0.3, 0.7, 1.1]])
+    g = np.array([[3.0, -0.4, 0.1], [0.2, 1.5, -2.0]])
+    params = {"kernel": jnp.asarray(w, jnp.float32)}
+    updates, _ = transform.update({"kernel": jnp.asarray(g, jnp.float32)}, transform.init(params), params)
+    np.testing.assert_allclose(updates["kernel"], FIRST_UPDATES[name](w, g), rtol=1e-4)
 
 
-def test_weight_decay_spares_vectors():
-    config = TrainingConfig(steps=9, warmup_steps=0, schedule="constant", optimizer="adamw", weight_decay=0.5)
+def test_muon_leaves_all_but_dense_matrices_to_adam():
+    """Of a whole model, with every kind of parameter: what is no dense matrix moves as with Adam
+    with Nesterov's momentum, which optax's muon has for the rest, too."""
+    model = ModelConfig(
+        d_model=8, num_heads=2, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=16, score="general",
+        positions="relative",
+    )  # fmt: skip
+    params = drawn_params(model, 30)
+    config = TrainingConfig(steps=9, warmup_steps=0, clip_norm=0.0, schedule="constant", optimizer="muon")
+    adam = optax.nadam(config.learning_rate, b1=config.beta1, b2=config.beta2, eps=config.epsilon)
+    by_adam, by_muon = (each.update(params, each.init(params), params)[0] for each in (adam, optimizer(config)))
+    same = jax.tree.map(lambda one, other: bool(jnp.allclose(one, other, rtol=1e-5)), by_adam, by_muon)
+    names = {path[-1].key: is_same for path, is_same in jax.tree.leaves_with_path(same)}
+    assert names == {"kernel": False, "bias": True, "scale": True, "table": True, "weights": True}
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+def test_weight_decay_spares_vectors(name):
+    config = TrainingConfig(steps=9, warmup_steps=0, schedule="constant", optimizer=name, weight_decay=0.5)
     params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
     zero = jax.tree.map(jnp.zeros_like, params)
     updates, _ = optimizer(config).update(zero, optimizer(config).init(params), params)

@@ -102,7 +102,7 @@ def test_sums_of_a_window():
 def test_validation_loss_equals_the_training_loss_without_dropout():
     config, batch = TrainingConfig(steps=10), make_batch(0)
     loss = make_loss_step(build(MODEL, VOCAB), config.label_smoothing)(drawn_state(MODEL, config, VOCAB).params, batch)
-    assert float(loss.smoothed / loss.tokens) == pytest.approx(run([batch])[1][0], rel=1e-6)
+    assert float(loss.objective / loss.tokens) == pytest.approx(run([batch])[1][0], rel=1e-6)
 
 
 def test_dropout_differs_between_steps_and_seeds_but_not_between_runs():

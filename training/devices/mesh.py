@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -131,13 +132,20 @@ def shard_optimizer(
     everywhere: NamedSharding,
 ) -> optax.OptState:
     """Where an optimizer's state lies: what is shaped like its parameter with that, and all else on every device."""
+
+    def place(leaf: Any, param: jax.ShapeDtypeStruct, sharding: NamedSharding) -> Any:
+        if isinstance(leaf, optax.MaskedNode):  # muon and adam have some of the parameters each
+            return leaf
+        return sharding if leaf.shape == param.shape else everywhere
+
     return optax.tree.map_params(
         transform,
-        lambda leaf, param, sharding: sharding if leaf.shape == param.shape else everywhere,
+        place,
         opt_state,
         params,
         shardings,
         transform_non_params=lambda _: everywhere,
+        is_leaf=lambda node: isinstance(node, optax.MaskedNode),
     )
 
 

@@ -3,20 +3,20 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jaxtyping import Float, PyTree
+from jaxtyping import Array, Float, Key, PyTree
 
 from data.batches.packing import Batch, slice_rows
 from data.tokenizer import Tokenizer
 from model.config import ModelConfig
-from model.layers import DropoutKey
-from model.loss import Loss, cross_entropy
+from model.loss import Loss
 from model.transformer import Params, build
+from training.config import TrainingConfig
 from training.optimizer import learning_rate
 from training.replay.comparison import compare_with_checkpoint
 from training.replay.replay import RecordedRun, Replay, Setup, count_updates, hash_batch, show_progress, start_replay
@@ -24,6 +24,7 @@ from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes
 from training.state import TrainState, zero_sums
 from training.step import decoder_output
+from training.views import views_of
 
 
 @dataclass(frozen=True)
@@ -155,11 +156,11 @@ def pair_losses(setup: Setup, state: TrainState, batch: Batch) -> list[PairLoss]
     pairs: list[PairLoss] = []
     for row, segments in enumerate(batch.target_segments):
         tokens = np.bincount(segments)
-        smoothed, nats = (np.bincount(segments, weights=side[row]) / np.maximum(tokens, 1) for side in losses)
+        loss, nats = (np.bincount(segments, weights=side[row]) / np.maximum(tokens, 1) for side in losses)
         sides = (batch.source_tokens[row], batch.source_segments[row]), (batch.target_labels[row], segments)
         texts = zip(*(_decode_segments(*side, setup.stream.tokenizer, len(tokens)) for side in sides), strict=True)
         pairs += [
-            PairLoss(row, segment, source, target, int(tokens[segment]), float(smoothed[segment]), float(nats[segment]))
+            PairLoss(row, segment, source, target, int(tokens[segment]), float(loss[segment]), float(nats[segment]))
             for segment, (source, target) in enumerate(texts, start=1)
         ]
     return pairs
@@ -168,33 +169,38 @@ def pair_losses(setup: Setup, state: TrainState, batch: Batch) -> list[PairLoss]
 def token_losses(
     setup: Setup, state: TrainState, batch: Batch
 ) -> tuple[Float[np.ndarray, "B T"], Float[np.ndarray, "B T"]]:
-    """Smoothed loss and cross-entropy at every target position, 0 at padding, under the dropout of the next update.
+    """Objective and cross-entropy at every target position, 0 at padding, under the dropout of the next update.
 
     The dropout keys are those of ``make_gradients`` and ``over_slices``: from seed and step, split over slices.
     """
     slices = setup.training.accumulation
     key = jax.random.fold_in(jax.random.key(setup.training.seed), state.step)
     keys = [key] if slices == 1 else list(jax.random.split(key, slices))
-    compiled = compile_token_losses(setup.model, setup.stream.tokenizer.vocab_size, setup.training.label_smoothing)
-    smoothed, nats = (np.zeros(batch.target_labels.shape, np.float32) for _ in range(2))
+    compiled = compile_token_losses(setup.model, setup.stream.tokenizer.vocab_size, setup.training)
+    objective, nats = (np.zeros(batch.target_labels.shape, np.float32) for _ in range(2))
     for i in range(slices):
         loss = compiled(state.params, slice_rows(batch, slice(i, None, slices)), keys[i])
-        smoothed[i::slices], nats[i::slices] = loss.smoothed, loss.cross_entropy
-    return smoothed, nats
+        objective[i::slices], nats[i::slices] = loss.objective, loss.cross_entropy
+    return objective, nats
 
 
 @cache
 def compile_token_losses(
-    config: ModelConfig, vocab_size: int, smoothing: float
-) -> Callable[[Params, Batch, DropoutKey], Loss]:
+    config: ModelConfig, vocab_size: int, training: TrainingConfig
+) -> Callable[[Params, Batch, Key[Array, ""]], Loss]:
     """Compile the losses of single tokens for one slice of a batch; each field of the result is B × T."""
     graphdef = build(config, vocab_size)
 
-    def token_losses(params: Params, batch: Batch, key: DropoutKey) -> Loss:
-        model = nnx.merge(graphdef, params)
-        logits = model.logits(decoder_output(model, batch, key))
-        token_loss = partial(cross_entropy, smoothing=smoothing)
-        return jax.vmap(jax.vmap(token_loss))(logits, batch.target_labels, batch.target_segments > 0)
+    def token_losses(params: Params, batch: Batch, key: Key[Array, ""]) -> Loss:
+        model, (views, loss, dropout_key) = nnx.merge(graphdef, params), views_of(batch, training, key)
+        logits = model.logits(decoder_output(model, views, dropout_key))
+
+        def by_position(array: Array) -> Array:
+            """From "views·B T …" to "B T views …"."""
+            return jnp.moveaxis(array.reshape(len(batch.target_labels), -1, *array.shape[1:]), 1, 2)
+
+        arrays = map(by_position, (logits, views.target_labels, views.target_segments > 0))
+        return jax.vmap(jax.vmap(loss))(*arrays)
 
     return jax.jit(token_losses)
 

@@ -56,7 +56,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class ReplayedUpdate:
-    """An update taken again. ``loss`` is smoothed, per target token; ``metrics`` exist at steps that log."""
+    """An update taken again. ``loss`` is the objective per target token; ``metrics`` exist at steps that log."""
 
     step: int
     batch: str  # SHA-256 of its arrays

@@ -1,6 +1,7 @@
 """The cost of a training step and of decoding by hand, and as XLA counts it."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from flax import nnx
 from benchmarks.cost.operations import DecodingCost, StepCost, count_tokens
 from common.special_tokens import BOS, EOS
 from model.config import ModelConfig
+from model.loss import cross_entropy
 from model.transformer import build, init_params
 from tests.benchmarks.small import DECODING, MODEL
 from tests.benchmarks.small import STEP as COST
@@ -58,7 +60,8 @@ def test_xla_counts_as_many_operations(changes):
     graphdef = build(model, cost.vocab_size)
 
     def loss(params, batch):
-        return summed_loss(nnx.merge(graphdef, params), batch, 0.1, None).smoothed
+        loss = partial(cross_entropy, smoothing=0.1)
+        return summed_loss(nnx.merge(graphdef, params), batch, loss, None).objective
 
     params = jax.eval_shape(lambda: init_params(model, cost.vocab_size, jax.random.key(0)))
     compiled = jax.jit(jax.grad(loss)).lower(params, cost.batch()).compile()

@@ -1,0 +1,124 @@
+"""Consistency training's loss: divergences by hand, objectives in float64 NumPy, gradients of both views by formula."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from model.consistency import consistency_loss, jensen_shannon, kullback_leibler
+from model.loss import cross_entropy
+from training.config import TrainingConfig
+
+METHODS = [word for word in TrainingConfig.__dataclass_fields__["consistency"].metadata["choices"] if word != "none"]
+FAIR, BIASED = jnp.log(jnp.array([1 / 2, 1 / 2])), jnp.log(jnp.array([1 / 4, 3 / 4]))
+LABELS = jnp.array([[0, 3, 1], [0, 3, 1], [4, 4, 2], [4, 4, 2]])  # rows alternate: view, view, view, view
+REAL = jnp.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1]]) > 0
+
+
+def drawn_logits(seed=0):
+    return jax.random.normal(jax.random.key(seed), (4, 3, 5))
+
+
+def loss_of(method, smoothing=0.1, weight=3.0):
+    return partial(consistency_loss, smoothing=smoothing, method=method, weight=weight)
+
+
+def test_divergences_of_two_coins_by_hand():
+    # ½ ln(½ / ¼) + ½ ln(½ / ¾), and the other way round.
+    assert float(kullback_leibler(FAIR, BIASED)) == pytest.approx(np.log(2) / 2 + np.log(2 / 3) / 2, rel=1e-6)
+    assert float(kullback_leibler(BIASED, FAIR)) == pytest.approx(np.log(1 / 2) / 4 + np.log(3 / 2) * 3 / 4, rel=1e-6)
+    # The mixture is (3/8, 5/8).
+    by_hand = [0.5 * np.log(4 / 3) + 0.5 * np.log(4 / 5), 0.25 * np.log(2 / 3) + 0.75 * np.log(6 / 5)]
+    assert float(jensen_shannon(FAIR, BIASED)) == pytest.approx(sum(by_hand) / 2, rel=1e-5)
+    assert float(jensen_shannon(BIASED, FAIR)) == pytest.approx(sum(by_hand) / 2, rel=1e-5)
+
+
+def test_predictions_that_share_nothing_diverge_by_the_logarithm_of_two():
+    one, other = jnp.array([0.0, -200.0]), jnp.array([-200.0, 0.0])
+    assert float(jensen_shannon(one, other)) == pytest.approx(np.log(2), rel=1e-6)
+    assert float(kullback_leibler(one, other)) == pytest.approx(200)
+
+
+def in_float64(method, logits, smoothing, weight):
+    """Objective, cross-entropy and divergence of the papers' formulas, summed over real tokens."""
+    logits = np.asarray(logits, np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    p, q = log_probs[0::2], log_probs[1::2]
+    labels, real = np.asarray(LABELS)[::2], np.asarray(REAL)[::2]
+
+    def kl(a, b):
+        return (np.exp(a) * (a - b)).sum(-1)
+
+    def smoothed(a):
+        return -(1 - smoothing) * nats(a) * -1 - smoothing * a.mean(-1)
+
+    def nats(a):
+        return -np.take_along_axis(a, labels[..., None], -1)[..., 0]
+
+    middle = np.log((np.exp(p) + np.exp(q)) / 2)
+    divergence = {
+        "r_drop": (kl(p, q) + kl(q, p)) / 2,
+        "simcut": kl(p, q),
+        "cutoff": (kl(p, middle) + kl(q, middle)) / 2,
+    }[method]
+    if method == "simcut":
+        objective, cross = smoothed(p) + weight * divergence, nats(p)
+    else:
+        objective, cross = (smoothed(p) + smoothed(q) + weight * divergence) / 2, (nats(p) + nats(q)) / 2
+    return [(each * real).sum() for each in (objective, cross, real, divergence)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("smoothing", "weight"), [(0.0, 1.0), (0.1, 3.0)])
+def test_the_objective_of_each_paper(method, smoothing, weight):
+    found = loss_of(method, smoothing, weight)(drawn_logits(), LABELS, REAL)
+    np.testing.assert_allclose(found, in_float64(method, drawn_logits(), smoothing, weight), rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_views_have_the_loss_of_one(method):
+    logits = jnp.repeat(drawn_logits()[::2], 2, axis=0)
+    plain = cross_entropy(logits[::2], LABELS[::2], REAL[::2], 0.1)
+    np.testing.assert_allclose(loss_of(method)(logits, LABELS, REAL), plain, rtol=1e-6, atol=1e-6)
+
+
+def test_the_divergence_moves_both_views():
+    """dKL(p ‖ q): q - p at the logits of q, and p · (log(p / q) - KL) at those of p."""
+    logits = drawn_logits()
+    plain = jax.grad(lambda z: cross_entropy(z[::2], LABELS[::2], REAL[::2], 0.1).objective)(logits)
+    gradient = jax.grad(lambda z: loss_of("simcut", weight=2.0)(z, LABELS, REAL).objective)(logits) - plain
+    log_p, log_q = jax.nn.log_softmax(logits[0::2]), jax.nn.log_softmax(logits[1::2])
+    divergence = kullback_leibler(log_p, log_q)[..., None]
+    of_first = 2 * jnp.exp(log_p) * (log_p - log_q - divergence) * REAL[::2, :, None]
+    of_second = 2 * (jnp.exp(log_q) - jnp.exp(log_p)) * REAL[::2, :, None]
+    np.testing.assert_allclose(gradient[0::2], of_first, atol=1e-6)
+    np.testing.assert_allclose(gradient[1::2], of_second, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gradients_by_finite_differences(method):
+    logits = np.asarray(drawn_logits(), np.float64)
+    gradient = jax.grad(lambda z: loss_of(method)(z, LABELS, REAL).objective)(drawn_logits())
+    for place in [(0, 0, 0), (1, 1, 3), (2, 2, 4), (3, 0, 2), (0, 2, 1)]:
+        step = np.zeros_like(logits)
+        step[place] = 1e-5
+        up, down = (in_float64(method, logits + sign * step, 0.1, 3.0)[0] for sign in (1, -1))
+        assert float(gradient[place]) == pytest.approx((up - down) / 2e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_padding_has_no_loss_and_no_gradient(method):
+    logits = drawn_logits()
+    gradient = jax.grad(lambda z: loss_of(method)(z, LABELS, REAL).objective)(logits)
+    assert not gradient[~REAL].any()
+    other = jnp.where(REAL[..., None], logits, 7 * drawn_logits(1))
+    np.testing.assert_array_equal(loss_of(method)(other, LABELS, REAL), loss_of(method)(logits, LABELS, REAL))
+
+
+def test_nothing_is_infinite_where_a_view_is_certain():
+    logits = jnp.zeros((2, 1, 3)).at[0, 0, 0].set(1e4).at[1, 0, 1].set(1e4)
+    for method in METHODS:
+        found = loss_of(method)(logits, jnp.zeros((2, 1), int), jnp.ones((2, 1), bool))
+        assert np.isfinite(np.asarray(found)).all()
