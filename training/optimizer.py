@@ -5,12 +5,10 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import optax
-import optax.contrib
 from jaxtyping import PyTree
 
 from training.config import TrainingConfig
-
-ADAM_RMS = 0.2  # the root mean square of Adam's updates, by Liu et al. 2025
+from training.muon import scale_by_muon
 
 
 def learning_rate(config: TrainingConfig) -> optax.Schedule:
@@ -46,13 +44,12 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
 def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     """Clipping by global norm, then Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or Muon.
 
-    Muon (Jordan et al. 2024) takes the matrices of dense layers and leaves embeddings, norms and biases to Adam with
-    Nesterov's momentum (Dozat 2016). Its updates are scaled to Adam's size (Liu et al. 2025, section 2.2), so that both
-    share one learning rate.
+    Muon takes the matrices of dense layers and leaves embeddings, norms and biases to Adam. Its updates are of the size
+    of Adam's, so that both share one learning rate.
     """
     clip = optax.clip_by_global_norm(config.clip_norm) if config.clip_norm else optax.identity()
-    moments = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     rate = learning_rate(config)
+    moments = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     match config.optimizer:
         case "adam":
             return optax.chain(clip, optax.adam(rate, **moments))
@@ -60,20 +57,13 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
             matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
             return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))
         case "muon":
-            adam = {"adam_b1": config.beta1, "adam_b2": config.beta2, "eps": config.epsilon}
-            muon = optax.contrib.muon(
-                rate,
-                weight_decay=config.weight_decay,
-                consistent_rms=ADAM_RMS,
-                muon_weight_dimension_numbers=dense_matrices,
-                **adam,
-            )
-            return optax.chain(clip, muon)
+            decay = optax.add_decayed_weights(config.weight_decay)
+            muon = optax.chain(scale_by_muon(), decay, optax.scale_by_learning_rate(rate))
+            return optax.chain(clip, optax.partition({"dense": muon, "rest": optax.adam(rate, **moments)}, kinds))
         case _:
             raise NotImplementedError(f"training.optimizer={config.optimizer}")
 
 
-def dense_matrices(params: PyTree) -> PyTree:
-    """For each parameter, how muon reads it: the matrices of dense layers as they are, all else not at all (None)."""
-    as_it_is = optax.contrib.MuonDimensionNumbers()
-    return jax.tree.map_with_path(lambda path, _: as_it_is if path[-1].key == "kernel" else None, params)
+def kinds(params: PyTree) -> PyTree:
+    """``dense`` for the matrices of dense layers, ``rest`` for every other parameter."""
+    return jax.tree.map_with_path(lambda path, _: "dense" if path[-1].key == "kernel" else "rest", params)

@@ -6,11 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optax.contrib
 import pytest
 
 from model.config import ModelConfig
 from tests.drawn import drawn_params
 from training.config import TrainingConfig
+from training.muon import COEFFICIENTS, ITERATIONS, orthogonalize, scale_by_muon
 from training.optimizer import learning_rate, optimizer
 
 CHOICES = {field.name: field.metadata["choices"] for field in fields(TrainingConfig)}
@@ -100,15 +102,14 @@ def test_the_first_update_by_hand(name):
 
 
 def test_muon_leaves_all_but_dense_matrices_to_adam():
-    """Of a whole model, with every kind of parameter: what is no dense matrix moves as with Adam
-    with Nesterov's momentum, which optax's muon has for the rest, too."""
+    """Of a whole model, with every kind of parameter: what is no dense matrix moves as with adam."""
     model = ModelConfig(
         d_model=8, num_heads=2, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=16, score="general",
         positions="relative",
     )  # fmt: skip
     params = drawn_params(model, 30)
     config = TrainingConfig(steps=9, warmup_steps=0, clip_norm=0.0, schedule="constant", optimizer="muon")
-    adam = optax.nadam(config.learning_rate, b1=config.beta1, b2=config.beta2, eps=config.epsilon)
+    adam = optax.adam(config.learning_rate, b1=config.beta1, b2=config.beta2, eps=config.epsilon)
     by_adam, by_muon = (each.update(params, each.init(params), params)[0] for each in (adam, optimizer(config)))
     same = jax.tree.map(lambda one, other: bool(jnp.allclose(one, other, rtol=1e-5)), by_adam, by_muon)
     names = {path[-1].key: is_same for path, is_same in jax.tree.leaves_with_path(same)}
@@ -123,3 +124,29 @@ def test_weight_decay_spares_vectors(name):
     updates, _ = optimizer(config).update(zero, optimizer(config).init(params), params)
     np.testing.assert_allclose(updates["kernel"], -config.learning_rate * 0.5 * np.ones((2, 2)), rtol=1e-6)
     np.testing.assert_array_equal(updates["bias"], np.zeros(2))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (1, 6), (64, 16)])
+def test_orthogonalize_is_that_of_optax_and_its_singular_values_are_about_one(shape):
+    matrix = jax.random.normal(jax.random.key(0), shape)
+    found = orthogonalize(matrix)
+    np.testing.assert_allclose(found, orthogonalized(np.asarray(matrix, np.float64)), atol=2e-5)
+    optax_muon = optax.contrib.scale_by_muon(COEFFICIENTS, ITERATIONS, beta=0.0, nesterov=False)
+    theirs, _ = optax_muon.update(matrix, optax_muon.init(matrix))
+    np.testing.assert_allclose(found, theirs, atol=2e-5)
+    values = np.linalg.svd(found, compute_uv=False)
+    assert values.min() > 0.6 and values.max() < 1.3
+
+
+def test_the_update_of_a_zero_matrix_is_zero():
+    assert not orthogonalize(jnp.zeros((3, 4))).any()
+
+
+def test_muon_has_the_momentum_of_nesterov():
+    """g + 0.95 (g + 0.95 g₁) after the second gradient, made orthogonal (Jordan et al. 2024)."""
+    first, second = (jax.random.normal(jax.random.key(i), (3, 5)) for i in range(2))
+    transform = scale_by_muon()
+    _, state = transform.update({"kernel": first}, transform.init({"kernel": first}))
+    found, _ = transform.update({"kernel": second}, state)
+    expected = orthogonalized(np.asarray(second + 0.95 * (second + 0.95 * first), np.float64))
+    np.testing.assert_allclose(found["kernel"], 0.2 * np.sqrt(5) * expected, atol=2e-5)

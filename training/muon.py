@@ -1,0 +1,43 @@
+"""Muon (Jordan et al. 2024): momentum whose update of a matrix is made orthogonal.
+
+An update whose singular values are all about 1 moves every direction of a matrix alike, also those that gradients
+rarely have. optax has Muon, too; its products are batched and transposed, which a CPU runs 2.2 times slower.
+
+D width of the input · F width of the output of a dense layer.
+"""
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PyTree
+
+ITERATIONS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)
+MOMENTUM = 0.95
+ADAM_RMS = 0.2  # about the root mean square of Adam's updates (Liu et al. 2025, section 2.2)
+
+
+def scale_by_muon() -> optax.GradientTransformation:
+    """Updates of matrices: Nesterov's momentum, made orthogonal and scaled to the size of Adam's updates."""
+
+    def orthogonal(updates: PyTree, _: PyTree) -> PyTree:
+        return jax.tree.map(lambda matrix: ADAM_RMS * max(matrix.shape) ** 0.5 * orthogonalize(matrix), updates)
+
+    return optax.chain(optax.trace(MOMENTUM, nesterov=True), optax.stateless(orthogonal))
+
+
+def orthogonalize(matrix: Float[Array, "D F"]) -> Float[Array, "D F"]:
+    """About U Vᵀ of the singular value decomposition U S Vᵀ: singular values come to lie between 0.7 and 1.2.
+
+    Newton–Schulz iterations x ← a x + b (x xᵀ) x + c (x xᵀ)² x, with xᵀ x where that is the smaller product.
+    """
+    a, b, c = COEFFICIENTS
+    x, wide = matrix / (jnp.linalg.norm(matrix) + 1e-8), matrix.shape[0] <= matrix.shape[1]
+    for _ in range(ITERATIONS):
+        squared = _product(x, x, 1, 1) if wide else _product(x, x, 0, 0)
+        factor = b * squared + c * _product(squared, squared, 1, 0)
+        x = a * x + (_product(factor, x, 1, 0) if wide else _product(x, factor, 1, 0))
+    return x
+
+
+def _product(left: Array, right: Array, left_axis: int, right_axis: int) -> Array:
+    return jax.lax.dot_general(left, right, (((left_axis,), (right_axis,)), ((), ())))
