@@ -2,8 +2,6 @@
 
 An update whose singular values are all about 1 moves every direction of a matrix alike, also those that gradients
 rarely have. optax has Muon, too; its products are batched and transposed, which a CPU runs 2.2 times slower.
-
-D width of the input · F width of the output of a dense layer.
 """
 
 import jax
@@ -25,7 +23,7 @@ def scale_by_muon() -> optax.GradientTransformation:
     return optax.chain(optax.trace(MOMENTUM, nesterov=True), optax.stateless(orthogonal))
 
 
-def orthogonalize(matrix: Float[Array, "D F"]) -> Float[Array, "D F"]:
+def orthogonalize(matrix: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
     """About U Vᵀ of the singular value decomposition U S Vᵀ: singular values come to lie between 0.7 and 1.2.
 
     Newton–Schulz iterations x ← a x + b (x xᵀ) x + c (x xᵀ)² x, with xᵀ x where that is the smaller product.
