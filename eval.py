@@ -2,10 +2,12 @@
 
 The set is the run's test set, or any file of pairs with data.test=PATH. The report is also written to RUN/eval, or to
 the folder of --output: the run's own score, with nothing changed, as test.json, and every other set or search under a
-name of its own, so that none replaces another.
+name of its own, so that none replaces another. A run of both directions (data.direction=both) is scored from its
+data.source; with both exchanged, as data.source=es data.target=en, it is scored on the way back.
 """
 
 import os
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from configs.load import load_run_config
 from data.config import DataConfig
 from data.doubts import describe_doubts
 from data.language import advise
-from data.pairs import count_one_sided
+from data.pairs import Pairs, count_one_sided
 from data.report import DATA_FILE, SourceReport, describe_unscored
 from data.sources.corpus import load_held_out
 from data.splits import overlap_with_training
@@ -49,7 +51,7 @@ def main() -> None:
     if run.config.data.test:
         for doubt in describe_doubts(run.config.data, pairs, file, advise(run.config.data, file.file)):
             write_note(f"warning: {doubt}")
-    overlap = overlap_with_training(run_dir, pairs.sources, pairs.targets)  # first, for it finds damage in the run
+    overlap = count_overlap(run_dir, pairs, run.config.data.source == saved.source)  # first: it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
 
     print(f"{run_dir} at step {run.step} on {os.path.relpath(file.file)}")
@@ -63,6 +65,14 @@ def main() -> None:
     with offer_output(folder):
         path = write(run, run_dir, folder, evaluation, file, overlap)
     print(f"\nwritten   {path} and .translations.txt")
+
+
+def count_overlap(run_dir: Path, pairs: Pairs, forward: bool) -> tuple[int, int]:
+    """Sources and targets of the set among the run's training sentences of the same language."""
+    if forward:
+        return overlap_with_training(run_dir, pairs.sources, pairs.targets)
+    targets, sources = overlap_with_training(run_dir, pairs.targets, pairs.sources)
+    return sources, targets
 
 
 def check_columns(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> None:
@@ -90,6 +100,8 @@ def write(
     conditions, own = conditions_of(run.config, file.sha256, outside), own_conditions(run_dir, outside)
     is_own_set = file.sha256 == own.test_set_sha256 or not run.config.data.test
     set_name = "test" if is_own_set else name_of_source(run.config.data.test)
+    if conditions.direction != own.direction:
+        set_name, own = f"{set_name}.{conditions.direction}", replace(own, direction=conditions.direction)
     path = place_report(folder, set_name, conditions, own=conditions == own)
     write_report(path, evaluation, step=run.step, file=file, conditions=conditions, overlap=overlap)
     return path

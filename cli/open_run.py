@@ -14,6 +14,7 @@ from configs.changes import accepted_changes
 from configs.load import list_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.stream import BatchStream, validation_batches
+from data.pairs import Pairs
 from data.prepare import Prepared, prepare
 from data.report import DATA_FILE, DataReport
 from evaluation.translate import Translator
@@ -33,7 +34,7 @@ from training.run.metrics import Monitor
 from training.run.pause import Clock
 from training.state import TrainState
 from training.step import StepArguments, TrainStep, make_loss_step, make_train_step
-from training.validation import Validation
+from training.validation import HeldOut, Validation
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,20 @@ def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) 
     lengths = prepared.stream.row_lengths
     batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, lengths)
     check_position_table(config.model, lengths, batches)
-    translator = Translator((config.model,), prepared.tokenizer, config.decoding, config.data.row_length)
     graphdef = build(config.model, config.tokenizer.vocab_size)
     loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
+    sets = [held_out_set(replace(config, data=data), prepared) for data in config.data.directions]
+    return Validation(Path(config.run_dir), prepared, devices, batches, loss_step, sets)
+
+
+def held_out_set(config: RunConfig, prepared: Prepared) -> HeldOut:
+    """The validation pairs in the config's direction; the run's first direction has the plain name."""
+    data, pairs, name = config.data, prepared.valid, "valid"
+    if data.source != prepared.source:
+        pairs, name = Pairs(pairs.targets, pairs.sources), f"valid.{data.source}-{data.target}"
+    translator = Translator((config.model,), prepared.tokenizer, config.decoding, data.row_length, data.target)
     conditions = conditions_of(config, prepared.report.files.valid.sha256)
-    return Validation(Path(config.run_dir), prepared, devices, batches, translator, loss_step, conditions)
+    return HeldOut(pairs, translator, conditions, name, ending=f"_{data.source}_{data.target}")
 
 
 def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changes: list[str]) -> None:

@@ -14,7 +14,8 @@ def conditions_of(config: RunConfig, test_set_sha256: str, run: str = "") -> Con
     data = config.data
     reading = Reading(**{name: vars(data)[name] for name in READING})
     precision = Precision(config.model.dtype, config.model.matmul_dtype)
-    return Conditions(test_set_sha256, reading, precision, config.decoding, run)
+    direction = f"{data.source}-{data.target}" if len(data.directions) > 1 else ""
+    return Conditions(test_set_sha256, reading, precision, config.decoding, run, direction)
 
 
 def own_conditions(run_dir: Path, run: str = "") -> Conditions:

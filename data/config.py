@@ -1,6 +1,6 @@
 """Configuration of the corpus, its batches and the tokenizer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common.option import option, require_in_bounds
 from data.sources.encodings import is_encoding
@@ -36,6 +36,11 @@ class DataConfig:
     )
     source: str = option("en", "language to translate from, one of data.columns")
     target: str = option("es", "language to translate into, one of data.columns")
+    direction: str = option(
+        "one",
+        "one: from data.source to data.target; both: also back, by one model that finds a tag before each source",
+        choices=("one", "both"),
+    )
     header: str = option(
         "stop",
         "stop at a table's first line that names its columns, skip the line, or keep it as a pair",
@@ -80,6 +85,17 @@ class DataConfig:
             raise ValueError(f"data.encoding={self.encoding} is no encoding that Python knows, such as latin-1")
         if unknown := sorted(set(self.allow_overlap) - {"train/valid", "train/test", "valid/test"}):
             raise ValueError(f"data.allow_overlap may name train/valid, train/test and valid/test, not {unknown[0]}")
+
+    @property
+    def directions(self) -> list["DataConfig"]:
+        """A config for each direction that is trained, with its source and its target."""
+        match self.direction:
+            case "one":
+                return [self]
+            case "both":
+                return [self, replace(self, source=self.target, target=self.source)]
+            case _:
+                raise NotImplementedError(f"data.direction={self.direction}")
 
     @property
     def languages(self) -> tuple[str, str]:

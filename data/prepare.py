@@ -47,6 +47,7 @@ class Prepared:
     warnings: list[str]  # as in Corpus
     taken_out: dict[str, str]  # as in Corpus
     training: Pairs  # with the pairs that are too long for a row
+    source: str  # the language of their sources, and of those of ``valid``
 
     def save(self, run_dir: Path) -> None:
         """Write row counts, taken-out sets, tokenizer, hashes of the training sentences and, last, ``data.json``."""
@@ -72,11 +73,12 @@ def prepare(
     ``run_dir``, unless the change from the last one affects only further training and ``allow_changes`` is true.
     """
     corpus = assemble(config, run_dir)
-    tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config, keep_existing=True)
+    tags = tag_languages(config)
+    tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config, languages=tags, keep_existing=True)
     stream = BatchStream(corpus.training, tokenizer, config, seed, run_dir / "row_counts.json", corpus.weights)
     stream.hold_row_counts(True)  # until ``save``: a run that is refused stays as it was
     report = DataReport(
-        direction=f"{config.source}-{config.target}",
+        direction=", ".join(f"{direction.source}-{direction.target}" for direction in config.directions),
         files=corpus.files,
         dropped=corpus.files.dropped(stream.over_long),
         training_pairs=stream.pairs,
@@ -87,8 +89,13 @@ def prepare(
         fill=Sides(*stream.fill()),
     )
     changes = find_changes(run_dir, records, report.identity(), allow_changes) if has_checkpoints(run_dir) else []
-    written = corpus.taken_out, corpus.training
+    written = corpus.taken_out, corpus.training, config.source
     return Prepared(stream, corpus.valid, tokenizer, report, changes, corpus.warnings, *written)
+
+
+def tag_languages(config: DataConfig) -> list[str]:
+    """The languages that need a tag in the vocabulary."""
+    return [direction.target for direction in config.directions] if len(config.directions) > 1 else []
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,16 @@ class GrowingTable:
         return TokenTable(self._flat.view(), self._start.view(), self._length.view())
 
 
+def with_first(table: TokenTable, first: Int[np.ndarray, " sentences"]) -> TokenTable:
+    """Each sentence after a token of its own, in a flat array of their own."""
+    before = TokenTable(first.astype(np.int32), np.arange(len(first)), np.ones(len(first), np.int64))
+    both, length = np.concatenate([before.flat, table.flat]), table.length + 1
+    start = np.cumsum(length) - length
+    index = np.repeat(table.start + len(first) - start - 1, length) + np.arange(length.sum())
+    index[start] = before.start
+    return TokenTable(both[index], start, length)
+
+
 def choose(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
     """Each sentence from ``some`` where ``mask`` is true, else from ``others``."""
     return TokenTable(

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from jaxtyping import Int32
 
 from common.disk_cache import load_or_compute
 from common.errors import UserError
@@ -24,7 +25,7 @@ from common.files import sha256, write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import FEWEST_PIECES, TokenizerConfig
 from data.pairs import Pairs
-from data.store import GrowingTable, TokenTable, in_blocks, token_table
+from data.store import GrowingTable, TokenTable, in_blocks, token_table, with_first
 
 MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
 
@@ -52,6 +53,11 @@ class Tokenizer:
         self.key = key
         self._processor = load_processor(model)
         self.scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
+
+    def tag(self, language: str) -> list[int]:
+        """What precedes a source to be translated into ``language``: its tag, or nothing if there is one direction."""
+        piece = int(self._processor.piece_to_id(tag_piece(language)))
+        return [piece] if self._processor.is_control(piece) else []
 
     @property
     def vocab_size(self) -> int:
@@ -86,11 +92,19 @@ class Tokenizer:
         write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
 
 
-def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> TokenTable:
-    """The tokens of all sentences, mapped."""
+def tag_piece(language: str) -> str:
+    """The control symbol for a target language. No text is encoded as one, whatever it says."""
+    return f"<2{language}>"
+
+
+def encode(
+    tokenizer: Tokenizer, sentences: Iterable[str], tags: Int32[np.ndarray, " sentences"] | None = None
+) -> TokenTable:
+    """The tokens of all sentences, each after its tag if there are any, mapped."""
     table = GrowingTable()
     for block in in_blocks(sentences):
-        table.append(token_table(tokenizer.encode(block)))
+        tokens, done = token_table(tokenizer.encode(block)), len(table)
+        table.append(tokens if tags is None else with_first(tokens, tags[done : done + len(block)]))
     return table.view()
 
 
@@ -127,15 +141,22 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
 
 
 def train_or_load_tokenizer(
-    run_dir: Path, training: Pairs, config: TokenizerConfig, *, keep_existing: bool = False
+    run_dir: Path,
+    training: Pairs,
+    config: TokenizerConfig,
+    *,
+    languages: Sequence[str] = (),
+    keep_existing: bool = False,
 ) -> Tokenizer:
     """The run's tokenizer if it matches text and config, else a new one, which is not saved in the run yet.
+
+    It has a tag for each of the ``languages``.
 
     A vocabulary that any run has trained on the same text and config is read from the user's cache folder. Checkpoints
     are useless with another vocabulary: with ``keep_existing`` a run that has checkpoints keeps its tokenizer, whatever
     the text is now. UserError if that tokenizer is damaged or, without ``keep_existing``, of other text or config.
     """
-    key, needed = tokenizer_key(training, config), has_checkpoints(run_dir)
+    key, needed = tokenizer_key(training, config, languages), has_checkpoints(run_dir)
     if needed or (run_dir / KEY_FILE).exists():
         try:
             saved = load_tokenizer(run_dir)
@@ -152,7 +173,7 @@ def train_or_load_tokenizer(
         )
     versions = Path(__file__).read_bytes() + sentencepiece.__version__.encode()
     name = f"tokenizer-{sha256(key.encode() + versions)}"
-    return Tokenizer(load_or_compute(name, lambda: train(training, config)), key)
+    return Tokenizer(load_or_compute(name, lambda: train(training, config, languages)), key)
 
 
 def has_checkpoints(run_dir: Path) -> bool:
@@ -160,15 +181,16 @@ def has_checkpoints(run_dir: Path) -> bool:
     return any(path.name.isdigit() for path in (run_dir / "checkpoints").glob("[0-9]*"))
 
 
-def tokenizer_key(training: Pairs, config: TokenizerConfig) -> str:
-    """SHA-256 of everything the tokenizer depends on: the config and every training sentence in order."""
+def tokenizer_key(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> str:
+    """SHA-256 of everything the tokenizer depends on: the config, its tags and every training sentence in order."""
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode())
+    digest.update("".join(map(tag_piece, languages)).encode())
     for block in in_blocks(chain(training.sources, training.targets)):
         digest.update("".join(f"\n{sentence}" for sentence in block).encode())
     return digest.hexdigest()
 
 
-def train(training: Pairs, config: TokenizerConfig) -> bytes:
+def train(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> bytes:
     """Train a vocabulary on at most ``MAX_TRAINING_PAIRS`` pairs, evenly spaced in the corpus.
 
     Returns its SentencePiece file, the same bytes every time. UserError if the size does not suit the text.
@@ -189,6 +211,7 @@ def train(training: Pairs, config: TokenizerConfig) -> bytes:
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
+            control_symbols=list(map(tag_piece, languages)),
             num_threads=1,  # sums of floats depend on how threads share the work, and the file records the number
             minloglevel=2,
         )

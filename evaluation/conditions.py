@@ -36,8 +36,8 @@ class Precision:
 class Conditions:
     """What a score belongs to besides its run: a set, how it is read, and how its translations are searched.
 
-    ``run`` is the run's absolute path for a report outside of its directory, where those of several runs may lie
-    together, and empty inside.
+    ``direction`` is empty for a model of one direction. ``run`` is the run's absolute path for a report outside of its
+    directory, where those of several runs may lie together, and empty inside.
     """
 
     test_set_sha256: str = ""
@@ -45,6 +45,7 @@ class Conditions:
     precision: Precision = field(default_factory=Precision)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     run: str = ""
+    direction: str = ""
 
     def digest(self) -> str:
         """Eight hexadecimal digits; keys that later versions add do not change them."""

@@ -53,9 +53,10 @@ def score_translations(
     ``first`` is the number of the first pair, for that error.
     """
     tokenizer, settings = translator.tokenizer, translator.decoding
-    sources, targets = (tokenizer.encode([normalise(text) for text in side]) for side in zip(*pairs, strict=True))
+    sources, targets = ([normalise(text) for text in side] for side in zip(*pairs, strict=True))
+    encoded = list(zip(translator.encode_sources(sources), tokenizer.encode(targets), strict=True))
     ranking, scores = Ranking(settings.normalization, settings.length_penalty), []
-    for (_, target), row in force(translator, params, list(zip(sources, targets, strict=True)), token_log_probs, first):
+    for (_, target), row in force(translator, params, encoded, token_log_probs, first):
         log_probs = row[: len(target) + 1].tolist()
         total = math.fsum(log_probs)
         score = total / float(ranking.divisor(jnp.array(len(log_probs))))

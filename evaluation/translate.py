@@ -74,6 +74,7 @@ class Translator:
     tokenizer: Tokenizer
     decoding: DecodingConfig
     row_length: int  # the longest sentence in training, in tokens
+    target: str = ""  # the language to translate into; matters to a model of both directions
 
     @cached_property
     def graphdefs(self) -> tuple[nnx.GraphDef[Transformer], ...]:
@@ -84,6 +85,11 @@ class Translator:
         """The most tokens, EOS included, that either side may have: the models' learned positions, else infinity."""
         tables = [float(model.max_positions) for model in self.models if model.positions == "learned"]
         return min(tables, default=math.inf)
+
+    @cached_property
+    def tag(self) -> list[int]:
+        """What precedes each source: the tag of the target language, or nothing."""
+        return self.tokenizer.tag(self.target)
 
     @property
     def longest(self) -> int:
@@ -116,7 +122,7 @@ class Translator:
 
         An empty line has one empty translation. UserError for a line of which ``find_problems`` tells.
         """
-        sources = [self.tokenizer.encode(self.pieces(line)) for line in lines]
+        sources = [self.encode_sources(self.pieces(line)) for line in lines]
         prefix_tokens = self.tokenizer.encode([normalise(prefix)])[0]
         prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
         found = iter(self.search(params, list(chain(*sources)), count, prefixes=prefixes, on_progress=on_progress))
@@ -128,13 +134,20 @@ class Translator:
         if not tokens:
             return [""] * len(lines)
         first_pieces = [next(iter(self.pieces(line)), "") for line in lines]
-        lengths = [len(source) + 1 for source in self.tokenizer.encode(first_pieces)]
-        return [describe_lack_of_room(tokens, self.limit(length)) if length > 1 else "" for length in lengths]
+        limits = [self.limit(len(source) + 1) for source in self.encode_sources(first_pieces)]
+        return [
+            describe_lack_of_room(tokens, limit) if piece else ""
+            for piece, limit in zip(first_pieces, limits, strict=True)
+        ]
 
     def pieces(self, line: str) -> list[str]:
         """The line whole if it fits, else cut at sentence ends; an empty line has no pieces."""
-        text, encode = normalise(line), self.tokenizer.encode
+        text, encode = normalise(line), self.encode_sources
         return cut(text, self.longest, lambda texts: [len(tokens) + 1 for tokens in encode(texts)]) if text else []
+
+    def encode_sources(self, texts: list[str]) -> Sentences:
+        """The tokens of normalised texts, after the tag of the target language if the model has tags."""
+        return [[*self.tag, *tokens] for tokens in self.tokenizer.encode(texts)]
 
     def _join(self, sources: Sentences, found: list[list[Hypothesis]], count: int) -> list[Translation]:
         """Translations of a line from those of its pieces: the best combinations, or the draws side by side."""

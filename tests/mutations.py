@@ -743,6 +743,27 @@ MUTATIONS = [
         "skips[:, 1:, None]",
         "tests/model/test_regularisation.py::test_a_sentence_skips_a_block_as_a_whole_and_for_itself",
     ),
+    Mutation(
+        "text that spells a tag is no tag",
+        "data/tokenizer.py",
+        "control_symbols=list",
+        "user_defined_symbols=list",
+        "tests/data/test_directions.py::test_tags_are_special_symbols_that_no_text_spells",
+    ),
+    Mutation(
+        "the way back has a tag of its own",
+        "data/batches/windows.py",
+        "tags = [tokenizer.tag(direction.target) for direction in",
+        "tags = [tokenizer.tag(config.target) for _ in",
+        "tests/data/test_directions.py::test_every_pair_comes_in_both_directions_each_with_its_tag",
+    ),
+    Mutation(
+        "each direction has a report of its own",
+        "eval.py",
+        "if conditions.direction != own.direction:",
+        "if False:",
+        "tests/scripts/test_directions.py::test_each_direction_has_its_report",
+    ),
     # Hostile input, and security.
     Mutation(
         "a lack of memory is no traceback",

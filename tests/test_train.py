@@ -38,6 +38,7 @@ EVERYTHING_ON = [
     "model.decoder_layer_drop=0.2",
     "training.consistency=simcut",
     "training.optimizer=muon",
+    "data.direction=both",
     "data.subword_sampling=0.3",
     "data.window=64",
     "training.accumulation=2",

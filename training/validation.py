@@ -6,9 +6,10 @@ from pathlib import Path
 import jax
 
 from data.batches.packing import Batch, slice_rows
+from data.pairs import Pairs
 from data.prepare import Prepared
 from evaluation.conditions import Conditions
-from evaluation.evaluate import evaluate
+from evaluation.evaluate import Evaluation, evaluate
 from evaluation.report import write_report
 from evaluation.translate import Translator
 from model.transformer import Params
@@ -20,31 +21,53 @@ from training.step import LossStep
 
 
 @dataclass(frozen=True)
+class HeldOut:
+    """The validation pairs of a direction. ``name`` is its report's, ``ending`` that of its metrics."""
+
+    pairs: Pairs
+    translator: Translator
+    conditions: Conditions
+    name: str = "valid"
+    ending: str = ""
+
+
+@dataclass(frozen=True)
 class Validation:
-    """Evaluates a state on the validation pairs and keeps the result in the run directory."""
+    """Evaluates a state on the validation pairs of each direction and keeps the results in the run directory."""
 
     run_dir: Path
     prepared: Prepared
     devices: Devices
     batches: list[Batch]
-    translator: Translator
     loss_step: LossStep
-    conditions: Conditions
+    sets: list[HeldOut]
 
     def evaluate(self, state: TrainState, minutes: float, monitor: Monitor) -> tuple[float, float]:
-        """Evaluate the state; returns BLEU and loss. ``minutes`` is the training time so far, for the metrics."""
+        """Evaluate the state; returns BLEU and loss. ``minutes`` is the training time so far, for the metrics.
+
+        BLEU and chrF of several directions are means; each direction's own stand beside them.
+        """
         step, params = int(state.step), state.inference_params
         losses = self.mean_losses(params)
         with jax.set_mesh(self.devices.mesh):
-            evaluation = evaluate(self.translator, (self.devices.replicate(params),), self.prepared.valid)
-        scores = {"bleu": evaluation.scores.bleu, "chrf": evaluation.scores.chrf, "minutes": minutes}
-        monitor.record(step, "valid", losses | scores)
+            everywhere = (self.devices.replicate(params),)
+            evaluations = [evaluate(each.translator, everywhere, each.pairs) for each in self.sets]
+        scores = mean_scores(evaluations)
+        if len(self.sets) > 1:
+            for held_out, evaluation in zip(self.sets, evaluations, strict=True):
+                scores |= {f"{name}{held_out.ending}": score for name, score in mean_scores([evaluation]).items()}
+        monitor.record(step, "valid", losses | scores | {"minutes": minutes})
+        for held_out, evaluation in zip(self.sets, evaluations, strict=True):
+            self.keep(held_out, evaluation, step)
+            for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
+                monitor.say(f"    {source} → {translation}")
+        return scores["bleu"], losses["loss"]
+
+    def keep(self, held_out: HeldOut, evaluation: Evaluation, step: int) -> None:
+        """Write the report, in the first process."""
         if is_first():
-            path, file = self.run_dir / "eval" / "valid.json", self.prepared.report.files.valid
-            write_report(path, evaluation, step=step, file=file, conditions=self.conditions)
-        for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
-            monitor.say(f"    {source} → {translation}")
-        return evaluation.scores.bleu, losses["loss"]
+            path, file = self.run_dir / "eval" / f"{held_out.name}.json", self.prepared.report.files.valid
+            write_report(path, evaluation, step=step, file=file, conditions=held_out.conditions)
 
     def mean_losses(self, params: Params) -> dict[str, float]:
         """Loss and cross-entropy per target token. Each process reads its rows of the batches."""
@@ -52,3 +75,9 @@ class Validation:
         losses = [self.loss_step(params, self.devices.place(slice_rows(batch, rows))) for batch in self.batches]
         total = jax.tree.map(lambda *sums: sum(map(float, sums)), *losses)
         return {"loss": total.objective / total.tokens, "cross_entropy": total.cross_entropy / total.tokens}
+
+
+def mean_scores(evaluations: list[Evaluation]) -> dict[str, float]:
+    """The means of BLEU and of chrF."""
+    scores = [evaluation.scores for evaluation in evaluations]
+    return {name: sum(vars(each)[name] for each in scores) / len(scores) for name in ("bleu", "chrf")}

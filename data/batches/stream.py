@@ -15,7 +15,7 @@ import numpy as np
 from common.errors import UserError
 from common.text import in_brief
 from data.batches.packing import Batch, empty_rows, fill, fill_rows, join_rows, place, slice_rows
-from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, encode_pairs, fingerprint
+from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, encode_pairs, fingerprint, in_all_directions
 from data.config import DataConfig
 from data.pairs import Pairs
 from data.tokenizer import Tokenizer, encode
@@ -24,8 +24,9 @@ from data.tokenizer import Tokenizer, encode
 class BatchStream:
     """All batches of a training run, by step (from 0). Safe to use from several threads.
 
-    ``weights`` says how often an epoch visits each pair (None: once). ``pairs`` counts the pairs trained on and
-    ``over_long`` those that fit no row; ``row_lengths`` is (S, T). ``cache_path`` stores the row counts of windows.
+    ``weights`` says how often an epoch visits each pair (None: once). ``pairs`` counts the pairs trained on, those of
+    each direction, and ``over_long`` those that fit no row; ``row_lengths`` is (S, T). ``cache_path`` stores the row
+    counts of windows.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class BatchStream:
         self.tokenizer, self.config = tokenizer, config
         self.encoded = encode_pairs(training, tokenizer, config, weights)
         self.row_lengths, self.pairs = self.encoded.row_lengths, len(self.encoded)
-        self.over_long = len(training) - self.pairs
+        self.over_long = len(training) * len(config.directions) - self.pairs
         self.fingerprint = fingerprint(self.encoded, tokenizer, config, seed)
         self.windows = Windows(self.encoded, tokenizer, config, seed, RowCounts(cache_path, self.fingerprint))
         self._first_step = {0: 0}  # of the epochs known so far
@@ -118,7 +119,8 @@ def validation_batches(
 
     UserError if one is so long that the batches could exceed the model's memory.
     """
-    sources, targets = encode(tokenizer, pairs.sources), encode(tokenizer, pairs.targets)
+    pairs, tags = in_all_directions(pairs, tokenizer, config)
+    sources, targets = encode(tokenizer, pairs.sources, tags), encode(tokenizer, pairs.targets)
     lengths = np.maximum(sources.length, targets.length)
     if lengths.max() > MAX_ROWS * config.row_length:
         pair = int(lengths.argmax())

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 import sentencepiece
-from jaxtyping import Float, Int, UInt64
+from jaxtyping import Float, Int, Int32, UInt64
 
 from common.errors import UserError
 from common.files import write_atomically
 from data.batches.packing import Packed, in_row_order, place, row_lengths
 from data.config import DataConfig
-from data.pairs import Pairs
-from data.store import TokenTable, choose, fits, in_blocks, move_to_disk
+from data.pairs import Pairs, concatenate
+from data.store import TokenTable, choose, fits, in_blocks, move_to_disk, with_first
 from data.subword_sampling import Segmentations
 from data.tokenizer import Tokenizer, encode
 
@@ -32,26 +32,34 @@ MAX_ROWS = 16  # a line that would fill more rows is not a sentence
 ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS = range(5)  # the uses of random bits
 MAX_CACHED_PAIRS = 2_000_000  # in larger corpora segmentations are not cached: they take some 3 kB of disk a pair
 
+Tags = Int32[np.ndarray, " P"] | None  # the first token of each source; None: its text begins at once
 Weights = Float[np.ndarray, " P"] | None  # average visits to each pair in an epoch; None: all 1
 
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Pairs that fit a row of ``row_lengths`` (S, T), their likeliest tokens, and their weights (None: all 1)."""
+    """Pairs that fit a row of ``row_lengths`` (S, T), their likeliest tokens, and their weights (None: all 1).
+
+    With ``data.direction=both``, each pair of the corpus comes in both directions, and ``tags`` has the first token of
+    each source (None: there is one direction).
+    """
 
     texts: Pairs
     sources: TokenTable
     targets: TokenTable
     weights: Weights
+    tags: Tags
     row_lengths: tuple[int, int]
 
     def __len__(self) -> int:
         return len(self.texts)
 
 
-def encode_pairs(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights) -> EncodedPairs:
+def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights) -> EncodedPairs:
     """Encode the pairs, choose (S, T), and drop pairs that are too long; UserError if none is left."""
-    sources, targets = encode(tokenizer, pairs.sources), encode(tokenizer, pairs.targets)
+    pairs, tags = in_all_directions(corpus, tokenizer, config)
+    weights = None if weights is None else np.tile(weights, len(config.directions))
+    sources, targets = encode(tokenizer, pairs.sources, tags), encode(tokenizer, pairs.targets)
     # A line of a million letters, which will be dropped, must not shape the rows of the others.
     usual = np.flatnonzero(np.maximum(sources.length, targets.length) <= MAX_ROWS * config.row_length)
     capacity = row_lengths(sources.length[usual], targets.length[usual], config.row_length)
@@ -62,7 +70,7 @@ def encode_pairs(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, weights
             Segmentations(tokenizer, side).draw(np.arange(len(some)), config.subword_sampling, seed=0).length
             for side in (some.sources, some.targets)
         )
-        capacity = row_lengths(source, target, config.row_length)
+        capacity = row_lengths(source + (tags is not None), target, config.row_length)
     is_short = fits(sources, targets, capacity)
     if not is_short.any():
         raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
@@ -70,8 +78,17 @@ def encode_pairs(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, weights
         TokenTable(table.flat, move_to_disk(table.start[is_short]), move_to_disk(table.length[is_short]))
         for table in (sources, targets)
     )
-    weights = None if weights is None else weights[is_short]
-    return EncodedPairs(pairs.select(is_short), sources, targets, weights, capacity)
+    weights, tags = (None if each is None else each[is_short] for each in (weights, tags))
+    return EncodedPairs(pairs.select(is_short), sources, targets, weights, tags, capacity)
+
+
+def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[Pairs, Tags]:
+    """The pairs in every direction that is trained, one direction after the other, and the tags of their sources."""
+    if len(config.directions) == 1:
+        return pairs, None
+    tags = [tokenizer.tag(direction.target) for direction in config.directions]
+    back = Pairs(pairs.targets, pairs.sources)
+    return concatenate([pairs, back]), np.repeat(np.concatenate(tags).astype(np.int32), len(pairs))
 
 
 def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
@@ -82,6 +99,8 @@ def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, s
         digest.update("".join(f"\n{source}\t{target}" for source, target in block).encode())
     if pairs.weights is not None:
         digest.update(pairs.weights.tobytes())
+    if pairs.tags is not None:
+        digest.update(pairs.tags.tobytes())
     return digest.hexdigest()
 
 
@@ -192,7 +211,7 @@ class Windows:
         chosen = self._order(epoch)[window * self.config.window : (window + 1) * self.config.window]
         sources, targets = self.pairs.sources.take(chosen), self.pairs.targets.take(chosen)
         if self.config.subword_sampling > 0:
-            new_sources = self._draw(chosen, epoch, window, SOURCE_SUBWORDS)
+            new_sources = self._tagged(self._draw(chosen, epoch, window, SOURCE_SUBWORDS), chosen)
             new_targets = self._draw(chosen, epoch, window, TARGET_SUBWORDS)
             is_short = fits(new_sources, new_targets, self.pairs.row_lengths)
             sources = choose(is_short, new_sources, sources.compact())
@@ -200,6 +219,9 @@ class Windows:
         placement = place(sources.length, targets.length, self.pairs.row_lengths)
         order = permutation(placement.rows, self.seed, epoch, ROWS, window)
         return in_row_order(sources, targets, placement, order)
+
+    def _tagged(self, sources: TokenTable, chosen: Int[np.ndarray, " P"]) -> TokenTable:
+        return sources if self.pairs.tags is None else with_first(sources, self.pairs.tags[chosen])
 
     def _draw(self, chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int) -> TokenTable:
         sentences = self.pairs.texts.sources if use == SOURCE_SUBWORDS else self.pairs.texts.targets

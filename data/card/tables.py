@@ -21,9 +21,10 @@ from common.special_tokens import EOS, UNK
 from common.text import in_brief
 from common.text_table import Table
 from data.batches.stream import BatchStream
+from data.batches.windows import EncodedPairs
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
-from data.prepare import Corpus, assemble
+from data.prepare import Corpus, assemble, tag_languages
 from data.report import Dropped
 from data.store import BLOCK, TokenTable
 from data.tokenizer import Tokenizer, encode, train_or_load_tokenizer
@@ -75,14 +76,24 @@ class Card:
 def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path) -> Card:
     """The corpus, tokenizer and batches that ``prepare`` would return; nothing is written."""
     corpus = assemble(config, run_dir)
-    tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config)
+    tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config, languages=tag_languages(config))
     stream = BatchStream(corpus.training, tokenizer, config, seed, weights=corpus.weights)
-    pairs = stream.encoded
-    texts = {"train": (count_text(pairs.texts.sources, pairs.sources), count_text(pairs.texts.targets, pairs.targets))}
+    training, sources, targets = forward_pairs(stream.encoded)
+    texts = {"train": (count_text(training.sources, sources), count_text(training.targets, targets))}
     for split, held_out in (("valid", corpus.valid), ("test", corpus.test)):
         source, target = (count_text(side, encode(tokenizer, side)) for side in (held_out.sources, held_out.targets))
         texts[split] = source, target
     return Card(config, tokenizer_config, corpus, tokenizer, stream, texts)
+
+
+def forward_pairs(encoded: EncodedPairs) -> tuple[Pairs, TokenTable, TokenTable]:
+    """The training pairs from ``data.source`` to ``data.target``, without tags; the way back has the same text."""
+    if encoded.tags is None:
+        return encoded.texts, encoded.sources, encoded.targets
+    forward = encoded.tags == encoded.tags[0]
+    tagged = encoded.sources.take(forward)
+    sources = TokenTable(tagged.flat, tagged.start + 1, tagged.length - 1)
+    return encoded.texts.select(forward), sources, encoded.targets.take(forward)
 
 
 def count_text(sentences: Sequence[str], tokens: TokenTable) -> Text:
@@ -295,8 +306,8 @@ def packing_table(card: Card) -> Table:
         ["batch", f"{card.config.batch_rows} rows, on average {per_step:,.0f} real target tokens"],
         ["epoch", f"{packing.pairs:,} pairs in {packing.rows:,} rows ({per_row:.2f} per row)"],
         ["steps per epoch", f"{packing.steps:,}"],
-        ["fill", both(card, fill)],
-        ["fill, one pair per row", both(card, [share * packing.rows / packing.pairs for share in fill])],
+        ["fill", both_sides(fill)],
+        ["fill, one pair per row", both_sides([share * packing.rows / packing.pairs for share in fill])],
         ["fingerprint", stream.fingerprint[:12]],
     ]
     sampling = card.config.subword_sampling
@@ -318,5 +329,5 @@ def samples_table(card: Card, fitting: list[Pairs]) -> Table:
     return Table("Sample pairs", "From short to long.", ["from", "side", "sentence"], rows)
 
 
-def both(card: Card, shares: list[float]) -> str:
-    return ", ".join(f"{share:.1%} {language}" for language, share in zip(card.languages, shares, strict=True))
+def both_sides(shares: list[float]) -> str:
+    return ", ".join(f"{share:.1%} {side}" for side, share in zip(("source", "target"), shares, strict=True))

@@ -86,7 +86,7 @@ def encode_sentence(translator: Translator, sentence: str) -> list[int]:
         raise UserError("the sentence is empty: give the one to translate in quotes, after the run")
     if any("\ud800" <= letter <= "\udfff" for letter in text):  # Python's form of arguments that are not UTF-8
         raise UserError("the sentence is not UTF-8: set the terminal to UTF-8 and type it again")
-    source = translator.tokenizer.encode([text])[0]
+    source = translator.encode_sources([text])[0]
     check_length("the sentence", source)
     if len(source) + 1 > translator.positions:
         end = f"this model's learned positions end at {translator.positions} (model.max_positions)"

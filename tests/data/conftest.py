@@ -41,3 +41,9 @@ def phrases() -> Pairs:
 @pytest.fixture(scope="session")
 def phrase_tokenizer(phrases: Pairs) -> Tokenizer:
     return Tokenizer(train(phrases, TokenizerConfig(vocab_size=330)))
+
+
+@pytest.fixture(scope="session")
+def tagged_tokenizer(phrases: Pairs) -> Tokenizer:
+    """With a tag for Spanish and one for English."""
+    return Tokenizer(train(phrases, TokenizerConfig(vocab_size=330), ["es", "en"]))

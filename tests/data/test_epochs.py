@@ -69,27 +69,34 @@ def epochs(stream: BatchStream, tokenizer) -> list[list[tuple[str, str]]]:
     window=st.one_of(st.integers(1, 6), st.integers(1, 50)),
     weights=WEIGHTS,
     alpha=st.sampled_from([0.0, 0.0, 0.2]),
+    both=st.booleans(),
 )
-@example([("a", "a")] * 3, 0, 8, 2, 2, None, 0.0)
-@example([("a", "casa"), ("a", "casa"), ("Tom sees", "x")], 1, 30, 1, 2, [0.5] * 42, 0.2)
+@example([("a", "a")] * 3, 0, 8, 2, 2, None, 0.0, False)
+@example([("a", "casa"), ("a", "casa"), ("Tom sees", "x")], 1, 30, 1, 2, [0.5] * 42, 0.2, True)
 def test_every_kept_pair_comes_once_an_epoch(
-    phrase_tokenizer, rows, seed, row_length, batch_rows, window, weights, alpha
+    phrase_tokenizer, tagged_tokenizer, rows, seed, row_length, batch_rows, window, weights, alpha, both
 ):
-    config = DataConfig(row_length=row_length, batch_rows=batch_rows, window=window, subword_sampling=alpha)
+    tokenizer, direction = (tagged_tokenizer, "both") if both else (phrase_tokenizer, "one")
+    config = DataConfig(
+        row_length=row_length, batch_rows=batch_rows, window=window, subword_sampling=alpha, direction=direction
+    )
     pairs = Pairs([source for source, _ in rows], [target for _, target in rows])
     chosen = None if weights is None else np.array(weights[: len(rows)])
     try:
-        stream = BatchStream(pairs, phrase_tokenizer, config, seed, weights=chosen)
+        stream = BatchStream(pairs, tokenizer, config, seed, weights=chosen)
     except UserError:  # nothing fits a row, or the weights leave nothing
         assume(False)
-    lengths = [[len(ids) + 1 for ids in phrase_tokenizer.encode(side)] for side in (pairs.sources, pairs.targets)]
+    if both:
+        rows, chosen = rows + [row[::-1] for row in rows], None if chosen is None else np.tile(chosen, 2)
+    lengths = [[len(ids) + 1 for ids in tokenizer.encode(side)] for side in zip(*rows, strict=True)]
+    lengths[0] = [length + both for length in lengths[0]]  # the tag
     fits = [
-        all(length <= most for length, most in zip(both, stream.row_lengths, strict=True))
-        for both in zip(*lengths, strict=True)
+        all(length <= most for length, most in zip(pair, stream.row_lengths, strict=True))
+        for pair in zip(*lengths, strict=True)
     ]
     assert (stream.pairs, stream.over_long) == (sum(fits), fits.count(False))
     kept = [row for row, fit in zip(rows, fits, strict=True) if fit]
-    found = epochs(stream, phrase_tokenizer)
+    found = epochs(stream, tokenizer)
     assert list(map(len, found)) == [stream.windows.visits(epoch) for epoch in range(EPOCHS)]
     if chosen is None:
         assert all(collections.Counter(epoch) == collections.Counter(kept) for epoch in found)

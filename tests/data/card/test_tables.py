@@ -129,8 +129,8 @@ def test_fill_with_and_without_packing(card, monkeypatch):
     packing = PackingSummary(steps=1, rows=4, pairs=16, real=(3 * source, 2 * target))
     monkeypatch.setattr("data.card.tables.measure_packing", lambda _: packing)
     cells = {row[0]: row[1] for row in packing_table(card).rows}
-    assert cells["fill"] == "75.0% en, 50.0% es"
-    assert cells["fill, one pair per row"] == "18.8% en, 12.5% es"
+    assert cells["fill"] == "75.0% source, 50.0% target"
+    assert cells["fill, one pair per row"] == "18.8% source, 12.5% target"
 
 
 def test_a_card_has_the_text_of_every_split(card):

@@ -1,0 +1,68 @@
+"""A translator of a model of both directions: the tag of its target language stands before every source."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from common.special_tokens import TAGS
+from data.config import TokenizerConfig
+from data.pairs import Pairs
+from data.tokenizer import Tokenizer, train
+from evaluation.attention_view.sentence import translate_and_attend
+from evaluation.forced_scores import align, score_translations
+from tests.evaluation.conftest import SENTENCES
+
+LINES = ["Tom eats here.", "Ana runs there.", ""]
+
+
+@pytest.fixture(scope="module")
+def translators(translator):
+    """To Spanish and to English, by one vocabulary with tags."""
+    tokenizer = Tokenizer(train(Pairs(SENTENCES, SENTENCES), TokenizerConfig(vocab_size=300), ["es", "en"]))
+    return [replace(translator, tokenizer=tokenizer, target=target) for target in ("es", "en")]
+
+
+def test_a_source_begins_with_the_tag_of_the_target_language(translators, translator, params):
+    for each, tag in zip(translators, TAGS, strict=True):
+        plain = each.tokenizer.encode(["Tom eats here."])[0]
+        assert each.encode_sources(["Tom eats here."]) == [[tag, *plain]]
+        found = each.translate(params, LINES)
+        assert [line.sources[0][0] if line.sources else None for line in found] == [tag, tag, None]
+    assert translator.encode_sources(["Tom"]) == translator.tokenizer.encode(["Tom"])
+
+
+def test_the_tag_is_all_that_makes_a_direction(translators, params):
+    """The search of tagged tokens gives each translator's translations, and the two differ."""
+    there, back = (each.translate(params, LINES[:2]) for each in translators)
+    assert [line.targets for line in there] != [line.targets for line in back]
+    for each, found, tag in zip(translators, (there, back), TAGS, strict=True):
+        tagged = [[tag, *tokens] for tokens in each.tokenizer.encode(LINES[:2])]
+        searched = translators[0].search(params, tagged, 1)
+        assert [line.targets[0] for line in found] == [hypotheses[0].tokens for hypotheses in searched]
+
+
+def test_a_search_gives_what_scoring_gives(translators, params):
+    for each in translators:
+        found = each.translate(params, LINES[:2])
+        if all(line.ended and line.text for line in found):
+            pairs = [(source, line.text) for source, line in zip(LINES, found, strict=False)]
+            scores = score_translations(each, params, pairs)
+            np.testing.assert_allclose([s.log_prob for s in scores], [line.log_prob for line in found], rtol=1e-4)
+    there, back = (score_translations(each, params, [("Tom eats.", "Ana runs.")])[0] for each in translators)
+    assert there.log_prob != pytest.approx(back.log_prob, rel=1e-4)
+
+
+def test_a_tag_is_no_word(translators, params):
+    (aligned,) = align(translators[0], params, translators[0].translate(params, ["Tom eats here."]))
+    assert aligned.source_words == ["Tom", "eats", "here"]
+    attended = translate_and_attend(translators[0], params[0], "Tom eats here.")
+    assert attended.labels.source_tokens[0] == "<2es>" and attended.sentence == "Tom eats here."
+
+
+def test_the_tag_counts_where_lengths_are_limited(translators):
+    (tokens,) = translators[0].tokenizer.encode(["Tom eats here."])
+    decoding = replace(translators[0].decoding, max_source_tokens=len(tokens) + 2)
+    assert replace(translators[0], decoding=decoding).pieces("Tom eats here.") == ["Tom eats here."]
+    decoding = replace(decoding, max_source_tokens=len(tokens) + 1)
+    assert len(replace(translators[0], decoding=decoding).pieces("Tom eats here.")) > 1
