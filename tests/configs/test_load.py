@@ -283,6 +283,12 @@ def test_an_override_that_a_message_quotes_is_not_named_twice(plain):
     assert refused(plain, "data.encoding=klingon") == told
 
 
+def test_views_that_nothing_tells_apart_are_refused(plain):
+    assert "r_drop needs model.dropout" in refused(plain, "model.dropout=0", "training.consistency=r_drop")
+    load_config(plain, ["model.dropout=0", "model.decoder_layer_drop=0.1", "training.consistency=r_drop"])
+    load_config(plain, ["model.dropout=0", "training.consistency=simcut"])
+
+
 def test_of_many_overrides_those_that_a_rule_names_are_quoted(plain):
     others = ["training.steps=20", f"data.root=/{'x' * 200}", "run_dir=elsewhere", "model.d_ff=128"]
     told = refused(plain, *others, "model.dropout=2")

@@ -6,6 +6,7 @@ test_mesh.py runs this in a process of its own, because JAX fixes its devices on
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_collecti
 VOCAB, ROWS, STEPS = 64, 16, 20
 MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=32, dropout=0.1)
 TRAINING = TrainingConfig(steps=100, warmup_steps=5, learning_rate=1e-2, ema_decay=0.9, accumulation=2)
+DROPOUTS = {"activation_dropout": 0.1, "source_word_dropout": 0.1, "target_word_dropout": 0.1}
+FOR_SMALL_DATA = (
+    replace(MODEL, decoder_layer_drop=0.3, **DROPOUTS),
+    replace(TRAINING, consistency="simcut", cutoff=0.2, optimizer="muon"),
+)
 LAYOUTS = {"1 1 1": (1, 1, 1), "8 1 1": (8, 1, 1), "1 8 1": (1, 8, 1), "2 2 2": (2, 2, 2)}
 
 
@@ -43,11 +49,13 @@ def make_batch(step: int) -> Batch:
 class Training:
     """A state on a mesh, and its updates."""
 
-    def __init__(self, shape: tuple[int, int, int]) -> None:
+    def __init__(
+        self, shape: tuple[int, int, int], model: ModelConfig = MODEL, training: TrainingConfig = TRAINING
+    ) -> None:
         self.devices = Devices(make_mesh(MeshConfig(*shape)), ROWS)
-        self.like = abstract_state(self.devices.mesh, MODEL, TRAINING, VOCAB)
-        self.step: Any = make_train_step(build(MODEL, VOCAB), TRAINING, self.like)
-        self.state = compile_initial_state(self.like, MODEL, TRAINING, VOCAB)()
+        self.like = abstract_state(self.devices.mesh, model, training, VOCAB)
+        self.step: Any = make_train_step(build(model, VOCAB), training, self.like)
+        self.state = compile_initial_state(self.like, model, training, VOCAB)()
 
     def take(self, first: int, last: int) -> list[float]:
         losses = []
@@ -70,12 +78,15 @@ def main(folder: Path) -> None:
     losses = {name: training.take(0, STEPS) for name, training in trainings.items()}
     compiled = {name: training.step._cache_size() for name, training in trainings.items()}
 
+    small_data = {name: Training(shape, *FOR_SMALL_DATA).take(0, STEPS) for name, shape in LAYOUTS.items()}
+
     written = digest_tree(trainings["2 2 2"].state)
     save(folder, trainings["2 2 2"].state, {})
     after = trainings["2 2 2"].take(STEPS, STEPS + 2)
     restored = {name: training.restored(folder, STEPS) for name, training in trainings.items()}
     report = {
         "losses": losses,
+        "small_data": small_data,
         "compiled": compiled,
         "bytes": {name: training.bytes_of_a_device() for name, training in trainings.items()},
         "written": written,

@@ -39,6 +39,15 @@ def test_losses_of_twenty_steps_are_those_of_one_device(report, layout):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("layout", OTHERS)
+def test_so_are_those_with_all_techniques_for_small_corpora(report, layout):
+    """Consistency, word dropout, LayerDrop and Muon: what is dropped does not depend on the mesh."""
+    one = report["small_data"]["1 1 1"]
+    np.testing.assert_allclose(report["small_data"][layout], one, atol=1e-5, rtol=0)
+    assert one[-1] < one[0] - 0.05
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["1 1 1", *OTHERS])
 def test_a_checkpoint_of_any_mesh_restores_on_every_other_bit_for_bit(report, layout):
     assert report["restored"][layout] == report["written"]
