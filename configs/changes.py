@@ -23,8 +23,8 @@ HARMLESS = {"decoding", "mesh"} | _keys(
 
 # Saved checkpoints still translate as before, up to rounding; only the training that follows differs.
 CHANGES_TRAINING = _keys(
-    training="seed learning_rate warmup_steps schedule decay_steps beta1 beta2 epsilon weight_decay clip_norm "
-    "label_smoothing consistency consistency_weight cutoff accumulation ema_decay",
+    training="seed learning_rate embedding_rate warmup_steps schedule decay_steps beta1 beta2 epsilon weight_decay "
+    "clip_norm label_smoothing consistency consistency_weight cutoff accumulation ema_decay",
     model="dropout attention_dropout activation_dropout source_word_dropout target_word_dropout decoder_layer_drop "
     "dtype matmul_dtype kernel rematerialize",
     data="train weights header quoting encoding max_length_ratio drop_overlap malformed row_length batch_rows window "

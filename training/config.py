@@ -23,6 +23,9 @@ class TrainingConfig:
         ("adam", "adamw", "muon"),
     )
     learning_rate: float = option(1e-3, "peak learning rate, reached at the end of the warm-up", above=0)
+    embedding_rate: float = option(
+        1.0, "learning rate of the embedding table, as a multiple of training.learning_rate", above=0
+    )
     warmup_steps: int = option(400, "updates of linear warm-up", min=0)
     schedule: str = option(
         "inverse_sqrt",

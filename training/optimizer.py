@@ -45,23 +45,31 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     """Clipping by global norm, then Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or Muon.
 
     Muon takes the matrices of dense layers and leaves embeddings, norms and biases to Adam. Its updates are of the size
-    of Adam's, so that both share one learning rate.
+    of Adam's, so that both share one learning rate. The table of embeddings has ``embedding_rate`` times that rate.
     """
     clip = optax.clip_by_global_norm(config.clip_norm) if config.clip_norm else optax.identity()
-    rate = learning_rate(config)
+    rate, tables = learning_rate(config), optax.stateless(partial(scale_tables, config.embedding_rate))
     moments = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     match config.optimizer:
         case "adam":
-            return optax.chain(clip, optax.adam(rate, **moments))
+            return optax.chain(clip, optax.adam(rate, **moments), tables)
         case "adamw":
             matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
-            return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))
+            adamw = optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices)
+            return optax.chain(clip, adamw, tables)
         case "muon":
             decay = optax.add_decayed_weights(config.weight_decay)
             muon = optax.chain(scale_by_muon(), decay, optax.scale_by_learning_rate(rate))
-            return optax.chain(clip, optax.partition({"dense": muon, "rest": optax.adam(rate, **moments)}, kinds))
+            by_kind = optax.partition({"dense": muon, "rest": optax.adam(rate, **moments)}, kinds)
+            return optax.chain(clip, by_kind, tables)
         case _:
             raise NotImplementedError(f"training.optimizer={config.optimizer}")
+
+
+def scale_tables(factor: float, updates: PyTree, params: PyTree) -> PyTree:
+    if factor == 1:
+        return updates
+    return jax.tree.map_with_path(lambda path, leaf: leaf * factor if path[-1].key == "table" else leaf, updates)
 
 
 def kinds(params: PyTree) -> PyTree:

@@ -1,6 +1,6 @@
 """Schedules by arithmetic, the optimizer against formulas written out."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import jax
 import jax.numpy as jnp
@@ -114,6 +114,20 @@ def test_muon_leaves_all_but_dense_matrices_to_adam():
     same = jax.tree.map(lambda one, other: bool(jnp.allclose(one, other, rtol=1e-5)), by_adam, by_muon)
     names = {path[-1].key: is_same for path, is_same in jax.tree.leaves_with_path(same)}
     assert names == {"kernel": False, "bias": True, "scale": True, "table": True, "weights": True}
+
+
+@pytest.mark.parametrize("name", CHOICES["optimizer"])
+def test_embeddings_have_a_learning_rate_of_their_own(name):
+    """Three times the rate of the table moves it three times as far, with any optimizer, and nothing else."""
+    params = drawn_params(ModelConfig(d_model=8, num_heads=2, head_dim=4, encoder_layers=1, decoder_layers=1), 30)
+    config = TrainingConfig(steps=9, optimizer=name, weight_decay=0.5 * (name != "adam"))
+    plain, tripled = (
+        each.update(params, each.init(params), params)[0]
+        for each in (optimizer(config), optimizer(replace(config, embedding_rate=3.0)))
+    )
+    factors = jax.tree.map(lambda one, other: other / one, plain, tripled)
+    for path, factor in jax.tree.leaves_with_path(factors):
+        np.testing.assert_allclose(factor, 3.0 if path[-1].key == "table" else 1.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["adamw", "muon"])

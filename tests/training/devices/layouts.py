@@ -27,9 +27,8 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_collecti
 VOCAB, ROWS, STEPS = 64, 16, 20
 MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=32, dropout=0.1)
 TRAINING = TrainingConfig(steps=100, warmup_steps=5, learning_rate=1e-2, ema_decay=0.9, accumulation=2)
-DROPOUTS = {"activation_dropout": 0.1, "source_word_dropout": 0.1, "target_word_dropout": 0.1}
 FOR_SMALL_DATA = (
-    replace(MODEL, decoder_layer_drop=0.3, **DROPOUTS),
+    replace(MODEL, activation_dropout=0.1, source_word_dropout=0.1, target_word_dropout=0.1, decoder_layer_drop=0.3),
     replace(TRAINING, consistency="simcut", cutoff=0.2, optimizer="muon"),
 )
 LAYOUTS = {"1 1 1": (1, 1, 1), "8 1 1": (8, 1, 1), "1 8 1": (1, 8, 1), "2 2 2": (2, 2, 2)}
