@@ -468,8 +468,8 @@ MUTATIONS = [
     Mutation(
         "a prefix without room costs its line alone",
         "evaluation/translate.py",
-        '(tokens, self.limit(length)) if length > 1 else ""',
-        '(tokens, self.limit(length)) if length > 10**9 else ""',
+        'describe_lack_of_room(tokens, limit) if piece else ""',
+        'describe_lack_of_room(tokens, limit) if len(piece) > 10**9 else ""',
         f"{TRANSLATE}::test_a_prefix_too_long_for_one_line_costs_that_line_alone",
     ),
     Mutation(

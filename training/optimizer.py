@@ -47,26 +47,34 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     Muon takes the matrices of dense layers and leaves embeddings, norms and biases to Adam. Its updates are of the size
     of Adam's, so that both share one learning rate. The table of embeddings has ``embedding_rate`` times that rate.
     """
+    chosen = _optimizer(config)
+
+    def update(gradients: PyTree, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        updates, state = chosen.update(gradients, state, params)
+        return scale_tables(updates, config.embedding_rate), state
+
+    return optax.GradientTransformation(chosen.init, update)
+
+
+def _optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     clip = optax.clip_by_global_norm(config.clip_norm) if config.clip_norm else optax.identity()
-    rate, tables = learning_rate(config), optax.stateless(partial(scale_tables, config.embedding_rate))
+    rate = learning_rate(config)
     moments = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     match config.optimizer:
         case "adam":
-            return optax.chain(clip, optax.adam(rate, **moments), tables)
+            return optax.chain(clip, optax.adam(rate, **moments))
         case "adamw":
             matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
-            adamw = optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices)
-            return optax.chain(clip, adamw, tables)
+            return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))
         case "muon":
             decay = optax.add_decayed_weights(config.weight_decay)
             muon = optax.chain(scale_by_muon(), decay, optax.scale_by_learning_rate(rate))
-            by_kind = optax.partition({"dense": muon, "rest": optax.adam(rate, **moments)}, kinds)
-            return optax.chain(clip, by_kind, tables)
+            return optax.chain(clip, optax.partition({"dense": muon, "rest": optax.adam(rate, **moments)}, kinds))
         case _:
             raise NotImplementedError(f"training.optimizer={config.optimizer}")
 
 
-def scale_tables(factor: float, updates: PyTree, params: PyTree) -> PyTree:
+def scale_tables(updates: PyTree, factor: float) -> PyTree:
     if factor == 1:
         return updates
     return jax.tree.map_with_path(lambda path, leaf: leaf * factor if path[-1].key == "table" else leaf, updates)
