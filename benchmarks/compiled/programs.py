@@ -31,7 +31,7 @@ from training.devices.mesh import Devices, abstract_state, check_divisible
 from training.state import TrainState
 from training.step import make_loss_step, make_train_step
 
-COUNTS = 12 * FLOAT  # bytes of a training state's counts: of steps, sums and skipped updates
+COUNTS = 13 * FLOAT  # bytes of a training state's counts: of steps, sums and skipped updates
 
 
 @dataclass(frozen=True)
