@@ -3,7 +3,7 @@
 The set is the run's test set, or any file of pairs with data.test=PATH. The report is also written to RUN/eval, or to
 the folder of --output: the run's own score, with nothing changed, as test.json, and every other set or search under a
 name of its own, so that none replaces another. A run of both directions (data.direction=both) is scored from its
-data.source; with both exchanged, as data.source=es data.target=en, it is scored on the way back.
+data.source; with both exchanged, as data.source=es data.target=en, it is scored in the reverse direction.
 """
 
 import os

@@ -17,7 +17,7 @@ from training.run.checkpoint import load_for_inference
 
 # Overrides may change how translations are searched and in which precision, but nothing that was learned. A model of
 # both directions takes the other one, with data.source and data.target.
-MAY_CHANGE = ("decoding.", "model.dtype:", "model.matmul_dtype:", *(DIRECTION := ("data.source:", "data.target:")))
+MAY_CHANGE = ("decoding.", "model.dtype:", "model.matmul_dtype:", "data.source:", "data.target:")
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,7 @@ def load_run(run_dir: Path, overrides: list[str], program: str, may_change: tupl
     for difference in list_differences(saved, config):
         if not difference.startswith(may_change):
             raise UserError(f"{run_dir} is trained, so {program} cannot change {difference}")
-        if difference.startswith(DIRECTION):
-            check_direction(config.data, saved.data, run_dir)
+    check_direction(config.data, saved.data, run_dir)
     tokenizer = load_tokenizer(run_dir)
     params, step = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
     members = [_load_member(name, config, tokenizer) for name in config.decoding.ensemble]
@@ -51,8 +50,8 @@ def load_run(run_dir: Path, overrides: list[str], program: str, may_change: tupl
 
 def check_direction(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> None:
     trained = [f"{direction.source} to {direction.target}" for direction in saved.directions]
-    if f"{chosen.source} to {chosen.target}" not in trained:
-        asked = f"{chosen.source} to {chosen.target}"
+    asked = f"{chosen.source} to {chosen.target}"
+    if asked not in trained:
         raise UserError(f"{run_dir} translates from {' and from '.join(trained)}, not from {asked}")
 
 

@@ -14,7 +14,7 @@ from configs.changes import accepted_changes
 from configs.load import list_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.stream import BatchStream, validation_batches
-from data.pairs import Pairs
+from data.config import DataConfig
 from data.prepare import Prepared, prepare
 from data.report import DATA_FILE, DataReport
 from evaluation.translate import Translator
@@ -139,17 +139,17 @@ def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) 
     check_position_table(config.model, lengths, batches)
     graphdef = build(config.model, config.tokenizer.vocab_size)
     loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
-    sets = [held_out_set(replace(config, data=data), prepared) for data in config.data.directions]
+    sets = [held_out_set(config, direction, prepared) for direction in config.data.directions]
     return Validation(Path(config.run_dir), prepared, devices, batches, loss_step, sets)
 
 
-def held_out_set(config: RunConfig, prepared: Prepared) -> HeldOut:
-    """The validation pairs in the config's direction; the run's first direction has the plain name."""
-    data, pairs, name = config.data, prepared.valid, "valid"
-    if data.source != prepared.source:
-        pairs, name = Pairs(pairs.targets, pairs.sources), f"valid.{data.source}-{data.target}"
+def held_out_set(config: RunConfig, data: DataConfig, prepared: Prepared) -> HeldOut:
+    """The validation pairs in the direction of ``data``; that of the config has the plain name."""
+    pairs, name = prepared.valid, "valid"
+    if data.source != config.data.source:
+        pairs, name = pairs.reversed(), f"valid.{data.source}-{data.target}"
     translator = Translator((config.model,), prepared.tokenizer, config.decoding, data.row_length, data.target)
-    conditions = conditions_of(config, prepared.report.files.valid.sha256)
+    conditions = conditions_of(replace(config, data=data), prepared.report.files.valid.sha256)
     return HeldOut(pairs, translator, conditions, name, ending=f"_{data.source}_{data.target}")
 
 

@@ -28,10 +28,9 @@ class RunConfig:
         if self.data.subword_sampling and self.tokenizer.type != "unigram":
             raise ValueError("data.subword_sampling draws by probability: it needs tokenizer.type=unigram")
         model = self.model
-        dropouts = model.dropout, model.attention_dropout, model.activation_dropout, model.decoder_layer_drop
-        if self.training.consistency == "r_drop" and not any(
-            (*dropouts, model.source_word_dropout, model.target_word_dropout)
-        ):
+        units = model.dropout, model.attention_dropout, model.activation_dropout
+        words_and_blocks = model.source_word_dropout, model.target_word_dropout, model.decoder_layer_drop
+        if self.training.consistency == "r_drop" and not any(units + words_and_blocks):
             raise ValueError("training.consistency=r_drop needs model.dropout: without it both views are the same")
         rows, slices = self.data.batch_rows, self.training.accumulation
         if rows % slices:

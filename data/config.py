@@ -38,7 +38,7 @@ class DataConfig:
     target: str = option("es", "language to translate into, one of data.columns")
     direction: str = option(
         "one",
-        "one: from data.source to data.target; both: also back, by one model that finds a tag before each source",
+        "one: from data.source to data.target; both: also the reverse, by one model and a tag before each source",
         choices=("one", "both"),
     )
     header: str = option(

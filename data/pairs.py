@@ -26,6 +26,10 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def reversed(self) -> "Pairs":
+        """The pairs in the other direction."""
+        return Pairs(self.targets, self.sources)
+
     def take(self, indices: Sequence[int]) -> "Pairs":
         """The pairs at ``indices``, in that order, as lists."""
         return Pairs([self.sources[i] for i in indices], [self.targets[i] for i in indices])

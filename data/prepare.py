@@ -47,7 +47,6 @@ class Prepared:
     warnings: list[str]  # as in Corpus
     taken_out: dict[str, str]  # as in Corpus
     training: Pairs  # with the pairs that are too long for a row
-    source: str  # the language of their sources, and of those of ``valid``
 
     def save(self, run_dir: Path) -> None:
         """Write row counts, taken-out sets, tokenizer, hashes of the training sentences and, last, ``data.json``."""
@@ -89,7 +88,7 @@ def prepare(
         fill=Sides(*stream.fill()),
     )
     changes = find_changes(run_dir, records, report.identity(), allow_changes) if has_checkpoints(run_dir) else []
-    written = corpus.taken_out, corpus.training, config.source
+    written = corpus.taken_out, corpus.training
     return Prepared(stream, corpus.valid, tokenizer, report, changes, corpus.warnings, *written)
 
 

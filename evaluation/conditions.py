@@ -65,7 +65,7 @@ def _without_defaults(facts: dict[str, Any]) -> dict[str, Any]:
         if isinstance(fact, dict) and isinstance(defaults[name], dict)
         else fact
         for name, fact in facts.items()
-        if fact or name != "direction"
+        if fact or name != "direction"  # later than the other names, whose empty values are in old digests
     }
 
 

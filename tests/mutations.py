@@ -751,7 +751,7 @@ MUTATIONS = [
         "tests/data/test_directions.py::test_tags_are_special_symbols_that_no_text_spells",
     ),
     Mutation(
-        "the way back has a tag of its own",
+        "the reverse direction has a tag of its own",
         "data/batches/windows.py",
         "tags = [tokenizer.tag(direction.target) for direction in",
         "tags = [tokenizer.tag(config.target) for _ in",

@@ -1,7 +1,7 @@
 """Muon (Jordan et al. 2024): momentum whose update of a matrix is made orthogonal.
 
 An update whose singular values are all about 1 moves every direction of a matrix alike, also those that gradients
-rarely have. optax has Muon, too; its products are batched and transposed, which a CPU runs 2.2 times slower.
+rarely have. optax has Muon, too; its products are batched and transposed, which are slow on a CPU.
 """
 
 import jax

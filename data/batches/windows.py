@@ -87,8 +87,7 @@ def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) ->
     if len(config.directions) == 1:
         return pairs, None
     tags = [tokenizer.tag(direction.target) for direction in config.directions]
-    back = Pairs(pairs.targets, pairs.sources)
-    return concatenate([pairs, back]), np.repeat(np.concatenate(tags).astype(np.int32), len(pairs))
+    return concatenate([pairs, pairs.reversed()]), np.repeat(np.concatenate(tags).astype(np.int32), len(pairs))
 
 
 def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:

@@ -87,7 +87,7 @@ def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int,
 
 
 def forward_pairs(encoded: EncodedPairs) -> tuple[Pairs, TokenTable, TokenTable]:
-    """The training pairs from ``data.source`` to ``data.target``, without tags; the way back has the same text."""
+    """The training pairs from ``data.source`` to ``data.target``, without tags; the reverse has the same text."""
     if encoded.tags is None:
         return encoded.texts, encoded.sources, encoded.targets
     forward = encoded.tags == encoded.tags[0]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from common.special_tokens import TAGS
@@ -10,7 +9,8 @@ from data.config import TokenizerConfig
 from data.pairs import Pairs
 from data.tokenizer import Tokenizer, train
 from evaluation.attention_view.sentence import translate_and_attend
-from evaluation.forced_scores import align, score_translations
+from evaluation.forced_scores import align, force, score_translations
+from model.decoding.forced import token_log_probs
 from tests.evaluation.conftest import SENTENCES
 
 LINES = ["Tom eats here.", "Ana runs there.", ""]
@@ -42,14 +42,13 @@ def test_the_tag_is_all_that_makes_a_direction(translators, params):
         assert [line.targets[0] for line in found] == [hypotheses[0].tokens for hypotheses in searched]
 
 
-def test_a_search_gives_what_scoring_gives(translators, params):
-    for each in translators:
-        found = each.translate(params, LINES[:2])
-        if all(line.ended and line.text for line in found):
-            pairs = [(source, line.text) for source, line in zip(LINES, found, strict=False)]
-            scores = score_translations(each, params, pairs)
-            np.testing.assert_allclose([s.log_prob for s in scores], [line.log_prob for line in found], rtol=1e-4)
+def test_scores_are_those_of_tagged_tokens(translators, params):
+    """Forced decoding of tokens has no notion of a direction: the tag among them is all that it sees."""
     there, back = (score_translations(each, params, [("Tom eats.", "Ana runs.")])[0] for each in translators)
+    source, target = translators[0].tokenizer.encode(["Tom eats.", "Ana runs."])
+    for score, tag in zip((there, back), TAGS, strict=True):
+        [(_, row)] = force(translators[0], params, [([tag, *source], target)], token_log_probs)
+        assert score.log_prob == pytest.approx(float(row[: len(target) + 1].sum()), rel=1e-5)
     assert there.log_prob != pytest.approx(back.log_prob, rel=1e-4)
 
 

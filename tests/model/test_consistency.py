@@ -52,7 +52,7 @@ def in_float64(method, logits, smoothing, weight):
         return (np.exp(a) * (a - b)).sum(-1)
 
     def smoothed(a):
-        return -(1 - smoothing) * nats(a) * -1 - smoothing * a.mean(-1)
+        return (1 - smoothing) * nats(a) - smoothing * a.mean(-1)
 
     def nats(a):
         return -np.take_along_axis(a, labels[..., None], -1)[..., 0]

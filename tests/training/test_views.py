@@ -1,7 +1,5 @@
 """Two views of a batch in a training step: what each sees, and what must not matter."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -160,4 +158,4 @@ def test_divergence_is_in_the_sums_of_the_window_and_falls_when_trained(method):
 
 
 def test_without_consistency_training_the_divergence_is_zero():
-    assert float(partial(gradients, packed(), settings())()[1].divergence) == 0
+    assert float(gradients(packed(), settings())[1].divergence) == 0
