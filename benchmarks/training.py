@@ -117,6 +117,7 @@ class PuenteSteps:
         self.batches, self.cost = open_batches(task)
         model, vocab_size = self.cost.model, self.cost.vocab_size
         self.kernels = choose_kernels(model, (self.cost.sources, self.cost.targets))
+        self.training = task.training
         self.state = init_state(model, task.training, vocab_size)
         self.train_step = make_train_step(build(model, vocab_size), task.training)
         self.steps = self.tokens = 0
@@ -136,12 +137,13 @@ class PuenteSteps:
     def usage(self) -> Usage:
         """Return the figures of all steps so far."""
         figures = self.tokens / self.steps, self.cost.parameters(), peak_memory()
-        return usage_of(self.cost, *figures, self.compile_seconds, sorted(set(self.kernels.values())))
+        return usage_of(self.cost, self.training, *figures, self.compile_seconds, sorted(set(self.kernels.values())))
 
 
-def usage_of(cost: StepCost, tokens: int | float, *figures: Any) -> Usage:
+def usage_of(cost: StepCost, training: TrainingConfig, tokens: int | float, *figures: Any) -> Usage:
     """Return what a contestant reports, with its ``figures`` from ``parameters`` on."""
-    return Usage(cost.sources, cost.targets, cost.flops(), tokens, 1 - tokens / cost.places(), *figures)
+    operations = cost.of_views(training).flops()
+    return Usage(cost.sources, cost.targets, operations, tokens, 1 - tokens / cost.places(), *figures)
 
 
 def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
@@ -157,7 +159,7 @@ def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
 def prepare_peer(name: str, task: Task) -> Entrant:
     """Prepare a PyTorch model, of which nothing is compiled; UserError if it cannot compute the same as ours."""
     check_installed("torch", "transformers")
-    check_plain(task.cost)
+    check_plain(task)
     from benchmarks.peers.pytorch import TrainingStep, TransformerLoss
 
     cost, training, loss = task.cost, task.training, TransformerLoss
@@ -165,19 +167,25 @@ def prepare_peer(name: str, task: Task) -> Entrant:
         from benchmarks.peers.marian import MarianLoss as loss  # transformers takes memory
     step = TrainingStep(loss(cost, training), cost, training, autocast=name.endswith("bfloat16"))
     parameters = step.count_parameters()
-    return enter({"step": step}, lambda: usage_of(cost, cost.places(), parameters, step.peak_memory()), STEPS_A_TURN)
+    figures = cost.places(), parameters
+    return enter({"step": step}, lambda: usage_of(cost, training, *figures, step.peak_memory()), STEPS_A_TURN)
 
 
-def check_plain(cost: StepCost) -> None:
-    """Require one sentence a row and the model of Vaswani et al. (2017); UserError otherwise."""
-    model = cost.model
-    if cost.sentences > 1:
+def check_plain(task: Task) -> None:
+    """Require one sentence a row, and the model and the optimizer of Vaswani et al. (2017); UserError otherwise."""
+    model, training = task.cost.model, task.training
+    if task.cost.sentences > 1:
         raise UserError("takes rows of one sentence only")
     widths = (model.head_dim * model.num_heads, model.value_width, model.groups)
-    kinds = (model.score, model.positions, model.activation, model.attention_dropout)
-    plain = ("scaled_dot_product", "sinusoidal", "relu", 0.0)
+    kinds = (model.score, model.positions, model.activation)
+    plain = ("scaled_dot_product", "sinusoidal", "relu")
     if widths != (model.d_model, model.head_dim, model.num_heads) or kinds != plain:
         raise UserError("is compared with plain multi-head attention and sinusoidal positions only")
+    dropouts = model.attention_dropout, model.activation_dropout, model.decoder_layer_drop
+    if any((*dropouts, model.source_word_dropout, model.target_word_dropout)):
+        raise UserError("is compared with model.dropout only")
+    if (training.optimizer, training.embedding_rate, training.consistency) != ("adam", 1.0, "none"):
+        raise UserError("is compared with Adam's steps on one view of a batch only")
 
 
 def prepare(contestant: Contestant[Task]) -> Entrant:

@@ -106,7 +106,14 @@ GPU_SIZES = ";".join(f"{16384 // length},8,{length},128" for length in (128, 512
 GPU_CONFIG, GPU_BATCH = ROOT / "configs/tatoeba-base.yaml", 512
 # What the peers were measured with: a corpus, our usual dimensions and no averaging of parameters.
 RECIPE = ROOT / "configs/tatoeba-small.yaml"
-RECIPE_CHANGES = ["model.matmul_dtype=float32", "training.ema_decay=0", "data.batch_rows=64"]
+RECIPE_CHANGES = [
+    "model.positions=sinusoidal",
+    "model.matmul_dtype=float32",
+    "training.optimizer=adam",
+    "training.embedding_rate=1",
+    "training.ema_decay=0",
+    "data.batch_rows=64",
+]
 ROWS, LENGTH, SENTENCE = 256, 16, 16  # of a batch; tokens of a row; tokens of a sentence that shares its row
 GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,128,256", "definition,xla,cudnn"
 

@@ -5,7 +5,7 @@ B batch row · S source position · T target position · K beam · V vocabulary
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -44,6 +44,11 @@ def list_parameters(model: ModelConfig, vocab_size: int) -> tuple[Parameter, ...
         Parameter(keystr(path, simple=True, separator="/"), leaf.get_metadata("axes"), leaf.shape)
         for path, leaf in leaves
     )
+
+
+def count_moments(parameter: Parameter, training: TrainingConfig) -> int:
+    """Return how many moments the optimizer keeps of a parameter: Adam two, Muon one of a dense layer's matrix."""
+    return 1 if training.optimizer == "muon" and parameter.path.endswith("kernel") else 2
 
 
 def source_products(model: ModelConfig, vocab_size: int, sources: int) -> int:
@@ -117,9 +122,18 @@ class StepCost:
         pairs = self.targets * (self.targets + self.sources)
         return 2 * 3 * self.rows * (source + target_products(self.model, self.vocab_size, self.targets, pairs))
 
+    def of_views(self, training: TrainingConfig) -> "StepCost":
+        """Return what is computed of the rows: of consistency training, two views of each."""
+        return self if training.consistency == "none" else replace(self, rows=2 * self.rows)
+
     def parameters(self) -> int:
         """Return the number of learned values."""
         return sum(math.prod(parameter.shape) for parameter in list_parameters(self.model, self.vocab_size))
+
+    def moments(self, training: TrainingConfig) -> int:
+        """Return the number of the optimizer's moments of all parameters."""
+        parameters = list_parameters(self.model, self.vocab_size)
+        return sum(math.prod(parameter.shape) * count_moments(parameter, training) for parameter in parameters)
 
     def bytes(self, training: TrainingConfig) -> dict[str, int]:
         """Return the bytes that a step holds at least on one device, by what they hold.
@@ -128,13 +142,14 @@ class StepCost:
         what the compiler keeps.
         """
         parameters = FLOAT * self.parameters()
-        state = {"parameters": parameters, "gradients": parameters, "moments": 2 * parameters}
+        state = {"parameters": parameters, "gradients": parameters, "moments": FLOAT * self.moments(training)}
         averaged = parameters if training.ema_decay else 0
-        return state | {"averaged": averaged, "logits": FLOAT * self.rows * self.targets * self.vocab_size}
+        logits = FLOAT * self.of_views(training).rows * self.targets * self.vocab_size
+        return state | {"averaged": averaged, "logits": logits}
 
     def update_bytes(self, training: TrainingConfig) -> int:
         """Return the bytes that the optimizer moves at least: it reads gradients and state, and writes the state."""
-        return FLOAT * self.parameters() * (9 if training.ema_decay else 7)
+        return FLOAT * (self.parameters() * (5 if training.ema_decay else 3) + 2 * self.moments(training))
 
     def batch(self) -> Batch:
         """Return random tokens in every place; the sentences of a row differ by at most one token in length."""

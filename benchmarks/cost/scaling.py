@@ -13,7 +13,7 @@ from jax.sharding import AbstractMesh
 
 from attention.kernels.chunked import CHUNK as QUERY_CHUNK
 from benchmarks.cost.accelerators import Accelerator
-from benchmarks.cost.operations import FLOAT, Parameter, StepCost, list_parameters
+from benchmarks.cost.operations import FLOAT, Parameter, StepCost, count_moments, list_parameters
 from common.errors import UserError
 from common.text_table import Table, three_digits
 from model.config import ModelConfig
@@ -84,7 +84,8 @@ def list_transfers(cost: StepCost, training: TrainingConfig, layout: Layout) -> 
     """Return what devices exchange in a step; parameters and gradients once for each slice of accumulation."""
     slices = training.accumulation
     repeated = [transfer._replace(bytes=slices * transfer.bytes) for transfer in parameter_transfers(cost, layout)]
-    return [transfer for transfer in [*repeated, activation_sums(cost, layout)] if transfer.devices > 1]
+    sums = activation_sums(cost.of_views(training), layout)
+    return [transfer for transfer in [*repeated, sums] if transfer.devices > 1]
 
 
 def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
@@ -128,8 +129,12 @@ def activation_sums(cost: StepCost, layout: Layout) -> Transfer:
 
 
 def state_bytes(cost: StepCost, training: TrainingConfig, layout: Layout) -> int:
-    """Return the bytes of parameters, two moments and the average; a few counts come on top."""
-    return (4 if training.ema_decay else 3) * parameter_bytes(cost, layout)
+    """Return the bytes of parameters, moments and the average; a few counts come on top."""
+    copies = 2 if training.ema_decay else 1
+    return sum(
+        (copies + count_moments(parameter, training)) * layout.parameter_bytes(parameter)
+        for parameter in list_parameters(cost.model, cost.vocab_size)
+    )
 
 
 def parameter_bytes(cost: StepCost, layout: Layout) -> int:
@@ -142,7 +147,7 @@ def temporary_bytes(cost: StepCost, training: TrainingConfig, layout: Layout) ->
 
     Gradients are whole before they are divided over fsdp; accumulation keeps the sums of earlier slices besides.
     """
-    part = replace(cost, rows=cost.rows // training.accumulation)
+    part = replace(cost, rows=cost.rows // training.accumulation).of_views(training)
     parameters = list_parameters(cost.model, cost.vocab_size)
     gradients = sum(layout.parameter_bytes(parameter, ("tensor",)) for parameter in parameters)
     sums = parameter_bytes(cost, layout) if training.accumulation > 1 else 0
@@ -230,11 +235,11 @@ class Scenario:
 
     def step_time(self, cost: StepCost, layout: Layout) -> StepTime:
         """Return the expected time of a step on all devices of a layout."""
-        recomputed = 4 / 3 if cost.model.rematerialize else 1
+        operations = (4 / 3 if cost.model.rematerialize else 1) * cost.of_views(self.training).flops()
         transfers = list_transfers(cost, self.training, layout)
         sending = [(transfer.content == "activations", transfer.seconds(self.accelerator)) for transfer in transfers]
         return StepTime(
-            recomputed * cost.flops() / layout.devices / (self.utilisation * self.accelerator.flops),
+            operations / layout.devices / (self.utilisation * self.accelerator.flops),
             cost.update_bytes(self.training) / (layout.fsdp * layout.tensor) / self.accelerator.memory_bandwidth,
             hideable=sum(seconds for is_blocking, seconds in sending if not is_blocking),
             blocking=sum(seconds for is_blocking, seconds in sending if is_blocking),
@@ -243,7 +248,8 @@ class Scenario:
 
 def step_table(cost: StepCost, scenario: Scenario) -> Table:
     """Describe a step independently of the number of devices."""
-    flops = f"{cost.flops() / 1e12:.2f} TFLOP, {cost.flops() / cost.places() / 1e6:.0f} MFLOP a token"
+    operations = cost.of_views(scenario.training).flops()
+    flops = f"{operations / 1e12:.2f} TFLOP, {operations / cost.places() / 1e6:.0f} MFLOP a token"
     rows = [
         ["batch", f"{cost} tokens, if none is padding: {cost.places():,}"],
         ["parameters", f"{cost.parameters():,}"],

@@ -22,13 +22,13 @@ from tests.benchmarks.small import MODEL, RUNS_ON_CPU, STEP, TRAINING, measured,
 
 
 def test_a_contestant_that_could_not_take_part_has_a_row_that_says_so():
-    usage = replace(usage_of(STEP, 27.0, 1000, 2**20), compile_seconds=2.0, kernels=["xla"])
+    usage = replace(usage_of(STEP, TRAINING, 27.0, 1000, 2**20), compile_seconds=2.0, kernels=["xla"])
     bfloat16 = replace(STEP, model=replace(MODEL, matmul_dtype="bfloat16"))
     report = report_training(
         results(
             measured("puente", Task(STEP, TRAINING), {"step": 6.0}, usage),
             refused("puente cudnn", Task(STEP, TRAINING), "model.kernel=cudnn: no"),
-            measured("marian", Task(STEP, TRAINING), {"step": 3.0}, usage_of(STEP, 27.0, 900, None)),
+            measured("marian", Task(STEP, TRAINING), {"step": 3.0}, usage_of(STEP, TRAINING, 27.0, 900, None)),
             refused("puente", Task(replace(STEP, rows=2**20), TRAINING), "out of memory"),
             measured("puente-bfloat16", Task(bfloat16, TRAINING), {"step": 6.0}, usage),
             **{"jax": 1e9, "jax bfloat16": 1e8},

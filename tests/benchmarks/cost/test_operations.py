@@ -17,6 +17,7 @@ from model.transformer import build, init_params
 from tests.benchmarks.small import DECODING, MODEL
 from tests.benchmarks.small import STEP as COST
 from training.config import TrainingConfig
+from training.state import state_shapes
 from training.step import summed_loss
 
 
@@ -106,6 +107,25 @@ def test_bytes_by_hand():
     assert COST.bytes(plain) == expected
     assert COST.bytes(averaged) == expected | {"averaged": each}
     assert (COST.update_bytes(plain), COST.update_bytes(averaged)) == (7 * each, 9 * each)
+
+
+def test_bytes_of_muon_and_of_two_views_by_hand():
+    """Muon has one moment of a dense layer's matrix, Adam two of all else; two views have twice the logits."""
+    attention, feed_forward = 4 * 16 * 16, 2 * 16 * 32
+    matrices = attention + feed_forward + 2 * (2 * attention + feed_forward)
+    muon = TrainingConfig(steps=1, optimizer="muon", consistency="simcut")
+    assert COST.moments(muon) == 2 * COST.parameters() - matrices
+    found = COST.bytes(muon)
+    assert (found["moments"], found["logits"]) == (4 * COST.moments(muon), 2 * 4 * 3 * 5 * 50)
+    assert COST.update_bytes(muon) == 4 * (3 * COST.parameters() + 2 * COST.moments(muon))
+    assert COST.of_views(muon).flops() == 2 * COST.flops()
+
+
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_moments_are_those_of_the_optimizer(name):
+    training = TrainingConfig(steps=1, optimizer=name)
+    held = jax.tree.leaves(state_shapes(COST.model, training, COST.vocab_size).opt_state)
+    assert sum(leaf.size for leaf in held if leaf.ndim) == COST.moments(training)
 
 
 def test_operations_of_decoding_by_hand():

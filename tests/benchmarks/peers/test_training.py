@@ -19,12 +19,20 @@ def test_a_peer_that_is_not_installed_says_how_to_get_it(monkeypatch):
 
 
 def test_peers_take_the_same_work_only():
-    check_plain(STEP)
+    check_plain(Task(STEP, TRAINING))
     with pytest.raises(UserError, match="one sentence"):
-        check_plain(replace(STEP, sentences=2))
-    for changes in ({"key_value_heads": 1}, {"positions": "rotary"}, {"head_dim": 4}, {"attention_dropout": 0.1}):
+        check_plain(Task(replace(STEP, sentences=2), TRAINING))
+    for model in (replace(MODEL, key_value_heads=1), replace(MODEL, positions="rotary"), replace(MODEL, head_dim=4)):
         with pytest.raises(UserError, match="plain"):
-            check_plain(replace(STEP, model=replace(MODEL, **changes)))
+            check_plain(Task(replace(STEP, model=model), TRAINING))
+    words, blocks = replace(MODEL, source_word_dropout=0.1), replace(MODEL, decoder_layer_drop=0.1)
+    for model in (replace(MODEL, attention_dropout=0.1), replace(MODEL, activation_dropout=0.1), words, blocks):
+        with pytest.raises(UserError, match=r"model\.dropout only"):
+            check_plain(Task(replace(STEP, model=model), TRAINING))
+    muon, fast = replace(TRAINING, optimizer="muon"), replace(TRAINING, embedding_rate=2.0)
+    for training in (muon, fast, replace(TRAINING, consistency="simcut")):
+        with pytest.raises(UserError, match="Adam's steps"):
+            check_plain(Task(STEP, training))
 
 
 def build(name):
