@@ -32,6 +32,12 @@ QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for 
     ("attention/kernels/tpu.py", "request.device.platform != 'tpu'"): "a device, not a kernel",
     ("benchmarks/compiled/targets.py", "self.device.platform == 'tpu'"): "a device, not a kernel",
     ("benchmarks/cost/scaling.py", "model.kernel == 'tpu'"): "this one alone pads heads",
+    ("benchmarks/cost/operations.py", "training.consistency == 'none'"): "this one alone has one view",
+    ("benchmarks/cost/scaling.py", "training.consistency == 'none'"): "this one alone has one view",
+    (
+        "benchmarks/training.py",
+        "(training.optimizer, training.embedding_rate, training.consistency) != ('adam', 1.0, 'none')",
+    ): "any other is refused",
     ("attention/multihead.py", "chosen == 'definition'"): "the others follow in a match that raises",
     ("model/embedding.py", "config.positions == 'learned'"): "these alone have a table",
     ("model/transformer.py", "config.positions == 'relative'"): "these alone have learned biases",

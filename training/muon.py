@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from model.sharding import replicate
+
 ITERATIONS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)
 MOMENTUM = 0.95
 ADAM_RMS = 0.2  # about the root mean square of Adam's updates (Liu et al. 2025, section 2.2)
@@ -17,8 +19,12 @@ ADAM_RMS = 0.2  # about the root mean square of Adam's updates (Liu et al. 2025,
 def scale_by_muon() -> optax.GradientTransformation:
     """Updates of matrices: Nesterov's momentum, made orthogonal and scaled to the size of Adam's updates."""
 
+    def scaled(matrix: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+        whole = replicate(matrix)  # once; a mesh that divides it would else gather it again for every product
+        return ADAM_RMS * max(matrix.shape) ** 0.5 * replicate(orthogonalize(whole))
+
     def orthogonal(updates: PyTree, _: PyTree) -> PyTree:
-        return jax.tree.map(lambda matrix: ADAM_RMS * max(matrix.shape) ** 0.5 * orthogonalize(matrix), updates)
+        return jax.tree.map(scaled, updates)
 
     return optax.chain(optax.trace(MOMENTUM, nesterov=True), optax.stateless(orthogonal))
 

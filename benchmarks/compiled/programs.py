@@ -31,7 +31,8 @@ from training.devices.mesh import Devices, abstract_state, check_divisible
 from training.state import TrainState
 from training.step import make_loss_step, make_train_step
 
-COUNTS = 13 * FLOAT  # bytes of a training state's counts: of steps, sums and skipped updates
+# Bytes of a training state's counts: of steps, sums and skipped updates. Muon and the Adam beside it count both.
+COUNTS = {"adam": 13 * FLOAT, "adamw": 13 * FLOAT, "muon": 14 * FLOAT}
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def training_step(workload: Workload) -> Program:
     cost, training, layout = workload.cost, workload.training, workload.layout
     state = workload.state()
     step: Any = make_train_step(workload.graphdef(), training, state)
-    held = state_bytes(cost, training, layout) + COUNTS
+    held = state_bytes(cost, training, layout) + COUNTS[training.optimizer]
     expected = Expected(
         held + workload.batch_bytes(),
         temporary_bytes(cost, training, layout),

@@ -48,7 +48,13 @@ def list_parameters(model: ModelConfig, vocab_size: int) -> tuple[Parameter, ...
 
 def count_moments(parameter: Parameter, training: TrainingConfig) -> int:
     """Return how many moments the optimizer keeps of a parameter: Adam two, Muon one of a dense layer's matrix."""
-    return 1 if training.optimizer == "muon" and parameter.path.endswith("kernel") else 2
+    match training.optimizer:
+        case "adam" | "adamw":
+            return 2
+        case "muon":
+            return 1 if parameter.path.endswith("kernel") else 2
+        case _:
+            raise NotImplementedError(f"training.optimizer={training.optimizer}")
 
 
 def source_products(model: ModelConfig, vocab_size: int, sources: int) -> int:

@@ -26,6 +26,7 @@ DTYPE_BYTES = {"float32": 4, "bfloat16": 2}
 LARGEST_DIVISION = 8  # devices over which mixed layouts divide by fsdp or tensor
 TPU_COLUMNS = 128
 PARAMETERS, AGAIN = "parameters", "parameters, for the backward pass"
+ACTIVATIONS, MOMENTA = "activations", "momenta, for Muon"
 
 
 class Layout(NamedTuple):
@@ -84,8 +85,8 @@ def list_transfers(cost: StepCost, training: TrainingConfig, layout: Layout) -> 
     """Return what devices exchange in a step; parameters and gradients once for each slice of accumulation."""
     slices = training.accumulation
     repeated = [transfer._replace(bytes=slices * transfer.bytes) for transfer in parameter_transfers(cost, layout)]
-    sums = activation_sums(cost.of_views(training), layout)
-    return [transfer for transfer in [*repeated, sums] if transfer.devices > 1]
+    others = [activation_sums(cost, training, layout), *momentum_gathers(cost, training, layout)]
+    return [transfer for transfer in [*repeated, *others] if transfer.devices > 1]
 
 
 def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
@@ -115,17 +116,32 @@ def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
     ]
 
 
-def activation_sums(cost: StepCost, layout: Layout) -> Transfer:
+def activation_sums(cost: StepCost, training: TrainingConfig, layout: Layout) -> Transfer:
     """Return partial sums over tensor, in float32 whatever ``model.dtype`` is.
 
     Forward: the outputs of every sublayer and of both look-ups. Backward: what queries, keys, values and the hidden
-    layer each contribute to the gradient of their input, and the logits. The loss adds four numbers for each target.
+    layer each contribute to the gradient of their input, and the logits. The loss adds four numbers for each target,
+    the divergence of two views four more.
     """
     model = cost.model
     sources = (2 + 4) * model.encoder_layers + 2 * model.decoder_layers + 1
     targets = (3 + 5) * model.decoder_layers + 1 + 1
-    row = FLOAT * (model.d_model * (cost.sources * sources + cost.targets * targets) + 4 * cost.targets)
-    return Transfer("activations", "all-reduce", cost.rows // layout.row_groups * row, layout.tensor)
+    numbers = 4 if training.consistency == "none" else 8
+    row = FLOAT * (model.d_model * (cost.sources * sources + cost.targets * targets) + numbers * cost.targets)
+    rows = cost.of_views(training).rows // layout.row_groups
+    return Transfer(ACTIVATIONS, "all-reduce", rows * row, layout.tensor)
+
+
+def momentum_gathers(cost: StepCost, training: TrainingConfig, layout: Layout) -> list[Transfer]:
+    """Return gathers of the float32 matrices that Muon makes orthogonal, over tensor and then fsdp; of Adam none."""
+    parameters = list_parameters(cost.model, cost.vocab_size)
+    size = FLOAT * sum(math.prod(one.shape) for one in parameters if count_moments(one, training) == 1)
+    _, fsdp, tensor = layout
+    gathers = [
+        Transfer(MOMENTA, "all-gather", size // fsdp, tensor),
+        Transfer(MOMENTA, "all-gather", size, fsdp, tensor),
+    ]
+    return gathers if size else []
 
 
 def state_bytes(cost: StepCost, training: TrainingConfig, layout: Layout) -> int:
@@ -214,7 +230,7 @@ class StepTime(NamedTuple):
     compute: float  # matrix products
     update: float  # the optimizer, which reads and writes its part of the state
     hideable: float  # transfers of gradients and parameters, which can run behind products
-    blocking: float  # transfers of activations, which the next product waits for
+    blocking: float  # transfers of activations and of Muon's momenta, which the next product waits for
 
     def overlapped(self) -> float:
         """Return the seconds if every hideable transfer is hidden."""
@@ -237,7 +253,8 @@ class Scenario:
         """Return the expected time of a step on all devices of a layout."""
         operations = (4 / 3 if cost.model.rematerialize else 1) * cost.of_views(self.training).flops()
         transfers = list_transfers(cost, self.training, layout)
-        sending = [(transfer.content == "activations", transfer.seconds(self.accelerator)) for transfer in transfers]
+        waited_for = ACTIVATIONS, MOMENTA
+        sending = [(transfer.content in waited_for, transfer.seconds(self.accelerator)) for transfer in transfers]
         return StepTime(
             operations / layout.devices / (self.utilisation * self.accelerator.flops),
             cost.update_bytes(self.training) / (layout.fsdp * layout.tensor) / self.accelerator.memory_bandwidth,

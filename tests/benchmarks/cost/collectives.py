@@ -6,6 +6,7 @@ test_scaling.py runs this in a process of its own, because JAX fixes its devices
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from training.step import make_train_step
 MODEL = ModelConfig(d_model=64, num_heads=8, head_dim=8, encoder_layers=2, decoder_layers=1, d_ff=128, dropout=0.0)
 COST = StepCost(MODEL, vocab_size=512, rows=16, sources=24, targets=32)
 TRAINING = TrainingConfig(steps=10, ema_decay=0.9, clip_norm=0.0)
+MUON_OF_TWO_VIEWS = replace(TRAINING, optimizer="muon", consistency="r_drop")
 
 
 def bytes_summed(text: str) -> dict[str, int]:
@@ -46,8 +48,9 @@ def main(names: list[str]) -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     report = {}
     for name in names:
-        data, fsdp, tensor = map(int, name.split("·"))
-        step = compile_step(COST, TRAINING, (data, fsdp, tensor))
+        shape, _, techniques = name.partition(" ")
+        data, fsdp, tensor = map(int, shape.split("·"))
+        step = compile_step(COST, MUON_OF_TWO_VIEWS if techniques else TRAINING, (data, fsdp, tensor))
         memory = step.memory_analysis()
         report[name] = {"sent": bytes_summed(step.as_text()), "state": memory.argument_size_in_bytes}
         report[name]["temporary"] = memory.temp_size_in_bytes
