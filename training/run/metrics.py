@@ -106,11 +106,11 @@ def parse_metrics(line: bytes) -> dict[str, Any]:
         return {}
 
 
-def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """The readable lines of metrics.jsonl, without measured values, which differ when a run is repeated."""
+def read_metrics(run_dir: Path, *, measured: bool = False) -> list[dict[str, Any]]:
+    """The readable lines of metrics.jsonl; ``measured``: with values that differ when a run is repeated."""
     path = run_dir / METRICS
     entries = filter(None, map(parse_metrics, path.read_bytes().splitlines() if path.exists() else []))
-    return [{key: value for key, value in entry.items() if key not in MEASURED} for entry in entries]
+    return [{key: value for key, value in entry.items() if measured or key not in MEASURED} for entry in entries]
 
 
 def finite_or_text(value: float) -> float | str:

@@ -1,0 +1,37 @@
+"""Draw learning curves of runs: python scripts/plot_curves.py RUN [RUN …]
+
+On the left BLEU on the validation set, on the right cross-entropy on the validation set and, as a thin line, of
+training. The curves are drawn against minutes of training and evaluation, in all sessions of a run and without the
+time between them; of runs on different machines, or beside other work, compare --updates.
+"""
+
+from pathlib import Path
+
+from cli.command_line import Parser, output_file
+from common.errors import exit_on_user_error
+from common.files import write_atomically
+from evaluation.attention_lessons.pictures import png
+from training.run.curves import draw_curves, read_curves
+
+EXAMPLES = """examples:
+  python scripts/plot_curves.py runs/tatoeba-small
+  python scripts/plot_curves.py runs/with-simcut runs/without --updates --output curves.png
+"""
+
+
+@exit_on_user_error()
+def main() -> None:
+    parser = Parser(__doc__, EXAMPLES)
+    parser.add_argument("RUN", type=Path, nargs="+", help="run directories, also of runs that go on")
+    parser.add_argument("--updates", action="store_true", help="draw against updates instead of minutes")
+    help = "the PNG file (default: curves.png in the first run)"
+    parser.add_argument("--output", type=output_file, metavar="FILE", help=help)
+    arguments = parser.parse_args()
+    figure = draw_curves([read_curves(run) for run in arguments.RUN], by_updates=arguments.updates)
+    path = arguments.output or arguments.RUN[0] / "curves.png"
+    write_atomically(path, png(figure))
+    print(f"written  {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""scripts/plot_curves.py: where the picture goes, and what cannot be drawn."""
+
+import json
+
+import pytest
+
+from scripts.plot_curves import main
+
+LINE = {"step": 10, "kind": "valid", "minutes": 1.0, "bleu": 20.0, "cross_entropy": 2.0}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text(json.dumps(LINE) + "\n")
+    return tmp_path / "one", tmp_path / "two"
+
+
+def test_the_picture_goes_to_the_first_run_or_where_it_is_told(runs, tmp_path, run_main):
+    for options, path in (([], runs[0] / "curves.png"), (["--output", tmp_path / "x.png"], tmp_path / "x.png")):
+        code, out, err = run_main(main, *runs, *options)
+        assert (code, out, err) == (0, f"written  {path}\n", "")
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_drawn(runs, tmp_path, refuses):
+    refuses(main, "RUN")
+    refuses(main, "nothing is no run directory: it has no metrics.jsonl", runs[0], tmp_path / "nothing")
+    refuses(main, "is a folder; name a file", runs[0], "--output", tmp_path)
+    assert not (runs[0] / "curves.png").exists()
