@@ -2,7 +2,7 @@
 
 On the left BLEU on the validation set, on the right cross-entropy on the validation set and, as a thin line, of
 training. The curves are drawn against minutes of training and evaluation, in all sessions of a run and without the
-time between them; of runs on different machines, or beside other work, compare --updates.
+time between them. To compare runs from different machines, or from one that did other work, too, use --updates.
 """
 
 from pathlib import Path

@@ -31,7 +31,7 @@ from training.devices.mesh import Devices, abstract_state, check_divisible
 from training.state import TrainState
 from training.step import make_loss_step, make_train_step
 
-# Bytes of a training state's counts: of steps, sums and skipped updates. Muon and the Adam beside it count both.
+# Bytes of a training state's counts: of steps, sums and skipped updates. With Muon, two optimizers count updates.
 COUNTS = {"adam": 13 * FLOAT, "adamw": 13 * FLOAT, "muon": 14 * FLOAT}
 
 

@@ -126,9 +126,8 @@ def test_embeddings_have_a_learning_rate_of_their_own(name):
         for each in (optimizer(config), optimizer(replace(config, embedding_rate=3.0)))
     )
     states = [optimizer(replace(config, embedding_rate=rate)).init(params) for rate in (1.0, 3.0)]
-    assert repr(jax.tree.structure(states[0])) == repr(
-        jax.tree.structure(states[1])
-    )  # a run can continue with another rate
+    one, other = (repr(jax.tree.structure(state)) for state in states)
+    assert one == other, "a run can continue with another rate"
     factors = jax.tree.map(lambda one, other: other / one, plain, tripled)
     for path, factor in jax.tree.leaves_with_path(factors):
         np.testing.assert_allclose(factor, 3.0 if path[-1].key == "table" else 1.0, rtol=1e-6)

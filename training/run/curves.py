@@ -27,8 +27,8 @@ class Curves(NamedTuple):
     trained_cross_entropy: Series
 
     def trained_minutes(self) -> Series:
-        """When the lines of training were written: as many minutes an update as between the evaluations around."""
-        return np.interp(self.trained_updates, [0, *self.updates], [0, *self.minutes])
+        """When the lines of training were written, between the evaluations around them; NaN after the last one."""
+        return np.interp(self.trained_updates, [0, *self.updates], [0, *self.minutes], right=np.nan)
 
 
 def read_curves(run_dir: Path) -> Curves:
@@ -73,6 +73,5 @@ def _focus(runs: Sequence[Curves]) -> tuple[float, float]:
     """Limits that leave out the first updates, whose cross-entropy would press all else to the bottom."""
     shown = np.concatenate([values for run in runs for values in (run.cross_entropy, run.trained_cross_entropy)])
     shown = shown[np.isfinite(shown)]
-    highest = max((run.cross_entropy[0] for run in runs if np.isfinite(run.cross_entropy[0])), default=1.0)
-    lowest = float(shown.min()) if len(shown) else 0.0
-    return 0.95 * lowest, 1.05 * highest
+    first = [run.cross_entropy[0] for run in runs if np.isfinite(run.cross_entropy[0])]
+    return 0.95 * min(shown, default=0.0), 1.05 * max(first or shown, default=1.0)

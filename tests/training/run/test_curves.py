@@ -39,6 +39,22 @@ def test_curves_against_minutes(run):
     assert [place for place, _ in drawn(right)[1]] == [5, 10, 20]
 
 
+def test_minutes_after_the_last_evaluation_are_not_known(run):
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 250, "kind": "train", "cross_entropy": 1.0}) + "\n")
+    _, right = draw_curves([read_curves(run)], by_updates=False).axes
+    assert str(drawn(right)[1][-1]) == "[nan, 1.0]"
+    _, right = draw_curves([read_curves(run)], by_updates=True).axes
+    assert drawn(right)[1][-1] == [250, 1.0]
+
+
+def test_a_run_whose_evaluations_are_all_nan(run):
+    """The limits are then those of training."""
+    curves = read_curves(run)
+    _, right = draw_curves([curves._replace(cross_entropy=curves.cross_entropy * float("nan"))], by_updates=True).axes
+    assert right.get_ylim() == pytest.approx((0.95 * 2.0, 1.05 * 4.0))
+
+
 def test_runs_have_their_names_and_colours(run):
     curves = read_curves(run)
     left, right = draw_curves([curves, curves._replace(name="other")], by_updates=True).axes
