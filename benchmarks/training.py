@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import groupby, product, repeat
+from itertools import groupby, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -45,6 +45,13 @@ class Corpus:
     input_milliseconds: float  # to pack a batch, while nothing else runs
 
 
+class Recipe(NamedTuple):
+    """A model and its training, that are measured."""
+
+    model: ModelConfig
+    training: TrainingConfig
+
+
 @dataclass(frozen=True)
 class Task:
     """Training steps on the fixed batch of ``cost``, or on the packed rows of a corpus."""
@@ -73,41 +80,40 @@ class Usage:
 
 
 def list_contestants(
-    models: Mapping[str, ModelConfig],
-    costs: Sequence[StepCost],
-    kernels: Sequence[str],
-    peers: Sequence[str],
-    training: TrainingConfig,
+    recipes: Mapping[str, Recipe], costs: Sequence[StepCost], kernels: Sequence[str], peers: Sequence[str]
 ) -> list[Contestant[Task]]:
-    """Return, for every cost, our models by name with each kernel, then peers in the dimensions of the cost's model."""
-    contestants = []
+    """Return, for every cost, our recipes by name, then peers in the dimensions and with the training of the first.
+
+    Each recipe has all ``kernels`` in turn, or its own if there are none.
+    """
+    contestants, first = [], next(iter(recipes.values()))
     for cost in costs:
-        for (name, model), kernel in product(models.items(), kernels):
-            task = Task(replace(cost, model=replace(model, kernel=kernel)), training)
-            contestants.append(Contestant(f"{name} {kernel}" if len(kernels) > 1 else name, task))
-        contestants += [Contestant(peer, Task(cost, training)) for peer in peers]
+        for name, (model, training) in recipes.items():
+            for kernel in kernels or [model.kernel]:
+                task = Task(replace(cost, model=replace(model, kernel=kernel)), training)
+                contestants.append(Contestant(f"{name} {kernel}" if len(kernels) > 1 else name, task))
+        contestants += [Contestant(peer, Task(replace(cost, model=first.model), first.training)) for peer in peers]
     return contestants
 
 
 def list_on_corpus(
-    models: Mapping[str, ModelConfig],
-    data: DataConfig,
-    tokenizer: TokenizerConfig,
-    training: TrainingConfig,
-    folder: Path,
+    recipes: Mapping[str, Recipe], data: DataConfig, tokenizer: TokenizerConfig, folder: Path
 ) -> list[Contestant[Task]]:
-    """Prepare a corpus in ``folder`` for our models; the peers take no packed rows. UserError if it cannot be read.
+    """Prepare a corpus in ``folder`` for our recipes; the peers take no packed rows. UserError if it cannot be read.
 
     Batches of a packed window cost nothing, so the time of packing is that of an epoch none of which has been packed.
     """
-    prepared = prepare_data(data, tokenizer, training.seed, folder)
+    prepared = prepare_data(data, tokenizer, next(iter(recipes.values())).training.seed, folder)
     start = time.perf_counter()
     steps = prepared.stream.steps_in(1)
     milliseconds = 1e3 * (time.perf_counter() - start) / steps
     prepared.save(folder)
     corpus = Corpus(data, tokenizer, folder, milliseconds)
     sizes = prepared.tokenizer.vocab_size, data.batch_rows, data.row_length, data.row_length
-    return [Contestant(name, Task(StepCost(model, *sizes), training, corpus)) for name, model in models.items()]
+    return [
+        Contestant(name, Task(StepCost(recipe.model, *sizes), recipe.training, corpus))
+        for name, recipe in recipes.items()
+    ]
 
 
 class PuenteSteps:

@@ -24,7 +24,7 @@ from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding, 
 from benchmarks.machine import count_cores, use_cores, use_gpu
 from benchmarks.report import Report
 from benchmarks.startup import measure_start, start_table
-from benchmarks.training import GPU_PEERS, OURS, PEERS, Task, list_contestants, list_on_corpus, measure_training
+from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, list_on_corpus, measure_training
 from benchmarks.turns import Contestant
 from cli.command_line import Parser, output_file, positive_integer, positive_integers
 from cli.load_run import load_run
@@ -86,7 +86,8 @@ token. If the config's corpus can be read, also time steps on its packed rows, a
 
 Without CONFIG: 3 + 3 layers, width 256, feed-forward 1024, 4 heads, vocabulary 8000, and 256 rows of 16 + 16 tokens, on
 all cores of a CPU. With --gpu on a GPU: configs/transformer-base.yaml, several sentences a row, a sweep over rows and
-kernels. Each contestant has its own process. Write key=value next to CONFIG.
+kernels. Each contestant has its own process. Write key=value next to CONFIG. --against adds the same experiment with
+other values of model and training, as often as you like: that is what a technique costs.
 
   tokens/s   real ones, source and target
   ratio      tokens a second divided by those of marian, or of the first contestant on the same batch without marian
@@ -98,6 +99,7 @@ TRAIN_EXAMPLES = """examples:
   python scripts/benchmark.py train --peer torch --json train.json
   python scripts/benchmark.py train --peer torch --rows 64 --lengths 64 --no-corpus
   python scripts/benchmark.py train configs/tatoeba-small.yaml model.kernel=chunked --start
+  python scripts/benchmark.py train configs/tatoeba-small.yaml --against training.consistency=simcut
   python scripts/benchmark.py train configs/transformer-big.yaml --gpu --rows 64,128,256 --kernels cudnn --minutes 9
 """
 ROOT = Path(__file__).parents[1]
@@ -191,7 +193,7 @@ def translate_test_set(run_dir: Path) -> Report:
 def benchmark_training(arguments: argparse.Namespace) -> Report:
     path, overrides = choose_experiment(arguments)
     config = load_config(path, overrides)
-    models, notes, start = choose_models(arguments, config), [], None
+    recipes, notes, start = choose_recipes(arguments, config), [], None
     contestants = contestants_on_full_batches(arguments, config)
     use_processes(arguments.gpu, count_cores())
     with TemporaryDirectory(prefix="puente-benchmark-") as folder:
@@ -199,7 +201,7 @@ def benchmark_training(arguments: argparse.Namespace) -> Report:
             if not arguments.no_corpus:
                 print("reading the corpus", file=sys.stderr)
                 corpus = Path(folder, "corpus")
-                contestants += list_on_corpus(models, config.data, config.tokenizer, config.training, corpus)
+                contestants += list_on_corpus(recipes, config.data, config.tokenizer, corpus)
         except UserError as error:
             notes.append(f"no steps on a corpus: {error}")
         report = measure_training(contestants, arguments.rounds, deadline_of(arguments))
@@ -240,15 +242,27 @@ def contestants_on_full_batches(arguments: argparse.Namespace, config: RunConfig
         if sentences > row_length:
             raise UserError(f"--sentences={sentences} must be at most the {row_length} tokens of a row")
         costs.append(StepCost(config.model, config.tokenizer.vocab_size, batch_rows, row_length, row_length, sentences))
-    kernels = arguments.kernels or (GPU_KERNELS.split(",") if gpu else [config.model.kernel])
+    kernels = arguments.kernels or (GPU_KERNELS.split(",") if gpu else [])
     peers = () if not arguments.peer else GPU_PEERS if gpu else PEERS
-    return list_contestants(choose_models(arguments, config), costs, kernels, peers, config.training)
+    return list_contestants(choose_recipes(arguments, config), costs, kernels, peers)
 
 
-def choose_models(arguments: argparse.Namespace, config: RunConfig) -> dict[str, ModelConfig]:
-    """Return the model of a named config as it is, and the usual one on a CPU with both dtypes of operands."""
-    bfloat16 = {f"{OURS}-bfloat16": replace(config.model, matmul_dtype="bfloat16")}
-    return {OURS: config.model} | (bfloat16 if is_usual(arguments) else {})
+def choose_recipes(arguments: argparse.Namespace, config: RunConfig) -> dict[str, Recipe]:
+    """Return the recipe of a named config as it is, the usual one on a CPU with both dtypes, and those of --against."""
+    recipes = {OURS: Recipe(config.model, config.training)}
+    if is_usual(arguments):
+        bfloat16 = replace(config.model, matmul_dtype="bfloat16")
+        recipes[f"{OURS}-bfloat16"] = Recipe(bfloat16, config.training)
+    return recipes | dict(changed_recipe(arguments, changes) for changes in arguments.against)
+
+
+def changed_recipe(arguments: argparse.Namespace, changes: str) -> tuple[str, Recipe]:
+    """Return the experiment with other values, by a name that has them; UserError if they change the batches."""
+    if others := [change for change in changes.split() if not change.startswith(("model.", "training."))]:
+        raise UserError(f"--against: {others[0]} must be a model.key=value or a training.key=value")
+    path, overrides = choose_experiment(arguments)
+    config = load_config(path, [*overrides, *changes.split()])
+    return f"{OURS} {changes}", Recipe(config.model, config.training)
 
 
 def command_line() -> argparse.Namespace:
@@ -286,6 +300,7 @@ def command_line() -> argparse.Namespace:
     add("--sentences", type=positive_integer, help=f"that share a row (1; on a GPU {SENTENCE} tokens each)")
     add("--kernels", type=kernels, metavar="NAME,…", help=f"(model.kernel; on a GPU {GPU_KERNELS})")
     add("--peer", choices=["torch"], help="PyTorch models of the same dimensions take turns")
+    add("--against", action="append", default=[], metavar='"key=value …"', help="the experiment with other values, too")
     add("--no-corpus", action="store_true", help="full batches only")
     add("--start", action="store_true", help="also time train.py from the command to its first step")
     add("--gpu", action="store_true", help="on a GPU, one contestant at a time")

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.cost.operations import count_tokens
 from benchmarks.training import (
     PuenteSteps,
+    Recipe,
     Task,
     list_contestants,
     list_on_corpus,
@@ -57,7 +58,8 @@ def test_a_contestant_that_could_not_take_part_has_a_row_that_says_so():
 
 def test_everyone_steps_on_every_batch():
     costs = [replace(STEP, rows=rows) for rows in (2, 4)]
-    contestants = list_contestants({"puente": MODEL}, costs, ["definition", "auto"], ("marian",), TRAINING)
+    recipes = {"puente": Recipe(MODEL, TRAINING)}
+    contestants = list_contestants(recipes, costs, ["definition", "auto"], ("marian",))
     assert [who.name for who in contestants] == ["puente definition", "puente auto", "marian"] * 2
     assert [who.workload.cost.model.kernel for who in contestants[:2]] == ["definition", "auto"]
     assert [who.workload.cost.rows for who in contestants] == [2] * 3 + [4] * 3
@@ -67,7 +69,8 @@ def test_everyone_steps_on_every_batch():
 def on_corpus(small_experiment, tmp_path_factory):
     """The task of training the small model on the small experiment's corpus."""
     config, folder = load_config(small_experiment), tmp_path_factory.mktemp("corpus")
-    [contestant] = list_on_corpus({"puente": MODEL}, config.data, config.tokenizer, TRAINING, folder)
+    recipes = {"puente": Recipe(MODEL, TRAINING)}
+    [contestant] = list_on_corpus(recipes, config.data, config.tokenizer, folder)
     return contestant.workload
 
 

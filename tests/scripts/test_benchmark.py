@@ -110,6 +110,9 @@ def test_mistakes_in_values_end_in_one_line(mistake, small_experiment, tmp_path)
     mistake("one CONFIG at a time, not a.yaml and b.yaml", "train", "a.yaml", "b.yaml")
     mistake("there is no config file a.yaml", "train", "a.yaml")
     mistake("unknown key model.width", "train", small_experiment, "model.width=3")
+    mistake("unknown key model.width", "train", small_experiment, "--against", "model.width=3")
+    other = "--against: data.batch_rows=8 must be a model.key=value or a training.key=value"
+    mistake(other, "train", small_experiment, "--against", "model.d_ff=48 data.batch_rows=8")
 
 
 @pytest.mark.parametrize(
@@ -220,6 +223,20 @@ def test_the_usual_training_is_that_of_the_peers(plan):
 def test_a_config_is_trained_as_it_says(plan, small_experiment):
     config, [only] = plan(small_experiment, "data.batch_rows=6")
     assert (only.name, only.workload.cost.model, str(only.workload)) == ("puente", config.model, "6 × 64 + 64")
+
+
+def test_a_config_takes_turns_with_its_own_changes(plan, small_experiment):
+    """Peers, and the values that are not changed, are those of the experiment."""
+    changes = "training.optimizer=muon training.consistency=simcut", "model.kernel=chunked model.d_ff=48"
+    options = [option for text in changes for option in ("--against", text)]
+    config, contestants = plan(small_experiment, "data.batch_rows=6", *options, "--peer", "torch")
+    assert [who.name for who in contestants[:4]] == ["puente", *(f"puente {text}" for text in changes), "marian"]
+    plain, two_views, wider, marian = (who.workload for who in contestants[:4])
+    assert plain == marian and plain.training == config.training
+    assert (two_views.training.optimizer, two_views.training.consistency) == ("muon", "simcut")
+    assert two_views.cost == plain.cost
+    assert (wider.cost.model.kernel, wider.cost.model.d_ff) == ("chunked", 48) and wider.training == config.training
+    assert {str(who.workload) for who in contestants} == {"6 × 64 + 64"}
 
 
 def test_a_gpu_sweeps_over_rows_and_kernels(plan):
