@@ -67,10 +67,10 @@ def test_adam_by_its_paper_with_clipping():
 
 
 def orthogonalized(g):
-    """Five steps of Newton and Schulz on the singular values, relative to the Frobenius norm (Jordan et al. 2024)."""
+    """Four steps of Newton and Schulz on the singular values, relative to the Frobenius norm (Jordan et al. 2024)."""
     u, values, v = np.linalg.svd(g, full_matrices=False)
     values = values / np.linalg.norm(g)
-    for _ in range(5):
+    for _ in range(4):
         values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
     return u @ np.diag(values) @ v
 
