@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attention import current_device
+from model.sharding import on_one_device
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2, 3))
@@ -33,11 +34,28 @@ def _backward(dtype: str, contract: int, saved: tuple[Array, Array], gradient: A
     inputs, rows = _rows(x, dtype), _rows(gradient, dtype)
     x_gradient = _dot(rows, kernel.astype(dtype), [-1], [1 - contract]).astype(x.dtype).reshape(x.shape)
     left, right = (inputs, rows) if contract == 0 else (rows, inputs)
-    all_rows = range(left.ndim - 1)
-    return x_gradient, _dot(left, right, all_rows, all_rows).astype(kernel.dtype)
+    return x_gradient, _over_rows(left, right).astype(kernel.dtype)
 
 
 matmul.defvjp(_forward, _backward)
+
+
+def _over_rows(left: Float[Array, "*rows D"], right: Float[Array, "*rows F"]) -> Float[Array, "D F"]:
+    """The kernel's gradient, a sum over all rows. On a CPU, the narrower side is transposed first."""
+    if current_device().platform == "cpu" and left.dtype == jnp.bfloat16 and on_one_device():
+        if left.shape[1] <= right.shape[1]:
+            return _dot(transposed(left), right, [1], [0])
+        return transposed(jax.lax.optimization_barrier(_dot(transposed(right), left, [1], [0])))
+    all_rows = range(left.ndim - 1)
+    return _dot(left, right, all_rows, all_rows)
+
+
+def transposed(x: Float[Array, "rows columns"]) -> Float[Array, "columns rows"]:
+    """The transpose as an array of its own.
+
+    XLA for CPUs would make a plain transpose part of the product, and then multiply in float32.
+    """
+    return jax.lax.optimization_barrier(x.T.reshape(-1)).reshape(x.shape[::-1])
 
 
 def _rows(x: Float[Array, "*rows D"], dtype: str) -> Float[Array, "*flat D"]:

@@ -37,6 +37,12 @@ def shard_rows(x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
     return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS))
 
 
+def on_one_device() -> bool:
+    """Whether nothing is divided."""
+    mesh = jax.sharding.get_abstract_mesh()
+    return mesh.empty or mesh.size == 1
+
+
 def count_row_groups(rows: int) -> int:
     """The number of devices, or groups of them along tensor, that share these rows; 1 if they cannot."""
     mesh = jax.sharding.get_abstract_mesh()

@@ -98,7 +98,7 @@ def training_step(workload: Workload) -> Program:
     expected = Expected(
         held + workload.batch_bytes(),
         temporary_bytes(cost, training, layout),
-        cost.of_views(training).flops() / layout.devices,
+        cost.of_views(training).flops() / layout.devices + cost.optimizer_flops(training),
         list_transfers(cost, training, layout),
     )
     return Program("training step", partial(step.lower, state, workload.batch()), held, expected)

@@ -20,6 +20,7 @@ from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.transformer import Transformer
 from training.config import TrainingConfig
+from training.muon import ITERATIONS
 
 FLOAT = 4  # bytes: parameters, gradients, moments and logits are float32
 MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD"}  # every token is multiplied by these parameters
@@ -121,8 +122,8 @@ class StepCost:
         The backward pass takes twice the operations of the forward pass: the gradients of both factors of a product are
         products of the same size. Attention counts every query with every key of its row, including pairs hidden by
         causality or packing, as the definition computes them. A kernel that recomputes scores for the gradients does
-        more than is counted, one that skips hidden pairs less. Sums, norms, activations, softmax, dropout, the loss and
-        the optimizer are not counted.
+        more than is counted, one that skips hidden pairs less. Sums, norms, activations, softmax, dropout and the loss
+        are not counted, and of the optimizer see ``optimizer_flops``.
         """
         source = source_products(self.model, self.vocab_size, self.sources)
         pairs = self.targets * (self.targets + self.sources)
@@ -131,6 +132,21 @@ class StepCost:
     def of_views(self, training: TrainingConfig) -> "StepCost":
         """Return what is computed of the rows: of consistency training, two views of each."""
         return self if training.consistency == "none" else replace(self, rows=2 * self.rows)
+
+    def optimizer_flops(self, training: TrainingConfig) -> int:
+        """Return the operations of the optimizer's matrix products, which every device computes: Muon has some.
+
+        An iteration of training/muon.py multiplies x by its transpose, that product by itself, and the sum by x.
+        """
+        match training.optimizer:
+            case "adam" | "adamw":
+                return 0
+            case "muon":
+                parameters = list_parameters(self.model, self.vocab_size)
+                sides = [sorted(parameter.shape) for parameter in parameters if parameter.path.endswith("kernel")]
+                return 2 * ITERATIONS * sum(2 * short * short * long + short**3 for short, long in sides)
+            case _:
+                raise NotImplementedError(f"training.optimizer={training.optimizer}")
 
     def parameters(self) -> int:
         """Return the number of learned values."""

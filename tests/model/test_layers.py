@@ -41,6 +41,19 @@ def test_matmul_in_bfloat16_rounds_operands_and_sums_in_float32():
     np.testing.assert_allclose(result, rounded[0] @ rounded[1], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("contract", [0, 1])
+@pytest.mark.parametrize(("inputs", "outputs"), [(64, 32), (32, 64), (48, 48)])
+def test_the_gradient_of_a_kernel_in_bfloat16_sums_in_float32(inputs, outputs, contract):
+    """Of kernels that widen and that narrow, as they are and transposed; the gradient of the result is its weight."""
+    x, weight = normal(0, 3, 100, inputs), normal(1, 3, 100, outputs)
+    kernel = jnp.zeros((inputs, outputs) if contract == 0 else (outputs, inputs))
+    gradient = jax.jit(jax.grad(lambda kernel: jnp.sum(matmul(x, kernel, "bfloat16", contract) * weight)))(kernel)
+    assert gradient.dtype == jnp.float32
+    x, weight = (np.asarray(each.astype(jnp.bfloat16), np.float64).reshape(300, -1) for each in (x, weight))
+    expected = x.T @ weight if contract == 0 else weight.T @ x
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_dropout_keeps_the_mean_and_drops_the_rate():
     dropped = dropout(jnp.ones(100_000), 0.3, jax.random.key(0))
     assert set(np.unique(dropped)) == {0.0, np.float32(1 / 0.7)}

@@ -25,6 +25,7 @@ CHANGES = (
     "model.encoder_layers=1",
     "model.decoder_layers=1",
     "model.dropout=0.1",
+    "model.positions=sinusoidal",
     "tokenizer.vocab_size=2048",
     "data.row_length=128",
     "data.batch_rows=32",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from benchmarks.cost.operations import DecodingCost, StepCost, count_tokens
+from benchmarks.cost.operations import DecodingCost, StepCost, count_tokens, list_parameters
 from common.special_tokens import BOS, EOS
 from model.config import ModelConfig
 from model.loss import cross_entropy
@@ -17,6 +17,7 @@ from model.transformer import build, init_params
 from tests.benchmarks.small import DECODING, MODEL
 from tests.benchmarks.small import STEP as COST
 from training.config import TrainingConfig
+from training.muon import scale_by_muon
 from training.state import state_shapes
 from training.step import summed_loss
 
@@ -119,6 +120,25 @@ def test_bytes_of_muon_and_of_two_views_by_hand():
     assert (found["moments"], found["logits"]) == (4 * COST.moments(muon), 2 * 4 * 3 * 5 * 50)
     assert COST.update_bytes(muon) == 4 * (3 * COST.parameters() + 2 * COST.moments(muon))
     assert COST.of_views(muon).flops() == 2 * COST.flops()
+
+
+def test_operations_of_muon_by_hand():
+    """Four iterations of three products for each matrix of a dense layer: 16 × 16 or, in both ways, 16 × 32."""
+    square, wide = 3 * 16**3, 2 * 16 * 16 * 32 + 16**3
+    attentions, feed_forwards = 1 + 2 * 2, 1 + 2
+    by_hand = 2 * 4 * (attentions * 4 * square + feed_forwards * 2 * wide)
+    assert COST.optimizer_flops(TrainingConfig(steps=1, optimizer="muon")) == by_hand
+    assert COST.optimizer_flops(TrainingConfig(steps=1)) == 0
+
+
+def test_operations_of_muon_are_those_that_xla_counts():
+    """XLA counts sums and casts, too: a few for each value of a matrix, beside hundreds in products."""
+    cost = replace(COST, model=replace(MODEL, d_model=256, head_dim=128, d_ff=512))
+    shapes = [one.shape for one in list_parameters(cost.model, cost.vocab_size) if one.path.endswith("kernel")]
+    kernels, muon = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes], scale_by_muon()
+    update: Any = jax.jit(muon.update)
+    counted = update.lower(kernels, jax.eval_shape(muon.init, kernels)).cost_analysis()
+    assert counted["flops"] == pytest.approx(cost.optimizer_flops(TrainingConfig(steps=1, optimizer="muon")), rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["adam", "muon"])

@@ -40,9 +40,13 @@ def test_losses_of_twenty_steps_are_those_of_one_device(report, layout):
 
 @pytest.mark.slow
 def test_so_are_those_with_all_techniques_for_small_corpora(report):
-    """Consistency, word dropout, LayerDrop and Muon: what is dropped does not depend on the mesh."""
+    """Consistency, word dropout, LayerDrop and Muon: what is dropped does not depend on the mesh.
+
+    Muon's bfloat16 roundings then make other sums grow into differences; another mask changes the first by 0.01.
+    """
     one = report["small_data"]["1 1 1"]
-    np.testing.assert_allclose(report["small_data"]["2 2 2"], one, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(report["small_data"]["2 2 2"][:3], one[:3], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(report["small_data"]["2 2 2"], one, atol=1e-3, rtol=0)
     assert one[-1] < one[0] - 0.05
 
 
