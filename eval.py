@@ -8,7 +8,6 @@ data.source; with both exchanged, as data.source=es data.target=en, it is scored
 
 import os
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from cli.process import prepare_process
@@ -64,7 +63,7 @@ def main() -> None:
     folder = arguments.output or run_dir / "eval"
     with offer_output(folder):
         path = write(run, run_dir, folder, evaluation, file, overlap)
-    print(f"\nwritten   {path} and .translations.txt")
+    print(f"\nwritten   {path}, .jsonl and .translations.txt")
 
 
 def count_overlap(run_dir: Path, pairs: Pairs, forward: bool) -> tuple[int, int]:
@@ -109,7 +108,7 @@ def write(
 
 def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
     """Each score with its signature and with what it was computed on."""
-    scores, sources, rows = evaluation.scores, len(evaluation.sources), evaluation.rows
+    scores, sources, rows = evaluation.scores, len(evaluation.sentences), evaluation.rows
     interval = scores.bleu_interval
     assert interval is not None
     print(f"BLEU      {scores.bleu:.2f}  95 % interval {interval.low:.2f} to {interval.high:.2f}  {scores.signature}")
@@ -135,9 +134,9 @@ def print_limits(evaluation: Evaluation) -> None:
 
 
 def print_examples(evaluation: Evaluation) -> None:
-    examples = zip(evaluation.sources, evaluation.translations, evaluation.references, strict=True)
-    for source, translation, references in islice(examples, 5):
-        print(f"\nsource       {source}\ntranslation  {translation}\nreference    {references[0]}", flush=True)
+    for each in evaluation.sentences[:5]:
+        print(f"\nsource       {each.source}\ntranslation  {each.translation}")
+        print(f"reference    {each.references[0]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def report_decoding(results: Results[DecodingCost]) -> Report:
 
 def report_text(run: str, step: int, decoding: DecodingConfig, evaluation: Evaluation) -> Report:
     """Return how fast a run translated real text, in a table of its own: no other contestant has this model."""
-    sentences, bleu = len(evaluation.sources), evaluation.scores.bleu
+    sentences, bleu = len(evaluation.sentences), evaluation.scores.bleu
     speeds = evaluation.sentences_per_second, evaluation.target_tokens_per_second
     figures = {"run": run, "step": step, "decoding": asdict(decoding), "sentences": sentences}
     figures |= {"target_tokens": evaluation.target_tokens, "seconds": evaluation.seconds}

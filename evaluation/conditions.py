@@ -92,6 +92,11 @@ def translations_beside(report: Path) -> Path:
     return report.with_name(f"{report.stem}.translations.txt")
 
 
+def sentences_beside(report: Path) -> Path:
+    """The file with all that is known of each sentence that a report scores: see evaluation/sentences.py."""
+    return report.with_name(f"{report.stem}.jsonl")
+
+
 def name_of_source(source: str) -> str:
     """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
     name = Path(source).name.removesuffix(".gz").replace(":", ".")

@@ -3,36 +3,49 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from tqdm import tqdm
 
 from data.pairs import Pairs
+from data.tokenizer import Tokenizer
 from evaluation.metrics import Scores, group_references, score
-from evaluation.translate import Translator
+from evaluation.sentences import Sentence
+from evaluation.translate import Translation, Translator
 from model.transformer import Params
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A held-out set, translated and scored. Lists have an entry for each distinct source."""
+    """A held-out set, translated and scored; ``sentences`` has an entry for each distinct source."""
 
-    sources: list[str]
-    references: list[list[str]]
-    translations: list[str]
-    in_pieces: int  # sources too long to be translated whole
-    unended: int  # translations cut off by their length limit
+    sentences: list[Sentence]
     scores: Scores
     seconds: float  # of translating, compilation included
-    target_tokens: int  # without EOS
 
     @property
     def rows(self) -> int:
         """Pairs of the set: a source has one for each of its references."""
-        return sum(map(len, self.references))
+        return sum(len(sentence.references) for sentence in self.sentences)
+
+    @property
+    def in_pieces(self) -> int:
+        """Sources too long to be translated whole."""
+        return sum(sentence.pieces > 1 for sentence in self.sentences)
+
+    @property
+    def unended(self) -> int:
+        """Translations cut off by their length limit."""
+        return sum(not sentence.ended for sentence in self.sentences)
+
+    @property
+    def target_tokens(self) -> int:
+        """Tokens of all translations, without EOS."""
+        return sum(len(sentence.tokens) for sentence in self.sentences)
 
     @property
     def sentences_per_second(self) -> float:
-        return len(self.sources) / self.seconds
+        return len(self.sentences) / self.seconds
 
     @property
     def target_tokens_per_second(self) -> float:
@@ -48,9 +61,12 @@ def evaluate(
     with tqdm(total=len(sources), unit="sentence", leave=False, disable=None if progress else True) as bar:
         translations = translator.translate(params, sources, on_progress=bar.update)
     seconds = time.perf_counter() - start
-    texts = [translation.text for translation in translations]
-    in_pieces = sum(len(translation.sources) > 1 for translation in translations)
-    unended = sum(not translation.ended for translation in translations)
-    scores = score(texts, references, bootstrap=bootstrap)
-    target_tokens = sum(translation.length for translation in translations)
-    return Evaluation(sources, references, texts, in_pieces, unended, scores, seconds, target_tokens)
+    scores = score([translation.text for translation in translations], references, bootstrap=bootstrap)
+    facts = zip(sources, references, translations, strict=True)
+    return Evaluation([sentence_of(*each, translator.tokenizer) for each in facts], scores, seconds)
+
+
+def sentence_of(source: str, references: list[str], found: Translation, tokenizer: Tokenizer) -> Sentence:
+    tokens = tokenizer.pieces(list(chain(*found.targets)))
+    facts = found.text, tokens, found.log_prob, found.score, found.ended, len(found.sources)
+    return Sentence(source, references, *facts)

@@ -51,11 +51,16 @@ def score(translations: list[str], references: list[list[str]], *, bootstrap: bo
     """
     if not translations or len(translations) != len(references) or not all(references):
         raise ValueError(f"{len(translations)} translations and {len(references)} lists of references cannot be scored")
-    streams: Streams = [list(stream) for stream in zip_longest(*references)]  # every first reference, every second …
+    streams = reference_streams(references)
     repeated = [text for text, group in zip(translations, references, strict=True) for _ in group]
     bleu, chrf = _measure(BLEU(), translations, streams), _measure(CHRF(), translations, streams)
     bleu_per_row = _measure(BLEU(), repeated, [list(chain(*references))])
     return Scores(*bleu, *chrf, *bleu_per_row, bleu_interval(translations, streams) if bootstrap else None)
+
+
+def reference_streams(references: Sequence[list[str]]) -> Streams:
+    """References as sacreBLEU wants them: every first one, every second one …, and None where there is none."""
+    return [list(stream) for stream in zip_longest(*references)]
 
 
 def bleu_interval(translations: list[str], streams: Streams) -> Interval:

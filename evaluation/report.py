@@ -1,4 +1,4 @@
-"""The report that an evaluation leaves: its scores, what they belong to, and the translations beside it."""
+"""The report that an evaluation leaves: its scores, what they belong to, and the sentences beside it."""
 
 import json
 import platform
@@ -10,8 +10,9 @@ import jax
 
 from common.files import write_atomically
 from data.report import SourceReport
-from evaluation.conditions import Conditions, translations_beside
+from evaluation.conditions import Conditions, sentences_beside, translations_beside
 from evaluation.evaluate import Evaluation
+from evaluation.sentences import as_lines
 
 PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "sacrebleu")
 
@@ -25,12 +26,12 @@ def write_report(
     conditions: Conditions,
     overlap: tuple[int, int] | None = None,
 ) -> None:
-    """Write the translations and the report at ``path``, in that order: it never refers to what is not there.
+    """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there.
 
     ``overlap`` counts the set's distinct sources and targets among the training sentences; None if not counted.
     """
     report = asdict(evaluation.scores) | {
-        "sources": len(evaluation.sources),
+        "sources": len(evaluation.sentences),
         "rows": evaluation.rows,
         "step": step,
         "test_set": file.file,
@@ -47,5 +48,7 @@ def write_report(
         "device": jax.devices()[0].device_kind,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
-    write_atomically(translations_beside(path), "".join(f"{line}\n" for line in evaluation.translations))
+    translations = "".join(f"{sentence.translation}\n" for sentence in evaluation.sentences)
+    write_atomically(translations_beside(path), translations)
+    write_atomically(sentences_beside(path), as_lines(evaluation.sentences))
     write_atomically(path, json.dumps(report, indent=2, ensure_ascii=False) + "\n")

@@ -59,8 +59,8 @@ class Validation:
         monitor.record(step, "valid", losses | scores | {"minutes": minutes})
         for held_out, evaluation in zip(self.sets, evaluations, strict=True):
             self.keep(held_out, evaluation, step)
-            for source, translation in list(zip(evaluation.sources, evaluation.translations, strict=True))[:3]:
-                monitor.say(f"    {source} → {translation}")
+            for sentence in evaluation.sentences[:3]:
+                monitor.say(f"    {sentence.source} → {sentence.translation}")
         return scores["bleu"], losses["loss"]
 
     def keep(self, held_out: HeldOut, evaluation: Evaluation, step: int) -> None:

@@ -5,12 +5,14 @@ from dataclasses import fields
 
 import pytest
 
+from common.errors import UserError
 from data.pairs import Pairs
 from data.report import SourceReport
 from evaluation.conditions import Conditions
 from evaluation.evaluate import evaluate
 from evaluation.metrics import Scores, score
 from evaluation.report import write_report
+from evaluation.sentences import Sentence, as_lines, read_sentences
 
 PAIRS = Pairs(
     ["Tom eats.", "Ana runs.", "Tom eats.", "Ana eats here."], ["Tom come.", "Ana corre.", "Come Tom.", "Ana come."]
@@ -23,13 +25,14 @@ def evaluation(translator, params):
 
 
 def test_distinct_sources_are_translated_once_and_scored_against_all_their_references(translator, params, evaluation):
-    assert evaluation.sources == ["Tom eats.", "Ana runs.", "Ana eats here."]
-    assert evaluation.references == [["Tom come.", "Come Tom."], ["Ana corre."], ["Ana come."]]
-    found = translator.translate(params, evaluation.sources)
-    assert evaluation.translations == [each.text for each in found]
+    sentences, references = evaluation.sentences, [["Tom come.", "Come Tom."], ["Ana corre."], ["Ana come."]]
+    assert [each.source for each in sentences] == ["Tom eats.", "Ana runs.", "Ana eats here."]
+    assert [each.references for each in sentences] == references
+    found = translator.translate(params, [each.source for each in sentences])
+    assert [each.translation for each in sentences] == [each.text for each in found]
     assert evaluation.target_tokens == sum(each.length for each in found)
     assert evaluation.unended == sum(not each.ended for each in found)
-    assert evaluation.scores == score(evaluation.translations, evaluation.references)
+    assert evaluation.scores == score([each.text for each in found], references)
     assert evaluation.sentences_per_second == 3 / evaluation.seconds
     assert evaluation.target_tokens_per_second == evaluation.target_tokens / evaluation.seconds
 
@@ -38,9 +41,11 @@ def test_the_files_of_a_report(tmp_path, translator, evaluation):
     file = SourceReport("corpus/test.tsv", "ab" * 32, 5, malformed=1)
     conditions = Conditions(file.sha256, decoding=translator.decoding)
     write_report(tmp_path / "eval/test.json", evaluation, step=7, file=file, conditions=conditions, overlap=(1, 0))
-    assert sorted(path.name for path in (tmp_path / "eval").iterdir()) == ["test.json", "test.translations.txt"]
+    names = ["test.json", "test.jsonl", "test.translations.txt"]
+    assert sorted(path.name for path in (tmp_path / "eval").iterdir()) == names
     text = (tmp_path / "eval" / "test.translations.txt").read_text(encoding="utf-8")
-    assert text == "".join(f"{line}\n" for line in evaluation.translations)
+    assert text == "".join(f"{each.translation}\n" for each in evaluation.sentences)
+    assert read_sentences(tmp_path / "eval" / "test.jsonl") == evaluation.sentences
     report = json.loads((tmp_path / "eval" / "test.json").read_text(encoding="utf-8"))
     assert report["bleu"] == evaluation.scores.bleu
     assert report["chrf"] == evaluation.scores.chrf
@@ -62,3 +67,21 @@ def test_a_validation_report_has_no_overlap_counted(tmp_path, translator, evalua
     conditions = Conditions(file.sha256, decoding=translator.decoding)
     write_report(tmp_path / "valid.json", evaluation, step=7, file=file, conditions=conditions)
     assert json.loads((tmp_path / "valid.json").read_text())["overlap_with_training"] is None
+
+
+def test_what_is_kept_of_a_sentence_is_what_the_search_found(translator, params, evaluation):
+    for sentence in evaluation.sentences:
+        [found] = translator.translate(params, [sentence.source])
+        assert (sentence.log_prob, sentence.score, sentence.ended) == (found.log_prob, found.score, found.ended)
+        assert sentence.pieces == 1
+        assert sentence.tokens == translator.tokenizer.pieces(found.targets[0])
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"source": "a"}', "3"])
+def test_damaged_sentences_are_told_by_their_line(tmp_path, line):
+    path = tmp_path / "test.jsonl"
+    path.write_text(as_lines([Sentence("a", ["b"], "c", ["␣c"], -0.5, -0.25, True, 1)]) + line + "\n")
+    with pytest.raises(UserError, match=r"test\.jsonl:2: damaged"):
+        read_sentences(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_sentences(tmp_path / "other.jsonl")

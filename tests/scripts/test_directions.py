@@ -39,14 +39,14 @@ def test_each_direction_has_its_report(both, small_experiment, run_main):
     for name, overrides, source in (("test", [], 0), ("test.es-en", BACK, 1)):
         code, out, err = run_main(evaluate, both, *overrides)
         assert (code, err) == (0, ""), err
-        assert out.endswith(f"written   {both}/eval/{name}.json and .translations.txt\n")
+        assert out.endswith(f"written   {both}/eval/{name}.json, .jsonl and .translations.txt\n")
         report = json.loads((both / "eval" / f"{name}.json").read_text(encoding="utf-8"))
         assert report["sources"] == 12 and report["direction"] == ("en-es", "es-en")[source]
         assert report["overlap_with_training"] == {"sources": 0, "targets": 0}
         assert f"source       {pairs[0][source]}\n" in out and f"reference    {pairs[0][1 - source]}\n" in out
         printed[name] = (both / "eval" / f"{name}.translations.txt").read_text(encoding="utf-8")
     assert printed["test"] != printed["test.es-en"]
-    assert len(list((both / "eval").iterdir())) == 4
+    assert len(list((both / "eval").iterdir())) == 6
 
 
 def test_another_set_in_the_reverse_direction(both, small_experiment, tmp_path, run_main):

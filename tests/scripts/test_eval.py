@@ -56,13 +56,13 @@ def test_no_other_set_or_search_replaces_the_runs_own_report(copy, run_main, tmp
     for arguments in runs:
         code, out, err = run_main(main, copy, *arguments)
         assert (code, err) == (0, "")
-    assert out.endswith(f"written   {copy}/eval/test.json and .translations.txt\n")
+    assert out.endswith(f"written   {copy}/eval/test.json, .jsonl and .translations.txt\n")
     own = json.loads((copy / "eval/test.json").read_text(encoding="utf-8"))
     assert (own["sources"], own["decoding"]["beam_size"]) == (12, 2)
     assert find_own_report(copy) == copy / "eval/test.json"
     others = [json.loads(path.read_text(encoding="utf-8")) for path in (copy / "eval").glob("test-????????.json")]
     assert sorted((each["sources"], each["decoding"]["beam_size"]) for each in others) == [(1, 1), (1, 2), (12, 1)]
-    assert len(list((copy / "eval").iterdir())) == 8
+    assert len(list((copy / "eval").iterdir())) == 12
     assert find_report_on(copy, str(tmp_path / "test.tsv")) in (copy / "eval").glob("test-????????.json")
 
 
@@ -88,7 +88,7 @@ def test_scores_are_printed_although_the_report_cannot_be_written(copy, run_main
     )
     before = files_of(copy)
     code, out, err = run_main(main, copy, "--output", tmp_path / "scores")
-    assert (code, err) == (0, "") and f"written   {tmp_path}/scores/test.json and" in out
+    assert (code, err) == (0, "") and f"written   {tmp_path}/scores/test.json, .jsonl and" in out
     assert files_of(copy) == before
     assert len((tmp_path / "scores/test.translations.txt").read_text(encoding="utf-8").split("\n")[:-1]) == 12
 

@@ -13,6 +13,7 @@ from evaluation.conditions import name_of_source, place_report
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import Interval, Scores
 from evaluation.report import write_report
+from evaluation.sentences import Sentence
 from scripts import quickstart
 
 
@@ -27,7 +28,7 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
         config = load_run_config(run, [f"data.test={source}"] if source else [])
         _, file = load_held_out(config.data, "test", run)
         scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", Interval(70.0, 95.0, "signature"))
-        evaluation = Evaluation(["a"] * 12, [["b"]] * 12, ["c"] * 12, 0, 0, scores, 1.5, 12)
+        evaluation = Evaluation([Sentence("a", ["b"], "c", ["␣c"], -0.1, -0.1, True, 1)] * 12, scores, 1.5)
         conditions = conditions_of(config, file.sha256)
         name = name_of_source(source) or "test"
         path = place_report(run / "eval", name, conditions, own=not source)

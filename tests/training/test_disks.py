@@ -90,7 +90,7 @@ def test_a_run_on_a_read_only_disk_is_scored_translates_and_is_drawn(small_exper
     )
     scores = [line for line in refused if line.startswith(("BLEU", "chrF"))]
     assert len(scores) == 3 and [line for line in written if line in scores] == scores
-    assert {path.suffix for path in elsewhere.iterdir()} == {".json", ".txt", ".svg", ".html", ".npz"}
+    assert {path.suffix for path in elsewhere.iterdir()} == {".json", ".jsonl", ".txt", ".svg", ".html", ".npz"}
     assert ends[3] == ends[2] + 2  # one line, the translation
 
 

@@ -1,0 +1,44 @@
+"""What an evaluation keeps of each sentence, so that runs can be compared later without translating again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from common.errors import UserError
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A distinct source of a held-out set, its references, and its translation as the search found it."""
+
+    source: str
+    references: list[str]
+    translation: str
+    tokens: list[str]  # of the translation, without EOS, in the spelling of scripts/score.py
+    log_prob: float
+    score: float  # log_prob after the search's normalization
+    ended: bool  # by EOS, before the length limit
+    pieces: int  # in which the source was translated; 0 for an empty one
+
+
+def as_lines(sentences: Sequence[Sentence]) -> str:
+    """A line of JSON for each sentence."""
+    return "".join(json.dumps(asdict(sentence), ensure_ascii=False) + "\n" for sentence in sentences)
+
+
+def read_sentences(path: Path) -> list[Sentence]:
+    """Read what ``as_lines`` made. UserError for a missing or damaged file."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): evaluate the run again") from error
+    return [_parse(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
+
+
+def _parse(line: bytes, place: str) -> Sentence:
+    try:
+        facts = json.loads(line)
+        return Sentence(**{field.name: facts[field.name] for field in fields(Sentence)})
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{place}: damaged: evaluate the run again") from error
