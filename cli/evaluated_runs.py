@@ -1,0 +1,134 @@
+"""Runs with scores of one test set, read back for a comparison."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from common.errors import UserError
+from common.files import read_json_object
+from configs.load import list_differences, load_run_config
+from configs.schema import RunConfig
+from evaluation.comparison.compare import EvaluatedRun, System
+from evaluation.comparison.significance import statistics_of
+from evaluation.conditions import sentences_beside
+from evaluation.sentences import Sentence, read_sentences
+from model.config import DecodingConfig
+
+# What changes no translation, or only by rounding.
+NO_MATTER = (
+    *("mesh.", "data.root:", "data.test:", "data.prefetch:", "data.allow_overlap:", "decoding.batch_sentences:"),
+    *(f"training.{key}:" for key in "minutes max_skipped log_every save_every keep profile".split()),
+)
+SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A run's report and what belongs to it; the config has the search and the precision of the report."""
+
+    name: str
+    run_dir: Path
+    config: RunConfig
+    report: dict[str, Any]
+    sentences: list[Sentence]
+
+
+def read_evaluated(argument: str, set_name: str) -> Evaluated:
+    """Read a run's report on a set, or any report by its path. UserError if it is not there, whole and consistent."""
+    path = Path(argument)
+    report_path = path if path.suffix == ".json" else path / "eval" / f"{set_name}.json"
+    report = read_json_object(report_path)
+    run_dir = Path(report.get("run") or report_path.parent.parent) if path.suffix == ".json" else path
+    config = load_run_config(run_dir)
+    if not report:
+        again = "python eval.py" if set_name == "test" else f"give --set a name in {path / 'eval'}, or python eval.py"
+        raise UserError(f"{report_path} is missing or damaged: {again} {run_dir}")
+    lines = sentences_beside(report_path)
+    if not lines.exists():
+        raise UserError(f"{lines} is missing, as in runs of older versions: evaluate {run_dir} again")
+    sentences = read_sentences(lines)
+    check_scores(report_path, report, sentences)
+    return Evaluated(argument, run_dir, as_reported(config, report), report, sentences)
+
+
+def check_scores(path: Path, report: dict[str, Any], sentences: list[Sentence]) -> None:
+    """UserError if the sentences are not those that the report scores, as after a kill between the two files."""
+    found = [statistics_of(metric, sentences).score if sentences else 0.0 for metric in (BLEU(), CHRF())]
+    if any(abs(score - report.get(name, -1.0)) > 1e-6 for name, score in zip(("bleu", "chrf"), found, strict=True)):
+        raise UserError(f"{path} and {sentences_beside(path).name} do not belong together: evaluate the run again")
+
+
+def as_reported(config: RunConfig, report: dict[str, Any]) -> RunConfig:
+    """The config with the search and precision of the report; keys that the report lacks stay."""
+    names = {field.name for field in fields(DecodingConfig)}
+    decoding = {key: value for key, value in report.get("decoding", {}).items() if key in names}
+    return replace(
+        config,
+        decoding=replace(config.decoding, **decoding),
+        model=replace(config.model, **report.get("precision", {})),
+    )
+
+
+def group_by_system(found: Sequence[Evaluated]) -> list[System]:
+    """Runs that differ by their seed alone are one system; the first run's is the baseline, and first.
+
+    If all runs are one system, each is compared by itself. UserError for runs that cannot be compared.
+    """
+    for other in found[1:]:
+        check_comparable(found[0], other)
+    groups: list[list[Evaluated]] = []
+    for run in found:
+        group = next((group for group in groups if not changes(group[0], run)), None)
+        if group is None:
+            groups.append([run])
+        else:
+            check_seeds(group, run)
+            group.append(run)
+    if len(groups) == 1:
+        groups = [[run] for run in found]
+    return [system_of(groups[0], group) for group in groups]
+
+
+def check_comparable(base: Evaluated, other: Evaluated) -> None:
+    for key, meaning in SAME.items():
+        if base.report.get(key) != other.report.get(key):
+            values = [str(each.report.get(key))[:60] for each in (base, other)]
+            raise UserError(
+                f"{base.name} and {other.name} cannot be compared: the {meaning} differs, "
+                f"{values[0]} and {values[1]}; evaluate both alike"
+            )
+    if [each.source for each in base.sentences] != [each.source for each in other.sentences]:
+        raise UserError(f"{base.name} and {other.name} cannot be compared: their sources differ; evaluate both alike")
+
+
+def check_seeds(group: list[Evaluated], run: Evaluated) -> None:
+    for other in group:
+        if other.config.training.seed == run.config.training.seed:
+            raise UserError(f"{other.name} and {run.name} differ by nothing, not even by training.seed: name one")
+
+
+def changes(base: Evaluated, other: Evaluated, seed: bool = False) -> list[str]:
+    """The lines of ``list_differences`` that matter to translations, with or without the seed's."""
+    ignored = NO_MATTER if seed else (*NO_MATTER, "training.seed:")
+    return [line for line in list_differences(base.config, other.config) if not line.startswith(ignored)]
+
+
+def system_of(base: list[Evaluated], group: list[Evaluated]) -> System:
+    seeds = [run.config.training.seed for run in group]
+    runs = [EvaluatedRun(run.name, seed, run.sentences) for run, seed in zip(group, seeds, strict=True)]
+    shares_seed = {run.config.training.seed for run in base} & set(seeds)
+    config = changes(base[0], group[0], seed=not shares_seed)
+    return System(name_system([run.name for run in group], seeds), runs, config)
+
+
+def name_system(names: list[str], seeds: list[int]) -> str:
+    """A run's name or, for several, that without the seed at its end, and the seeds."""
+    if len(names) == 1:
+        return names[0]
+    stems = {re.sub(r"[-_.,]?(seed)?[-_.=]?[0-9]+$", "", name) for name in names}
+    return f"{names[0] if len(stems) > 1 else stems.pop()} (seeds {', '.join(map(str, seeds))})"

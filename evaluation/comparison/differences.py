@@ -1,0 +1,114 @@
+"""Where two systems differ: by length of the source, in n-grams and in sentences.
+
+A system may be several runs: what is computed of each is averaged over them. ``Runs`` has the sentences of each run,
+and every run has those of the same test set.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import inf
+from operator import or_
+from statistics import fmean
+
+import numpy as np
+from jaxtyping import Bool
+from sacrebleu.metrics.bleu import BLEU
+
+from evaluation.comparison.significance import Pair, mean_of
+from evaluation.sentences import Sentence
+
+Runs = Sequence[Sequence[Sentence]]
+
+LENGTHS = (1, 6, 11, 16, 21)  # the shortest source of each group, in words
+LONGEST_NGRAM = 4
+LISTED_NGRAMS, LISTED_SENTENCES = 10, 5
+
+
+@dataclass(frozen=True)
+class Group:
+    """A part of the test set, its size, and what each system reaches there, from 0 to 100."""
+
+    name: str
+    size: int
+    base: float
+    other: float
+
+
+@dataclass(frozen=True)
+class Ngram:
+    """Words, and how often each system's translations have them where a reference has them."""
+
+    words: str
+    base: float
+    other: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A sentence, by how much its chrF changes, and a translation of each system."""
+
+    chrf: float
+    source: str
+    references: list[str]
+    base: str
+    other: str
+
+
+def group_names(first: Sequence[int]) -> list[str]:
+    """Names of groups of numbers that begin at these: 0, 1 to 4, …, 1000 or more."""
+    lasts = [following - 1 for following in first[1:]]
+    names = [str(low) if low == last else f"{low} to {last}" for low, last in zip(first, lasts, strict=False)]
+    return [*names, f"{first[-1]} or more"]
+
+
+def by_source_length(sentences: Sequence[Sentence], bleu: Sequence[Pair]) -> list[Group]:
+    """BLEU of the sentences of each group of source lengths, in words; groups without a sentence are left out."""
+    lengths = np.array([len(sentence.source.split()) for sentence in sentences])
+    groups = []
+    for name, low, high in zip(group_names(LENGTHS), LENGTHS, [*LENGTHS[1:], inf], strict=True):
+        chosen: Bool[np.ndarray, " sentences"] = (lengths >= low) & (lengths < high)
+        if chosen.any():
+            base, other = ([each.only(chosen).score for each in side] for side in zip(*bleu, strict=True))
+            groups.append(Group(name, int(chosen.sum()), fmean(base), fmean(other)))
+    return groups
+
+
+def changed_ngrams(base: Runs, other: Runs) -> tuple[list[Ngram], list[Ngram]]:
+    """The n-grams that the other system gains most often, and those that it loses: matches per run, as BLEU counts."""
+    bases, others = count_matches(base), count_matches(other)
+    grams = [Ngram(" ".join(words), bases.get(words, 0.0), others.get(words, 0.0)) for words in {**bases, **others}]
+    grams.sort(key=lambda gram: (gram.base - gram.other, -len(gram.words), gram.words))
+    gained = [gram for gram in grams[:LISTED_NGRAMS] if gram.other > gram.base]
+    return gained, [gram for gram in grams[: -LISTED_NGRAMS - 1 : -1] if gram.other < gram.base]
+
+
+def count_matches(runs: Runs) -> dict[tuple[str, ...], float]:
+    """Occurrences of each n-gram in translations, but no more in a sentence than a reference has; means over runs."""
+    allowed = [reduce(or_, map(ngrams_of, sentence.references)) for sentence in runs[0]]
+    found: Counter[tuple[str, ...]] = Counter()
+    for run in runs:
+        for sentence, limits in zip(run, allowed, strict=True):
+            found.update(ngrams_of(sentence.translation) & limits)
+    return {words: count / len(runs) for words, count in found.items()}
+
+
+def ngrams_of(text: str, tokenize: BLEU = BLEU()) -> Counter[tuple[str, ...]]:  # noqa: B008 (it has no state)
+    """The n-grams of the tokens that BLEU sees, up to four."""
+    tokens = tokenize.tokenizer(text.rstrip()).split()
+    lengths = range(1, LONGEST_NGRAM + 1)
+    return Counter(tuple(tokens[start : start + n]) for n in lengths for start in range(len(tokens) - n + 1))
+
+
+def changed_sentences(base: Runs, other: Runs, chrf: Sequence[Pair]) -> tuple[list[Change], list[Change]]:
+    """The sentences whose chrF rises most, and those whose falls most, with translations of the first runs."""
+    changes = mean_of([pair.other.scores(pair.other.counts) - pair.base.scores(pair.base.counts) for pair in chrf])
+    order = np.argsort(-changes, kind="stable").tolist()
+
+    def describe(index: int) -> Change:
+        first, second = base[0][index], other[0][index]
+        return Change(float(changes[index]), first.source, first.references, first.translation, second.translation)
+
+    gains = [describe(index) for index in order[:LISTED_SENTENCES] if changes[index] > 0]
+    return gains, [describe(index) for index in order[: -LISTED_SENTENCES - 1 : -1] if changes[index] < 0]

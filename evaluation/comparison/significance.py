@@ -1,0 +1,136 @@
+"""Whether the difference of two systems' scores could be chance.
+
+A system may be several runs that differ by their seed alone. It is compared with another pair by pair: run by run of
+the same seed, and its score is the mean over its runs. Tests draw over the sentences of the test set, and are seeded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.special import stdtrit
+
+from evaluation.metrics import reference_streams
+from evaluation.sentences import Sentence
+
+SEED, TRIALS, RESAMPLES = 12345, 10_000, 2_000
+BLOCK = 500  # trials at once, so that memory does not grow with their number
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The counts of each sentence from whose sums sacreBLEU computes a metric, such as matches of n-grams."""
+
+    metric: Any
+    counts: Float[np.ndarray, "sentences counts"]
+
+    @property
+    def score(self) -> float:
+        return float(self.scores(self.counts.sum(0, keepdims=True))[0])
+
+    def only(self, chosen: Bool[np.ndarray, " sentences"]) -> "Statistics":
+        """Those of some of the sentences."""
+        return Statistics(self.metric, self.counts[chosen])
+
+    def scores(self, sums: Float[np.ndarray, "draws counts"]) -> Float[np.ndarray, " draws"]:
+        """The score of each row of summed counts."""
+        return np.array([self.metric._compute_score_from_stats(row).score for row in sums.tolist()])
+
+
+class Pair(NamedTuple):
+    """A run of the baseline and one of the other system, on the same sentences."""
+
+    base: Statistics
+    other: Statistics
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Of 95 %."""
+
+    low: float
+    high: float
+
+
+def statistics_of(metric: Any, sentences: Sequence[Sentence]) -> Statistics:
+    """The statistics of a sacreBLEU metric; each translation is compared with all its references."""
+    streams = reference_streams([sentence.references for sentence in sentences])
+    counts = metric._extract_corpus_statistics([sentence.translation for sentence in sentences], streams)
+    return Statistics(metric, np.array(counts, np.float64))
+
+
+def difference(pairs: Sequence[Pair]) -> float:
+    """The other system's score minus the baseline's, in the mean over pairs."""
+    return fmean(pair.other.score - pair.base.score for pair in pairs)
+
+
+def randomisation_p(pairs: Sequence[Pair], trials: int = TRIALS, seed: int = SEED) -> float:
+    """The p-value of the difference by approximate randomisation (Riezler and Maxwell 2005), two-sided.
+
+    A trial exchanges the translations of each sentence between the runs of a pair with probability ½, as if it were
+    chance which system they are from. p is the share of trials, the observed one included, whose difference is at least
+    as large.
+    """
+    rng, observed, as_large = np.random.default_rng(seed), abs(round(difference(pairs), 9)), 0
+    for count in blocks_of(trials):
+        differences = mean_of([_exchanged(pair, count, rng) for pair in pairs])
+        as_large += int((abs(differences) >= observed).sum())
+    return (as_large + 1) / (trials + 1)
+
+
+def _exchanged(pair: Pair, trials: int, rng: np.random.Generator) -> Float[np.ndarray, " draws"]:
+    """Differences of scores after random exchanges."""
+    base, other = pair.base.counts, pair.other.counts
+    moved = rng.integers(2, size=(trials, len(base))).astype(np.float64) @ (other - base)
+    return pair.other.scores(other.sum(0) - moved) - pair.base.scores(base.sum(0) + moved)
+
+
+def bootstrap_interval(pairs: Sequence[Pair], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+    """The 95 % percentile interval of the difference when the test set's sentences are drawn again, with replacement.
+
+    All runs are scored on the same draw (the paired bootstrap of Koehn 2004, as an interval of the difference).
+    """
+    rng, differences = np.random.default_rng(seed), []
+    for count in blocks_of(resamples):
+        drawn = draw_again(len(pairs[0].base.counts), count, rng)
+        differences.append(mean_of([score_differences(pair, drawn) for pair in pairs]))
+    return Interval(*map(float, np.percentile(np.concatenate(differences), [2.5, 97.5])))
+
+
+def draw_again(sentences: int, count: int, rng: np.random.Generator) -> Float[np.ndarray, "draws sentences"]:
+    """How often each sentence is in each of ``count`` resamples."""
+    return rng.multinomial(sentences, np.full(sentences, 1 / sentences), size=count).astype(np.float64)
+
+
+def score_differences(pair: Pair, drawn: Float[np.ndarray, "draws sentences"]) -> Float[np.ndarray, " draws"]:
+    return pair.other.scores(drawn @ pair.other.counts) - pair.base.scores(drawn @ pair.base.counts)
+
+
+def mean_of(arrays: list[np.ndarray]) -> Float[np.ndarray, " draws"]:
+    """The mean over pairs, rounded so that sums in another order make no difference."""
+    means: np.ndarray = np.mean(arrays, axis=0)
+    return means.round(9)
+
+
+def blocks_of(number: int) -> list[int]:
+    return [min(BLOCK, number - first) for first in range(0, number, BLOCK)]
+
+
+def seed_interval(values: Sequence[float]) -> Interval | None:
+    """Student's 95 % interval of the mean over seeds; None for a single one."""
+    if len(values) < 2:
+        return None
+    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / len(values) ** 0.5
+    return Interval(fmean(values) - half, fmean(values) + half)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's (1979) adjusted p-values, which keep the chance of any false finding among them below the level."""
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted

@@ -1,0 +1,97 @@
+"""A comparison as tables of text."""
+
+from collections.abc import Sequence
+
+from common.text_table import Table
+from evaluation.comparison.compare import Against, Comparison, Difference
+from evaluation.comparison.differences import Change, Group, Ngram
+from evaluation.comparison.significance import Interval
+
+HOW = (
+    "Intervals of 95 %: by sentences for another test set, by seeds for other seeds. p by approximate randomisation, "
+    "then adjusted by Holm's method for the number of systems."
+)
+
+
+def tables_of(comparison: Comparison) -> list[Table]:
+    """The tables of all systems, then those of each system against the baseline."""
+    each = (table for against in comparison.against for table in tables_of_one(against))
+    return [scores(comparison), differences(comparison), *each]
+
+
+def scores(comparison: Comparison) -> Table:
+    """What each system reaches."""
+    header = ["system", "runs", "BLEU", "by seeds", "chrF", "by seeds"]
+    rows = [
+        [name, str(len(bleu.runs)), f"{bleu.mean:.2f}", span(bleu.interval), f"{chrf.mean:.2f}", span(chrf.interval)]
+        for name, bleu, chrf in zip(comparison.systems, comparison.bleu, comparison.chrf, strict=True)
+    ]
+    return Table("Scores", "", header, rows)
+
+
+def differences(comparison: Comparison) -> Table:
+    """By how much each system differs from the baseline, and whether that could be chance."""
+    header = ["system", "metric", "difference", "by sentences", "by seeds", "p", "p (Holm)"]
+    rows = [
+        [against.name, metric, *describe(found)]
+        for against in comparison.against
+        for metric, found in (("BLEU", against.bleu), ("chrF", against.chrf))
+    ]
+    return Table("Differences", f"From the baseline, {comparison.systems[0]}. {HOW}", header, rows)
+
+
+def describe(found: Difference) -> list[str]:
+    intervals = [signed(found.interval), signed(found.seed_interval)]
+    return [f"{found.difference:+.2f}", *intervals, f"{found.p:.4f}", f"{found.p_adjusted:.4f}"]
+
+
+def tables_of_one(against: Against) -> list[Table]:
+    """Where a system differs from the baseline; a table without rows is left out."""
+    pairs = "Compared: " + "; ".join(f"{other} against {base}" for base, other in against.pairs)
+    tables = [
+        Table("What differs", pairs, ["key", "baseline", "here"], keys(against.config)),
+        groups("BLEU by words of the source", "words", "sentences", against.lengths),
+        ngrams("N-grams gained", against.gained),
+        ngrams("N-grams lost", against.lost),
+        sentences("Largest gains", against.gains),
+        sentences("Largest losses", against.losses),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def keys(differences: Sequence[str]) -> list[list[str]]:
+    """Rows of the lines of ``list_differences``: "key: old → new"."""
+    parts = (line.partition(": ") for line in differences)
+    return [[key, *change.split(" → ", 1)] for key, _, change in parts]
+
+
+def groups(title: str, of: str, size: str, found: Sequence[Group]) -> Table:
+    rows = [
+        [each.name, str(each.size), f"{each.base:.2f}", f"{each.other:.2f}", f"{each.other - each.base:+.2f}"]
+        for each in found
+    ]
+    return Table(title, "", [of, size, "baseline", "here", "difference"], rows)
+
+
+def ngrams(title: str, found: Sequence[Ngram]) -> Table:
+    note = "How often a run's translations have it where a reference has it, too."
+    rows = [[each.words, f"{each.base:.1f}", f"{each.other:.1f}"] for each in found]
+    return Table(title, note, ["n-gram", "baseline", "here"], rows)
+
+
+def sentences(title: str, found: Sequence[Change]) -> Table:
+    """Four rows for each sentence."""
+    rows = []
+    for each in found:
+        rows.append([f"{each.chrf:+.1f}", "source", each.source])
+        rows += [["", "reference", reference] for reference in each.references]
+        rows += [["", "baseline", each.base], ["", "here", each.other]]
+    return Table(title, "By chrF of the sentence.", ["chrF", "", "text"], rows)
+
+
+def span(interval: Interval | None) -> str:
+    return f"{interval.low:.2f} to {interval.high:.2f}" if interval else ""
+
+
+def signed(interval: Interval | None) -> str:
+    return f"{interval.low:+.2f} to {interval.high:+.2f}" if interval else ""

@@ -1,0 +1,54 @@
+"""Compare runs on one test set: python scripts/compare.py BASE RUN [RUN …] [--set SET]
+
+Prints BLEU and chrF of each, their differences from BASE with intervals and p-values, and where the systems differ: by
+length of the source, in n-grams, and in single sentences. Nothing is translated: eval.py has kept the sentences in
+RUN/eval/SET.jsonl, and the set is the run's own test set unless --set names another. In place of a run, any report of
+one may be named, such as that of another checkpoint or search.
+
+Runs whose configs differ by training.seed alone are one system. Its score is the mean over its runs, and runs of the
+same seed are compared with each other. Intervals are of 95 %: by sentences (bootstrap) they tell what another test set
+could give, by seeds (Student's t) what other seeds could. p-values are of approximate randomisation within seeds, also
+adjusted by Holm's method for the number of systems.
+"""
+
+import json
+from dataclasses import asdict
+
+from cli.command_line import Parser, output_file
+from cli.evaluated_runs import group_by_system, read_evaluated
+from common.errors import exit_on_user_error
+from common.files import write_atomically
+from common.text_table import as_text
+from evaluation.comparison.compare import compare
+from evaluation.comparison.page import as_page
+from evaluation.comparison.tables import tables_of
+
+EXAMPLES = """examples:
+  python scripts/compare.py runs/tatoeba-small runs/with-dropout-0.2
+  python scripts/compare.py runs/base-1 runs/base-2 runs/new-1 runs/new-2 --html comparison.html
+  python scripts/compare.py runs/tatoeba-small runs/tatoeba-small/eval/test-f14c2e0b.json
+"""
+
+
+@exit_on_user_error()
+def main() -> None:
+    parser = Parser(__doc__, EXAMPLES)
+    parser.add_argument("BASE", help="a run directory, or a report in RUN/eval")
+    parser.add_argument("RUN", nargs="+", help="others, to be compared with it")
+    parser.add_argument("--set", default="test", metavar="SET", help="compare RUN/eval/SET.json (default: test)")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write every figure")
+    parser.add_argument("--html", type=output_file, metavar="FILE", help="write a page that needs no network")
+    arguments = parser.parse_args()
+    found = [read_evaluated(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
+    comparison = compare(group_by_system(found))
+    print("\n\n".join(map(as_text, tables_of(comparison))))
+    if arguments.json:
+        write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")
+        print(f"\nwritten  {arguments.json}")
+    if arguments.html:
+        write_atomically(arguments.html, as_page(comparison))
+        print(f"\nwritten  {arguments.html}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Where systems differ, on sentences whose counts can be made by hand."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from evaluation.comparison.differences import (
+    Ngram,
+    by_source_length,
+    changed_ngrams,
+    changed_sentences,
+    count_matches,
+    group_names,
+)
+from evaluation.comparison.significance import Pair, statistics_of
+from evaluation.metrics import score
+from tests.evaluation.comparison.systems import drawn_set, noisy, sentence
+
+
+def test_names_of_groups():
+    assert group_names((0, 1, 5, 20)) == ["0", "1 to 4", "5 to 19", "20 or more"]
+
+
+def test_groups_by_length_have_the_scores_of_their_sentences():
+    sentences = drawn_set(80)
+    base, other = noisy(sentences, 0.3, 1), noisy(sentences, 0.1, 2)
+    pair = Pair(statistics_of(BLEU(), base), statistics_of(BLEU(), other))
+    groups = by_source_length(base, [pair])
+    assert [group.name for group in groups] == ["1 to 5", "6 to 10", "11 to 15"]
+    assert sum(group.size for group in groups) == 80
+    short = [index for index, each in enumerate(base) if len(each.source.split()) < 6]
+    expected = [
+        score([side[index].translation for index in short], [side[index].references for index in short]).bleu
+        for side in (base, other)
+    ]
+    assert (groups[0].size, groups[0].base, groups[0].other) == (len(short), *map(pytest.approx, expected))
+
+
+def test_matches_are_those_of_bleu():
+    """Clipped by the reference that has most; their number is the numerator of BLEU's precisions."""
+    sentences = noisy(drawn_set(30), 0.3, 3)
+    correct = statistics_of(BLEU(), sentences).counts.sum(0)[2:6]
+    by_length: Counter[int] = Counter()
+    for words, count in count_matches([sentences]).items():
+        by_length[len(words)] += round(count)
+    np.testing.assert_array_equal([by_length[n] for n in (1, 2, 3, 4)], correct)
+
+
+def test_ngrams_gained_and_lost_by_hand():
+    references = ["la casa es grande", "una casa es grande"]
+    base = [sentence("s", references, "la casa grande")]
+    other = [sentence("s", references, "una casa es es")]
+    gained, lost = changed_ngrams([base], [other])
+    assert gained[0] == Ngram("una casa es", 0.0, 1.0)
+    assert {each.words for each in gained} == {"una casa es", "una casa", "casa es", "es", "una"}
+    assert {each.words for each in lost} == {"la casa", "grande", "la"}
+    assert changed_ngrams([base], [base]) == ([], [])
+    gained, _ = changed_ngrams([base, base], [base, other])
+    assert gained[0] == Ngram("una casa es", 0.0, 0.5)
+
+
+def test_the_sentences_that_change_most():
+    sentences = drawn_set(12)
+    base, other = noisy(sentences, 0.3, 1), noisy(sentences, 0.3, 2)
+    pair = Pair(statistics_of(CHRF(), base), statistics_of(CHRF(), other))
+    gains, losses = changed_sentences([base], [other], [pair])
+    changes = {
+        one.source: CHRF().sentence_score(two.translation, two.references).score
+        - CHRF().sentence_score(one.translation, one.references).score
+        for one, two in zip(base, other, strict=True)
+    }
+    ranked = sorted(changes, key=lambda source: -changes[source])
+    assert [each.source for each in gains] == [source for source in ranked[:5] if changes[source] > 0]
+    assert [each.source for each in losses] == [source for source in ranked[:-6:-1] if changes[source] < 0]
+    assert gains[0].chrf == pytest.approx(changes[ranked[0]], abs=1e-6)
+    assert changed_sentences([base], [base], [Pair(pair.base, pair.base)]) == ([], [])

@@ -1,0 +1,144 @@
+"""Intervals and p-values of differences: by enumeration, by hand, beside sacreBLEU, and where nothing differs."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
+
+from evaluation.comparison.significance import (
+    Interval,
+    Pair,
+    Statistics,
+    bootstrap_interval,
+    difference,
+    holm,
+    randomisation_p,
+    seed_interval,
+    statistics_of,
+)
+from evaluation.metrics import score
+from tests.evaluation.comparison.systems import drawn_set, noisy
+
+SENTENCES = drawn_set(120)
+
+
+def pair_of(base, other, metric=None):
+    return Pair(*(statistics_of(metric or BLEU(), sentences) for sentences in (base, other)))
+
+
+def test_statistics_give_the_scores_of_the_one_evaluator():
+    sentences = noisy(SENTENCES, 0.3, 1)
+    found = score([each.translation for each in sentences], [each.references for each in sentences])
+    assert statistics_of(BLEU(), sentences).score == pytest.approx(found.bleu, abs=1e-9)
+    assert statistics_of(CHRF(), sentences).score == pytest.approx(found.chrf, abs=1e-9)
+    chosen = np.arange(120) < 50
+    part = score([each.translation for each in sentences[:50]], [each.references for each in sentences[:50]])
+    assert statistics_of(BLEU(), sentences).only(chosen).score == pytest.approx(part.bleu, abs=1e-9)
+
+
+def test_p_is_that_of_all_exchanges():
+    """Eight sentences can be exchanged in 256 ways."""
+    few = SENTENCES[:8]
+    pair = pair_of(noisy(few, 0.3, 1), noisy(few, 0.05, 2))
+    base, other = (side.counts for side in pair)
+    ways = np.array(list(product([0, 1], repeat=8)))[:, :, None]
+    differences = pair.other.scores(np.where(ways, base, other).sum(1)) - pair.base.scores(
+        np.where(ways, other, base).sum(1)
+    )
+    exact = np.mean(np.abs(differences) >= abs(difference([pair])) - 1e-9)
+    assert 0.01 < exact < 0.5
+    assert randomisation_p([pair], trials=4000) == pytest.approx(exact, abs=4 * np.sqrt(exact / 4000))
+
+
+@pytest.mark.parametrize(("metric", "rate"), [(BLEU, 0.27), (BLEU, 0.34), (CHRF, 0.27)])
+def test_p_is_about_that_of_sacrebleu(metric, rate, monkeypatch):
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    base, other = noisy(SENTENCES, 0.3, 1), noisy(SENTENCES, rate, 2)
+    named: Any = [(name, [each.translation for each in side]) for name, side in (("base", base), ("other", other))]
+    references = [[each.references[0] for each in SENTENCES]]
+    _, found = PairedTest(named, {"metric": metric()}, references, test_type="ar", n_samples=2000)()
+    theirs: Any = next(results[1] for name, results in found.items() if name != "System")
+    pair = pair_of(base, other, metric())
+    assert pair.other.score == pytest.approx(theirs.score, abs=1e-9)
+    assert randomisation_p([pair], trials=2000) == pytest.approx(theirs.p_value, abs=0.05)
+
+
+def test_equal_systems_do_not_differ():
+    pair = pair_of(noisy(SENTENCES, 0.3, 1), noisy(SENTENCES, 0.3, 1))
+    assert difference([pair]) == 0 and randomisation_p([pair], trials=100) == 1
+    assert bootstrap_interval([pair], resamples=100) == Interval(0.0, 0.0)
+
+
+def test_exchanging_the_systems_exchanges_the_signs():
+    one, other = noisy(SENTENCES, 0.3, 1), noisy(SENTENCES, 0.25, 2)
+    there, back = pair_of(one, other), pair_of(other, one)
+    assert difference([back]) == -difference([there])
+    interval, reverse = bootstrap_interval([there], 400), bootstrap_interval([back], 400)
+    assert (reverse.low, reverse.high) == pytest.approx((-interval.high, -interval.low))
+    assert randomisation_p([there], 500) == pytest.approx(randomisation_p([back], 500), abs=0.05)
+
+
+def test_the_bootstrap_is_as_wide_as_the_jackknife_says():
+    """The standard error of a difference by leaving out one sentence at a time (Efron 1982), without any draw."""
+    sentences = drawn_set(400)
+    pair = pair_of(noisy(sentences, 0.3, 1), noisy(sentences, 0.2, 2))
+    left_out = [side.scores(side.counts.sum(0) - side.counts) for side in pair]
+    changes = left_out[1] - left_out[0]
+    error = np.sqrt((400 - 1) / 400 * np.sum((changes - changes.mean()) ** 2))
+    interval = bootstrap_interval([pair])
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    assert (interval.high + interval.low) / 2 == pytest.approx(difference([pair]), abs=0.3 * error)
+
+
+def test_several_seeds_are_compared_within_seeds():
+    """The difference is the mean over pairs, and more pairs of the same difference are better evidence."""
+    pairs = [pair_of(noisy(SENTENCES, 0.3, seed), noisy(SENTENCES, 0.25, 50 + seed)) for seed in range(4)]
+    assert difference(pairs) == pytest.approx(np.mean([pair.other.score - pair.base.score for pair in pairs]))
+    intervals = [bootstrap_interval(chosen, 500) for chosen in (pairs[:1], pairs)]
+    widths = [interval.high - interval.low for interval in intervals]
+    assert widths[1] < 0.7 * widths[0]
+    assert randomisation_p(pairs, 500) < np.mean([randomisation_p([pair], 500) for pair in pairs])
+
+
+def test_the_same_seed_draws_the_same():
+    pair = pair_of(noisy(SENTENCES, 0.3, 1), noisy(SENTENCES, 0.27, 2))
+    assert randomisation_p([pair], 700) == randomisation_p([pair], 700) != randomisation_p([pair], 700, seed=1)
+    assert bootstrap_interval([pair], 700) == bootstrap_interval([pair], 700) != bootstrap_interval([pair], 700, 1)
+
+
+@pytest.mark.slow
+def test_of_true_nulls_five_percent_are_rejected():
+    """Systems of equal quality, 1,200 times: p below 0.05, and intervals without zero, in 3 to 7 percent."""
+    rejected, outside, sentences = 0, 0, drawn_set(100)
+    for trial in range(1200):
+        pair = pair_of(noisy(sentences, 0.3, 2 * trial), noisy(sentences, 0.3, 2 * trial + 1))
+        rejected += randomisation_p([pair], trials=199, seed=trial) <= 0.05
+        interval = bootstrap_interval([pair], resamples=300, seed=trial)
+        outside += interval.low > 0 or interval.high < 0
+    assert 0.03 < rejected / 1200 < 0.07
+    assert 0.03 < outside / 1200 < 0.08
+
+
+def test_the_interval_over_seeds_by_hand():
+    """Of 1, 2, 3: the mean 2, the standard deviation 1, and t = 4.3027 with two degrees of freedom."""
+    interval = seed_interval([1.0, 2.0, 3.0])
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), abs=1e-4)
+    assert seed_interval([1.0]) is None
+
+
+def test_holm_by_hand():
+    """The smallest of three p-values counts three times, the next twice, and none less than one before it."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
+    assert holm([0.2]) == [0.2] and holm([]) == []
+
+
+def test_scores_of_rows_are_those_of_each_row():
+    statistics = Statistics(BLEU(), np.array([[4, 4, 4, 3, 2, 1, 4, 3, 2, 1], [4, 5, 3, 1, 0, 0, 4, 3, 2, 1]], float))
+    assert statistics.scores(statistics.counts)[0] == pytest.approx(100)
+    assert statistics.scores(statistics.counts).shape == (2,)

@@ -1,0 +1,138 @@
+"""scripts/compare.py: systems and their seeds, what is printed and written, and what cannot be compared."""
+
+import json
+import shutil
+
+import pytest
+
+from configs.load import load_config, save_config
+from data.report import SourceReport
+from evaluation.conditions import Conditions
+from evaluation.evaluate import Evaluation
+from evaluation.metrics import score
+from evaluation.report import write_report
+from scripts.compare import main
+from tests.evaluation.comparison.systems import drawn_set, noisy
+
+SET = SourceReport("test.tsv", "ab" * 32, 40)
+SENTENCES = drawn_set(40)
+
+
+@pytest.fixture
+def make_run(tmp_path, small_experiment):
+    """``make_run(name, rate, noise, override, …)``: a run whose translations have wrong words at this rate."""
+
+    def make_run(name, rate, noise, *overrides, file=SET, report="test"):
+        run = tmp_path / name
+        config = load_config(small_experiment, [f"run_dir={run}", *overrides])
+        run.mkdir(exist_ok=True)
+        if report == "test":
+            save_config(config, run / "config.yaml")
+        sentences = noisy(SENTENCES, rate, noise)
+        scores = score([each.translation for each in sentences], [each.references for each in sentences])
+        evaluation = Evaluation(sentences, scores, 1.0)
+        conditions = Conditions(file.sha256, decoding=config.decoding)
+        write_report(run / f"eval/{report}.json", evaluation, step=7, file=file, conditions=conditions)
+        return run
+
+    return make_run
+
+
+@pytest.fixture
+def runs(make_run):
+    """Two seeds of a baseline and two of another system, which is better."""
+    base = [make_run(f"base-{seed}", 0.4, seed, f"training.seed={seed}") for seed in (1, 2)]
+    new = [make_run(f"new-{seed}", 0.2, 9 + seed, f"training.seed={seed}", "model.dropout=0.3") for seed in (1, 2)]
+    return base + new
+
+
+def compared(run_main, tmp_path, *arguments):
+    code, out, err = run_main(main, *arguments, "--json", tmp_path / "all.json")
+    assert (code, err) == (0, "")
+    return out, json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
+
+
+def bleu_of(run):
+    return json.loads((run / "eval/test.json").read_text(encoding="utf-8"))["bleu"]
+
+
+def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path):
+    out, facts = compared(run_main, tmp_path, *runs)
+    assert facts["systems"] == [f"{str(run)[:-2]} (seeds 1, 2)" for run in (runs[0], runs[2])]
+    assert [each["runs"] for each in facts["bleu"]] == [[bleu_of(runs[0]), bleu_of(runs[1])], [*map(bleu_of, runs[2:])]]
+    [against] = facts["against"]
+    assert against["pairs"] == [[str(runs[0]), str(runs[2])], [str(runs[1]), str(runs[3])]]
+    assert against["config"] == ["model.dropout: 0.1 → 0.3"]
+    expected = sum(bleu_of(run) for run in runs[2:]) / 2 - sum(bleu_of(run) for run in runs[:2]) / 2
+    assert against["bleu"]["difference"] == pytest.approx(expected)
+    assert against["bleu"]["interval"]["low"] > 0 and against["bleu"]["p"] < 0.01
+    assert against["bleu"]["seed_interval"]["low"] < expected < against["bleu"]["seed_interval"]["high"]
+    for heading in (
+        "SCORES",
+        "DIFFERENCES",
+        "WHAT DIFFERS",
+        "BLEU BY WORDS OF THE SOURCE",
+        "N-GRAMS GAINED",
+    ):
+        assert f"\n\n{heading}" in f"\n\n{out}"
+    assert "model.dropout       0.1   0.3\n" in out
+
+
+def test_seeds_of_one_config_are_compared_with_each_other(runs, run_main, tmp_path):
+    _, facts = compared(run_main, tmp_path, *runs[:2])
+    assert facts["systems"] == [str(run) for run in runs[:2]]
+    assert facts["against"][0]["config"] == ["training.seed: 1 → 2"]
+    assert facts["against"][0]["pairs"] == [[str(run) for run in runs[:2]]]
+
+
+def test_p_values_of_several_systems_are_adjusted(runs, make_run, run_main, tmp_path):
+    third = make_run("third", 0.4, 77, "training.seed=1", "model.dropout=0.2")
+    _, facts = compared(run_main, tmp_path, runs[0], runs[2], third)
+    first, second = (each["bleu"] for each in facts["against"])
+    assert first["p"] < second["p"]
+    assert first["p_adjusted"] == pytest.approx(2 * first["p"])
+    assert second["p_adjusted"] == pytest.approx(max(second["p"], first["p_adjusted"]))
+
+
+def test_keys_that_change_no_translation_make_no_system(make_run, run_main, tmp_path):
+    one = make_run("one", 0.4, 1)
+    other = make_run("other", 0.4, 2, "training.seed=5", "training.log_every=3", "decoding.batch_sentences=7")
+    _, facts = compared(run_main, tmp_path, one, other, make_run("third", 0.3, 3, "model.dropout=0.4"))
+    assert len(facts["systems"]) == 2 and facts["systems"][0] == f"{one} (seeds 1, 5)"
+
+
+def test_another_search_of_the_same_run(make_run, run_main, tmp_path):
+    run = make_run("run", 0.4, 1)
+    make_run("run", 0.4, 2, "decoding.beam_size=1", report="test-0a1b2c3d")
+    _, facts = compared(run_main, tmp_path, run, run / "eval/test-0a1b2c3d.json")
+    assert facts["against"][0]["config"] == ["decoding.beam_size: 2 → 1"]
+
+
+def test_the_page(runs, run_main, tmp_path):
+    code, out, err = run_main(main, *runs, "--html", tmp_path / "page.html")
+    assert (code, err) == (0, "") and out.endswith(f"written  {tmp_path}/page.html\n")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<circle") == 1 and page.count('class="seeds"') == 1 and page.count('class="sentences"') == 1
+    assert "<h2>Largest gains</h2>" in page and "http" not in page.replace("http-equiv", "")
+
+
+def test_what_cannot_be_compared(runs, make_run, tmp_path, refuses):
+    refuses(main, "RUN", runs[0])
+    refuses(main, "is not a run directory", runs[0], tmp_path / "nothing")
+    refuses(main, "/eval/valid.json is missing or damaged", *runs, "--set", "valid")
+    refuses(main, "is a folder; name a file", *runs, "--json", tmp_path)
+    other_set = make_run("other-set", 0.3, 3, file=SourceReport("other.tsv", "cd" * 32, 40))
+    refuses(main, "the test set differs", runs[0], other_set)
+    copy = shutil.copytree(runs[0], tmp_path / "copy")
+    refuses(main, "differ by nothing, not even by training.seed", runs[0], copy)
+    report = json.loads((runs[2] / "eval/test.json").read_text(encoding="utf-8"))
+    (runs[2] / "eval/test.json").write_text(json.dumps(report | {"signature": "nrefs:1|tok:none"}))
+    refuses(main, "the signature of BLEU differs", runs[0], runs[2])
+    (runs[2] / "eval/test.json").write_text(json.dumps(report | {"bleu": report["bleu"] + 1}))
+    refuses(main, "do not belong together: evaluate the run again", runs[0], runs[2])
+    (runs[3] / "eval/test.jsonl").write_text("{}\n")
+    refuses(main, "test.jsonl:1: damaged", runs[0], runs[3])
+    (runs[3] / "eval/test.jsonl").unlink()
+    refuses(main, "test.jsonl is missing, as in runs of older versions: evaluate", runs[0], runs[3])
+    (runs[3] / "eval/test.json").unlink()
+    refuses(main, f"test.json is missing or damaged: python eval.py {runs[3]}", runs[0], runs[3])
