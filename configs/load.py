@@ -54,11 +54,11 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     Raises UserError for any mistake.
     """
     path = Path(path)
-    _check_value("run_dir", str(path), "the config file's name")  # which may become the run's
+    check_value("run_dir", str(path), "the config file's name")  # which may become the run's
     values = OmegaConf.create()
     pairs = list(_read_file(path))
     if root := os.environ.get("PUENTE_CORPUS"):
-        pairs.append(("data.root", _check_value("data.root", root, "environment variable PUENTE_CORPUS")))
+        pairs.append(("data.root", check_value("data.root", root, "environment variable PUENTE_CORPUS")))
     for key, value in [*pairs, *map(_parse_override, overrides)]:
         OmegaConf.update(values, key, value)
     try:
@@ -113,7 +113,7 @@ def _flatten(config: RunConfig) -> dict[str, object]:
 def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple[str, object]]:
     if path.resolve() in extended_by:
         raise UserError(f"{extended_by[-1]}: extends goes in a circle, back to {path}")
-    tree = _parse_file(path)
+    tree = parse_file(path)
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{path}: a config is a YAML mapping of sections to keys and values; this file has none")
     if "extends" in tree:
@@ -128,10 +128,11 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
         inside = value if name in SECTIONS and isinstance(value, dict) else None
         leaves = {str(name): value} if inside is None else {f"{name}.{key}": inside[key] for key in inside}
         for key, leaf in leaves.items():
-            yield key, _check_value(key, leaf, str(path))
+            yield key, check_value(key, leaf, str(path))
 
 
-def _parse_file(path: Path) -> object:
+def parse_file(path: Path) -> object:
+    """The tree of a YAML file. UserError if there is none, or it cannot be parsed."""
     if not os.path.isfile(path):
         raise UserError(f"there is no config file {path}; {_suggest_config(path)}")
     try:
@@ -192,17 +193,17 @@ def _parse_override(override: str) -> tuple[str, object]:
     if not equals:
         raise UserError(f"command line: {_describe(override)} is not of the form key=value")
     if key not in KEYS or KEYS[key].type is str or "${" in text:  # strings need no quotes: run_dir=007
-        return key, _check_value(key, text, "command line")
+        return key, check_value(key, text, "command line")
     try:
         _check_syntax(text)
         parsed = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={text}"]), resolve=False)
     except (YAMLError, OmegaConfBaseException, ValueError) as error:
         raise UserError(f"command line: {key}={in_brief(text)}: {_first_line(error)}") from None
     assert isinstance(parsed, dict)
-    return key, _check_value(key, parsed["value"], "command line")
+    return key, check_value(key, parsed["value"], "command line")
 
 
-def _check_value(key: str, value: object, origin: str) -> object:
+def check_value(key: str, value: object, origin: str) -> object:
     """The value, or a UserError that names its ``origin``; a string for a list key becomes a list."""
     if key in KEYS and KEYS[key].type == list[str] and isinstance(value, str):
         value = [value]  # data.train=mine.tsv

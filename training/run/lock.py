@@ -55,6 +55,19 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         lock.release()
 
 
+def is_in_use(run_dir: Path) -> bool:
+    """Whether a process holds the run directory now."""
+    if not (run_dir / LOCK).exists():
+        return False
+    lock = FileLock(run_dir / LOCK, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return True
+    lock.release()
+    return False
+
+
 def check_not_lost(run_dir: Path) -> None:
     """UserError if ``run_dir`` is no longer the folder that this process locked: moved, deleted or unmounted."""
     if is_first() and not _this_process().items() <= read_json_object(run_dir / HOLDER).items():

@@ -1,0 +1,123 @@
+"""A sweep: a base config, changes to it, and seeds. Each combination is a cell, an experiment with its own run."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from common.errors import UserError
+from common.text import in_brief
+from configs.keys import format_value
+from configs.load import check_value, load_config, parse_file
+from configs.schema import RunConfig
+
+PARTS = "base", "overrides", "grid", "cells", "seeds"
+CELL_KEYS = {"run_dir", "training.seed", "allow_changes", "dry_run"}  # those that the sweep itself sets, or not at all
+MOST_CELLS, LONGEST_NAME = 10_000, 150
+Changes = dict[str, object]  # key: value
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An experiment of a sweep: its name, the overrides of the base config that make it, and the config they make."""
+
+    name: str
+    overrides: list[str]
+    config: RunConfig
+
+    @property
+    def run_dir(self) -> Path:
+        return Path(self.config.run_dir)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All cells of a sweep file, those of the first changes first, and in each the seeds in their order."""
+
+    base: Path
+    folder: Path  # of its runs
+    cells: list[Cell]
+
+
+def load_sweep(path: Path) -> Sweep:
+    """Read ``configs/sweeps/NAME.yaml``, whose runs lie in ``runs/sweeps/NAME``; every config is checked.
+
+    - ``base``: a config file, relative to this one;
+    - ``overrides``: keys and values of all cells;
+    - ``grid``: lists of values by key, of which every combination is taken; or ``cells``: a list of keys and values;
+    - ``seeds``: a list of ``training.seed``.
+
+    UserError for a mistake in the file, an unknown key, or a combination that the config refuses.
+    """
+    tree = parse_file(path)
+    if not isinstance(tree, dict) or not isinstance(tree.get("base"), str):
+        raise UserError(f"{path}: a sweep is a YAML mapping with base, a config file, and grid or cells")
+    if unknown := [name for name in tree if name not in PARTS]:
+        raise UserError(f"{path}: unknown part {in_brief(str(unknown[0]))}; a sweep has {', '.join(PARTS)}")
+    if "grid" in tree and "cells" in tree:
+        raise UserError(f"{path}: give either grid or cells")
+    base, folder = path.parent / tree["base"], Path("runs") / "sweeps" / path.stem
+    common = _read_changes(path, "overrides", tree.get("overrides") or {})
+    changes = _read_grid(path, tree["grid"]) if "grid" in tree else _read_cells(path, tree.get("cells", [{}]))
+    named = [(name_cell(own, seed), own, seed) for own, seed in product(changes, _read_seeds(path, tree))]
+    _check_names(path, [name for name, _, _ in named])
+    return Sweep(base, folder, [_make_cell(base, folder / name, name, common | own, seed) for name, own, seed in named])
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    if len(names) > MOST_CELLS:
+        raise UserError(f"{path}: {len(names):,} cells are above {MOST_CELLS:,}; write several sweeps")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise UserError(f"{path}: two cells are {in_brief(twice[0])}")
+    if long := [name for name in names if len(name) > LONGEST_NAME]:
+        raise UserError(f"{path}: {in_brief(long[0])} is too long for a folder; set what all cells share in overrides")
+
+
+def _read_changes(path: Path, part: str, tree: object) -> Changes:
+    if not isinstance(tree, dict):
+        raise UserError(f"{path}: {part} must map keys to values, such as {{model.dropout: 0.2}}")
+    for key, value in tree.items():
+        if key in CELL_KEYS:
+            raise UserError(f"{path}: {part} cannot set {key}; seeds sets the seeds")
+        check_value(str(key), value, str(path))
+    return {str(key): value for key, value in tree.items()}
+
+
+def _read_grid(path: Path, tree: object) -> Iterator[Changes]:
+    if not isinstance(tree, dict) or not all(isinstance(values, list) and values for values in tree.values()):
+        raise UserError(f"{path}: grid must map each key to a list of values, such as {{model.dropout: [0.1, 0.2]}}")
+    for values in product(*tree.values()):
+        yield _read_changes(path, "grid", dict(zip(tree, values, strict=True)))
+
+
+def _read_cells(path: Path, tree: object) -> Iterator[Changes]:
+    if not isinstance(tree, list) or not tree:
+        raise UserError(f"{path}: cells must be a list, such as [{{}}, {{model.dropout: 0.2}}]")
+    for changes in tree:
+        yield _read_changes(path, "cells", changes)
+
+
+def _read_seeds(path: Path, tree: dict[str, object]) -> list[int]:
+    seeds = tree.get("seeds", [1])
+    if not isinstance(seeds, list) or not seeds:
+        raise UserError(f"{path}: seeds must be a list of whole numbers, such as [1, 2, 3]")
+    for seed in seeds:
+        check_value("training.seed", seed, f"{path}: seeds")
+    return seeds
+
+
+def _make_cell(base: Path, run_dir: Path, name: str, changes: Changes, seed: int) -> Cell:
+    everything = {**changes, "training.seed": seed, "run_dir": str(run_dir)}
+    overrides = [f"{key}={format_value(value)}" for key, value in everything.items()]
+    config = load_config(base, overrides)
+    if not config.training.steps:
+        raise UserError(f"{base}: the cells of a sweep need training.steps, which tells when one is complete")
+    return Cell(name, overrides, config)
+
+
+def name_cell(changes: Changes, seed: int) -> str:
+    """The name of a cell's run directory, such as positions=rotary,dropout=0.2,seed=1."""
+    parts = [f"{key.rpartition('.')[2]}={format_value(value)}" for key, value in changes.items()] or ["base"]
+    return re.sub(r"[^\w.,=+-]+", "_", ",".join([*parts, f"seed={seed}"]))

@@ -1,0 +1,137 @@
+"""Train every cell of a sweep and compare them: python scripts/sweep.py configs/sweeps/NAME.yaml [--jobs N]
+
+A sweep file names a base config, changes to it, and seeds:
+
+  base: ../tatoeba-small.yaml
+  overrides: {training.steps: 1000, training.eval_every: 1000}   # of every cell
+  grid: {model.positions: [sinusoidal, rotary], model.dropout: [0.1, 0.2]}   # or cells: [{}, {model.norm: post}]
+  seeds: [1, 2, 3]
+
+Each combination is a cell, a run in runs/sweeps/NAME/CELL. The same command goes on where the last one stopped, however
+it stopped: cells that are complete are skipped, interrupted ones continue, failed ones are tried again. Ctrl-C saves
+all that are training. At the end, all cells are compared with the first, grouped by seed, on the validation set as of
+their last evaluation or, with --set test, on the test set.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cli.process import prepare_process
+
+if __name__ == "__main__":
+    prepare_process()
+
+from cli.command_line import Parser, positive_integer
+from cli.evaluated_runs import group_by_system, read_evaluated
+from cli.sweep.devices import shares
+from cli.sweep.jobs import Jobs
+from cli.sweep.slurm import array_script
+from cli.sweep.states import COMPLETE, FAILED, WAITING, State, check_directories, read_state, table_of_states
+from common.errors import UserError, exit_on_user_error, write_note
+from common.files import explain_write_errors, write_atomically
+from common.text_table import as_text
+from configs.sweep import Cell, Sweep, load_sweep
+from evaluation.comparison.compare import compare
+from evaluation.comparison.tables import differences, scores
+
+EXAMPLES = """examples:
+  python scripts/sweep.py configs/sweeps/small-data.yaml --jobs 2
+  python scripts/sweep.py configs/sweeps/small-data.yaml --status
+  python scripts/sweep.py configs/sweeps/small-data.yaml --slurm cells.sh && sbatch cells.sh
+"""
+
+
+@exit_on_user_error()
+def main() -> None:
+    arguments = make_parser().parse_args()
+    sweep = load_sweep(arguments.SWEEP)
+    cells = choose(sweep, arguments.cell)
+    check_directories(cells)
+    states = {cell.name: read_state(cell, arguments.set) for cell in cells}
+    if arguments.slurm:
+        script = array_script(sweep, arguments.SWEEP, arguments.set, sys.executable, Path.cwd(), arguments.slurm)
+        sweep.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(arguments.slurm, script)
+        print(f"written  {arguments.slurm}")
+    elif arguments.status:
+        print(as_text(table_of_states(cells, states)))
+    else:
+        train_all(sweep, cells, states, arguments.jobs, arguments.set)
+
+
+def make_parser() -> Parser:
+    parser = Parser(__doc__, EXAMPLES)
+    parser.add_argument("SWEEP", type=Path, help="a sweep file, such as configs/sweeps/small-data.yaml")
+    help = "cells trained at a time (default: one for each GPU, or one on a CPU, whose cores several share)"
+    parser.add_argument("--jobs", type=positive_integer, metavar="N", help=help)
+    parser.add_argument("--set", choices=["valid", "test"], default="valid", help="what is compared (default: valid)")
+    parser.add_argument("--status", action="store_true", help="show how far each cell is, and start nothing")
+    parser.add_argument("--slurm", type=Path, metavar="FILE", help="write a SLURM array job with a task for each cell")
+    parser.add_argument("--cell", type=int, metavar="NUMBER", help="train this cell alone, counted from 0")
+    return parser
+
+
+def choose(sweep: Sweep, number: int | None) -> list[Cell]:
+    if number is None:
+        return sweep.cells
+    if not 0 <= number < len(sweep.cells):
+        raise UserError(f"--cell must be from 0 to {len(sweep.cells) - 1}, not {number}")
+    return [sweep.cells[number]]
+
+
+def train_all(sweep: Sweep, cells: list[Cell], states: dict[str, State], jobs: int | None, set_name: str) -> None:
+    """Train what is not complete, then compare; exit with 128 plus a signal's number, or with 2 if a cell failed."""
+    with explain_write_errors(sweep.folder):
+        sweep.folder.mkdir(parents=True, exist_ok=True)
+    left = [cell for cell in cells if states[cell.name].word != COMPLETE]
+    print(f"{sweep.folder}: {len(cells)} cells, {len(cells) - len(left)} of them complete", flush=True)
+    live = sys.stdout.isatty()
+    work = Jobs(sweep, set_name, shares(jobs), states, report=lambda cell, state: None if live else say(cell, state))
+    draw = redrawing(cells, work) if live else lambda: None
+    work.run(left, on_poll=draw)
+    draw()
+    if work.signal:
+        write_note(f"stopped; what was training is saved. The same command goes on with {sweep.folder}")
+        sys.exit(128 + work.signal)
+    complete = [cell for cell in cells if states[cell.name].word == COMPLETE]
+    if len(complete) > 1 and complete[0] is cells[0]:
+        print_comparison(complete, set_name)
+    if len(complete) < len(cells):
+        print(f"\n{len(cells) - len(complete)} of {len(cells)} cells are not complete: the same command goes on")
+    if work.failures:
+        reasons = "; ".join(f"{name} ({why})" for name, why in work.failures.items())
+        raise UserError(f"{len(work.failures)} of {len(cells)} cells failed; the same command tries again: {reasons}")
+
+
+def print_comparison(cells: list[Cell], set_name: str) -> None:
+    found = [read_evaluated(str(cell.run_dir), set_name) for cell in cells]
+    comparison = compare(group_by_system(found))
+    print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
+
+
+def say(cell: Cell, state: State) -> None:
+    """A line for a log."""
+    bleu = f", BLEU {state.bleu:.2f}" if state.bleu is not None else ""
+    output = f"; see {cell.run_dir}.txt" if state.word == FAILED else ""
+    print(f"{cell.name}: {state.word} at step {state.step}{bleu}{output}", flush=True)
+
+
+def redrawing(cells: list[Cell], work: Jobs) -> Callable[[], None]:
+    """Draw the table of the cells that are neither waiting nor complete over the last one, once a second."""
+    lines, last = 0, 0.0
+
+    def draw() -> None:
+        nonlocal lines, last
+        if time.monotonic() > last + 1 or not work.running:
+            work.refresh()
+            text = as_text(table_of_states(cells, work.states, hidden=(WAITING, COMPLETE)))
+            print(f"\x1b[{lines}A\x1b[J" * bool(lines) + text, flush=True)
+            lines, last = text.count("\n") + 1, time.monotonic()
+
+    return draw
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Sweeps: what each job gets of the machine, and cells that are trained, stopped, killed, skipped and refused."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.process import ROOT, program_environment
+from cli.sweep.devices import shares
+from configs.sweep import load_sweep
+from scripts.sweep import main
+from training.replay.run_digest import digest_run
+
+TEXT = "base: small.yaml\noverrides: {OVERRIDES}\ngrid: {model.dropout: [0.1, 0.2]}\nseeds: [1]\n"
+
+
+@pytest.fixture
+def folder(tmp_path, small_experiment, monkeypatch):
+    """A working directory with a sweep of two cells, of 10 updates each."""
+    shutil.copy(small_experiment, tmp_path / "small.yaml")
+    write_sweep(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_sweep(folder, overrides="training.eval_every: 5"):
+    (folder / "mine.yaml").write_text(TEXT.replace("OVERRIDES", overrides))
+
+
+@pytest.fixture
+def sweep(run_main):
+    """``sweep(argument, …)`` runs the program in this process; returns exit code, output and errors."""
+    return lambda *arguments: run_main(main, *arguments)
+
+
+def test_cores_are_divided(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 5, 7})
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert [sorted(share.cores) for share in shares(2)] == [[0, 2, 7], [1, 5]]
+    assert [sorted(share.cores) for share in shares(None)] == [[]]
+    assert [sorted(share.cores) for share in shares(6)] == [[]] * 6
+
+
+def test_each_job_has_a_gpu(monkeypatch):
+    monkeypatch.delenv("JAX_PLATFORMS")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    assert [share.environment for share in shares(None)] == [
+        {"CUDA_VISIBLE_DEVICES": "3"},
+        {"CUDA_VISIBLE_DEVICES": "5"},
+    ]
+    assert [share.environment["CUDA_VISIBLE_DEVICES"] for share in shares(3)] == ["3", "5", "3"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert [share.environment for share in shares(None)] == [{}]
+
+
+PARENT = """
+import os, sys, time
+from cli.sweep.devices import Share
+from cli.sweep.jobs import launch
+child = "import os, time; print(os.getpid(), len(os.sched_getaffinity(0)), os.environ['X'], flush=True); time.sleep(60)"
+with open("child", "wb") as file:
+    launch([sys.executable, "-c", child], Share(frozenset([min(os.sched_getaffinity(0))]), {"X": "y"}), file)
+while not os.path.getsize("child"):
+    time.sleep(0.05)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_a_job_gets_its_share_and_ends_with_its_parent(tmp_path):
+    """The parent starts a sleeping child and is killed at once."""
+    parent = subprocess.run([sys.executable, "-c", PARENT], cwd=tmp_path, env=program_environment(), timeout=60)
+    assert parent.returncode == -signal.SIGKILL
+    pid, cores, variable = (tmp_path / "child").read_text().split()
+    assert (cores, variable) == ("1", "y")
+    wait_for(lambda: has_ended(int(pid)))
+
+
+def has_ended(pid):
+    """Whether a process has ended; one that nobody waits for may stay as a zombie."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def digests(folder):
+    """Of every cell: parameters, moments, batches, metrics and translations."""
+    cells = load_sweep(folder / "mine.yaml").cells
+    return {cell.name: digest_run(cell.run_dir, cell.config.model, cell.config.training, 300) for cell in cells}
+
+
+def newest_step():
+    steps = [int(path.name) for path in Path("runs").glob("sweeps/mine/*/checkpoints/[0-9]*")]
+    return max(steps, default=0)
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_and_stopped_ends_with_the_same_bits(folder, sweep):
+    """Killed with its jobs, then alone, then stopped by Ctrl-C, each when a cell trains; then left in peace."""
+    write_sweep(folder, "training.steps: 400, training.eval_every: 200, training.save_every: 20")
+    program = [sys.executable, str(ROOT / "scripts/sweep.py"), "mine.yaml", "--jobs", "2"]
+    for number, with_jobs in ((signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGINT, False)):
+        process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        assert process.stdout is not None
+        while b"training at step" not in process.stdout.readline():
+            assert process.poll() is None
+        before = newest_step()
+        wait_for(lambda before=before: newest_step() > before)
+        assert process.poll() is None
+        process.send_signal(number)
+        for holder in Path("runs").rglob("process.json") if with_jobs else []:
+            os.kill(json.loads(holder.read_text())["pid"], signal.SIGKILL)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == (130 if number == signal.SIGINT else -number), err
+    assert b"stopped; what was training is saved" in err
+    code, out, err = sweep("mine.yaml", "--jobs", 2)
+    assert (code, err) == (0, "") and "2 cells, 0 of them complete" in out
+    killed = digests(folder)
+    shutil.move("runs", "killed")
+    code, out, err = sweep("mine.yaml")
+    assert (code, err) == (0, "")
+    assert digests(folder) == killed
+
+
+@pytest.mark.slow
+def test_complete_cells_are_skipped_failed_ones_tried_again_and_the_test_set_is_scored(folder, sweep):
+    code, out, err = sweep("mine.yaml", "--status")
+    assert (code, err) == (0, "") and out.startswith("CELLS\n2 waiting\n") and not Path("runs").exists()
+    blocked = Path("runs/sweeps/mine/dropout=0.2,seed=1")
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("")  # a file where a cell's folder should be
+    code, out, err = sweep("mine.yaml")
+    assert code == 2 and "dropout=0.1,seed=1: complete at step 10, BLEU" in out
+    assert err.startswith("error: 1 of 2 cells failed; the same command tries again: dropout=0.2,seed=1 (error: ")
+    assert err.count("\n") == 1
+    blocked.unlink()
+    code, out, err = sweep("mine.yaml")
+    assert (code, err) == (0, "") and "2 cells, 1 of them complete\ndropout=0.2,seed=1: training" in out
+    assert "dropout=0.1,seed=1:" not in out and "\nDIFFERENCES\n" in out
+
+    code, out, err = sweep("mine.yaml", "--set", "test")
+    assert (code, err) == (0, "") and "0 of them complete\ndropout=0.1,seed=1: evaluating" in out
+    assert "training" not in out and len(list(Path("runs").glob("sweeps/mine/*/eval/test.jsonl"))) == 2
+    code, out, _ = sweep("mine.yaml", "--status", "--set", "test")
+    assert out.startswith("CELLS\n2 complete\n")
+
+    write_sweep(folder, "training.eval_every: 5, model.d_ff: 16")
+    code, out, err = sweep("mine.yaml")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "is a run of another config: model.d_ff: 32 → 16. Move it away" in err
+
+
+def test_mistakes(folder, sweep):
+    for arguments, message in (
+        (["none.yaml"], "there is no config file none.yaml"),
+        (["mine.yaml", "--jobs", "0"], "0 must be a whole number from 1"),
+        (["mine.yaml", "--cell", "2"], "--cell must be from 0 to 1, not 2"),
+    ):
+        code, out, err = sweep(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1) and message in err
+    Path("runs").write_text("")
+    code, _, err = sweep("mine.yaml")
+    assert (code, err.count("\n")) == (2, 1) and "cannot write runs/sweeps/mine" in err
+
+
+STAND_IN = "#!/bin/sh\ntrap 'exit 143' TERM\necho $* > started\nwhile :; do sleep 0.1; done\n"
+
+
+def test_the_array_job_trains_its_cell_and_is_queued_again_when_it_is_stopped(folder, sweep, monkeypatch):
+    """The script, run by bash with a stand-in for Python: told to stop, it ends as training does, and is requeued."""
+    for name, text in (("python", STAND_IN), ("scontrol", "#!/bin/sh\necho $* > requeued\n")):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(folder / "python"))
+    code, out, err = sweep("mine.yaml", "--slurm", "job.sh")
+    assert (code, out, err) == (0, "written  job.sh\n", "")
+    script = Path("job.sh").read_text()
+    assert "#SBATCH --array=0-1\n" in script and "#SBATCH --requeue\n" in script
+    variables = {"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_JOB_ID": "77", "PATH": f"{folder}:{os.environ['PATH']}"}
+    process = subprocess.Popen(["bash", "job.sh"], env=os.environ | variables)
+    wait_for(lambda: Path("started").exists() and Path("started").read_text())
+    assert Path("started").read_text().split()[1:] == ["mine.yaml", "--set", "valid", "--cell", "1"]
+    process.terminate()
+    assert process.wait(timeout=60) == 143
+    assert Path("requeued").read_text() == "requeue 77_1\n"
