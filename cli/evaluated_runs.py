@@ -6,17 +6,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-
-from common.errors import UserError
+from common.errors import UserError, write_note
 from common.files import read_json_object
 from configs.load import list_differences, load_run_config
 from configs.schema import RunConfig
+from data.word_counts import WordCounts, load_word_counts
 from evaluation.comparison.compare import EvaluatedRun, System
-from evaluation.comparison.significance import statistics_of
 from evaluation.conditions import sentences_beside
-from evaluation.sentences import Sentence, read_sentences
+from evaluation.sentences import read_sentences
 from model.config import DecodingConfig
 
 # What changes no translation, or only by rounding.
@@ -31,11 +28,10 @@ SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_s
 class Evaluated:
     """A run's report and what belongs to it; the config has the search and the precision of the report."""
 
-    name: str
+    run: EvaluatedRun
     run_dir: Path
     config: RunConfig
     report: dict[str, Any]
-    sentences: list[Sentence]
 
 
 def read_evaluated(argument: str, set_name: str) -> Evaluated:
@@ -43,7 +39,7 @@ def read_evaluated(argument: str, set_name: str) -> Evaluated:
     path = Path(argument)
     report_path = path if path.suffix == ".json" else path / "eval" / f"{set_name}.json"
     report = read_json_object(report_path)
-    run_dir = Path(report.get("run") or report_path.parent.parent) if path.suffix == ".json" else path
+    run_dir = Path(str(report.get("run") or report_path.parent.parent)) if path.suffix == ".json" else path
     config = load_run_config(run_dir)
     if not report:
         again = "python eval.py" if set_name == "test" else f"give --set a name in {path / 'eval'}, or python eval.py"
@@ -51,14 +47,17 @@ def read_evaluated(argument: str, set_name: str) -> Evaluated:
     lines = sentences_beside(report_path)
     if not lines.exists():
         raise UserError(f"{lines} is missing, as in runs of older versions: evaluate {run_dir} again")
-    sentences = read_sentences(lines)
-    check_scores(report_path, report, sentences)
-    return Evaluated(argument, run_dir, as_reported(config, report), report, sentences)
+    run = EvaluatedRun(argument, config.training.seed, read_sentences(lines))
+    try:
+        check_scores(report_path, report, run)
+        return Evaluated(run, run_dir, as_reported(config, report), report)
+    except (AttributeError, TypeError, ValueError) as error:  # values of other types
+        raise UserError(f"{report_path} is damaged: evaluate {run_dir} again") from error
 
 
-def check_scores(path: Path, report: dict[str, Any], sentences: list[Sentence]) -> None:
+def check_scores(path: Path, report: dict[str, Any], run: EvaluatedRun) -> None:
     """UserError if the sentences are not those that the report scores, as after a kill between the two files."""
-    found = [statistics_of(metric, sentences).score if sentences else 0.0 for metric in (BLEU(), CHRF())]
+    found = [metric.score if run.sentences else 0.0 for metric in (run.bleu, run.chrf)]
     if any(abs(score - report.get(name, -1.0)) > 1e-6 for name, score in zip(("bleu", "chrf"), found, strict=True)):
         raise UserError(f"{path} and {sentences_beside(path).name} do not belong together: evaluate the run again")
 
@@ -99,17 +98,21 @@ def check_comparable(base: Evaluated, other: Evaluated) -> None:
         if base.report.get(key) != other.report.get(key):
             values = [str(each.report.get(key))[:60] for each in (base, other)]
             raise UserError(
-                f"{base.name} and {other.name} cannot be compared: the {meaning} differs, "
+                f"{base.run.name} and {other.run.name} cannot be compared: the {meaning} differs, "
                 f"{values[0]} and {values[1]}; evaluate both alike"
             )
-    if [each.source for each in base.sentences] != [each.source for each in other.sentences]:
-        raise UserError(f"{base.name} and {other.name} cannot be compared: their sources differ; evaluate both alike")
+    if [each.source for each in base.run.sentences] != [each.source for each in other.run.sentences]:
+        raise UserError(
+            f"{base.run.name} and {other.run.name} cannot be compared: their sources differ; evaluate both alike"
+        )
 
 
 def check_seeds(group: list[Evaluated], run: Evaluated) -> None:
     for other in group:
-        if other.config.training.seed == run.config.training.seed:
-            raise UserError(f"{other.name} and {run.name} differ by nothing, not even by training.seed: name one")
+        if other.run.seed == run.run.seed:
+            raise UserError(
+                f"{other.run.name} and {run.run.name} differ by nothing, not even by training.seed: name one"
+            )
 
 
 def changes(base: Evaluated, other: Evaluated, seed: bool = False) -> list[str]:
@@ -119,11 +122,11 @@ def changes(base: Evaluated, other: Evaluated, seed: bool = False) -> list[str]:
 
 
 def system_of(base: list[Evaluated], group: list[Evaluated]) -> System:
-    seeds = [run.config.training.seed for run in group]
-    runs = [EvaluatedRun(run.name, seed, run.sentences) for run, seed in zip(group, seeds, strict=True)]
-    shares_seed = {run.config.training.seed for run in base} & set(seeds)
+    runs = [each.run for each in group]
+    seeds = [run.seed for run in runs]
+    shares_seed = {each.run.seed for each in base} & set(seeds)
     config = changes(base[0], group[0], seed=not shares_seed)
-    return System(name_system([run.name for run in group], seeds), runs, config)
+    return System(name_system([run.name for run in runs], seeds), runs, config)
 
 
 def name_system(names: list[str], seeds: list[int]) -> str:
@@ -132,3 +135,13 @@ def name_system(names: list[str], seeds: list[int]) -> str:
         return names[0]
     stems = {re.sub(r"[-_.,]?(seed)?[-_.=]?[0-9]+$", "", name) for name in names}
     return f"{names[0] if len(stems) > 1 else stems.pop()} (seeds {', '.join(map(str, seeds))})"
+
+
+def load_frequencies(base: Evaluated) -> WordCounts | None:
+    """How often the baseline's training has each word of the language that it translates into; a note if none tells."""
+    direction = base.report.get("direction") or f"{base.config.data.source}-{base.config.data.target}"
+    side = "target" if direction.endswith(f"-{base.config.data.target}") else "source"
+    found = load_word_counts(base.run_dir, side)
+    if found is None:
+        write_note(f"note: {base.run_dir} has no counts of its training words, which train.py writes at each start")
+    return found

@@ -1,5 +1,6 @@
 """A sweep: a base config, changes to it, and seeds. Each combination is a cell, an experiment with its own run."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -88,6 +89,8 @@ def _read_changes(path: Path, part: str, tree: object) -> Changes:
 def _read_grid(path: Path, tree: object) -> Iterator[Changes]:
     if not isinstance(tree, dict) or not all(isinstance(values, list) and values for values in tree.values()):
         raise UserError(f"{path}: grid must map each key to a list of values, such as {{model.dropout: [0.1, 0.2]}}")
+    if (size := math.prod(map(len, tree.values()))) > MOST_CELLS:
+        raise UserError(f"{path}: a grid of {size:,} combinations is above {MOST_CELLS:,} cells; write several sweeps")
     for values in product(*tree.values()):
         yield _read_changes(path, "grid", dict(zip(tree, values, strict=True)))
 

@@ -30,6 +30,7 @@ from data.report import (
 from data.sources.corpus import filter_pairs, held_out_path, load_source, swap_if_reversed
 from data.splits import find_overlap, hold_out, refuse_overlap, save_hashes, without_shared
 from data.tokenizer import Tokenizer, has_checkpoints, train_or_load_tokenizer
+from data.word_counts import save_word_counts
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,13 @@ class Prepared:
     training: Pairs  # with the pairs that are too long for a row
 
     def save(self, run_dir: Path) -> None:
-        """Write row counts, taken-out sets, tokenizer, hashes of the training sentences and, last, ``data.json``."""
+        """Write all that describes the data, ``data.json`` last."""
         self.stream.hold_row_counts(False)
         for split, content in self.taken_out.items():
             write_atomically(held_out_path(run_dir, split), content)
         self.tokenizer.save(run_dir)
         save_hashes(run_dir, self.training)
+        save_word_counts(run_dir, self.training)
         write_atomically(run_dir / DATA_FILE, self.report.as_json())
 
 

@@ -1,9 +1,9 @@
 """Compare runs on one test set: python scripts/compare.py BASE RUN [RUN …] [--set SET]
 
 Prints BLEU and chrF of each, their differences from BASE with intervals and p-values, and where the systems differ: by
-length of the source, in n-grams, and in single sentences. Nothing is translated: eval.py has kept the sentences in
-RUN/eval/SET.jsonl, and the set is the run's own test set unless --set names another. In place of a run, any report of
-one may be named, such as that of another checkpoint or search.
+length of the source, by frequency of words in the training of BASE, in n-grams, and in single sentences. Nothing is
+translated: eval.py has kept the sentences in RUN/eval/SET.jsonl, and the set is the run's own test set unless --set
+names another. In place of a run, any report of one may be named, such as that of another checkpoint or search.
 
 Runs whose configs differ by training.seed alone are one system. Its score is the mean over its runs, and runs of the
 same seed are compared with each other. Intervals are of 95 %: by sentences (bootstrap) they tell what another test set
@@ -15,7 +15,7 @@ import json
 from dataclasses import asdict
 
 from cli.command_line import Parser, output_file
-from cli.evaluated_runs import group_by_system, read_evaluated
+from cli.evaluated_runs import group_by_system, load_frequencies, read_evaluated
 from common.errors import exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_text
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--html", type=output_file, metavar="FILE", help="write a page that needs no network")
     arguments = parser.parse_args()
     found = [read_evaluated(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
-    comparison = compare(group_by_system(found))
+    comparison = compare(group_by_system(found), load_frequencies(found[0]))
     print("\n\n".join(map(as_text, tables_of(comparison))))
     if arguments.json:
         write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")

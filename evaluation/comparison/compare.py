@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from data.word_counts import WordCounts
 from evaluation.comparison.differences import (
     Change,
     Group,
     Ngram,
     by_source_length,
+    by_word_frequency,
     changed_ngrams,
     changed_sentences,
 )
@@ -36,6 +39,14 @@ class EvaluatedRun:
     name: str
     seed: int
     sentences: list[Sentence]
+
+    @cached_property
+    def bleu(self) -> Statistics:
+        return statistics_of(BLEU(), self.sentences)
+
+    @cached_property
+    def chrf(self) -> Statistics:
+        return statistics_of(CHRF(), self.sentences)
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,7 @@ class Against:
     bleu: Difference
     chrf: Difference
     lengths: list[Group]
+    frequencies: list[Group]  # empty where the frequencies of words in training are not known
     gained: list[Ngram]
     lost: list[Ngram]
     gains: list[Change]
@@ -93,37 +105,37 @@ class Comparison:
     against: list[Against]
 
 
-def compare(systems: Sequence[System]) -> Comparison:
-    """Compare every other system with the first, on one test set."""
-    runs = [run for system in systems for run in system.runs]
-    bleu, chrf = ({run.name: statistics_of(metric, run.sentences) for run in runs} for metric in (BLEU(), CHRF()))
-    against = [set_against(systems[0], other, bleu, chrf) for other in systems[1:]]
-    bleu_scores, chrf_scores = ([score_of(system, metric) for system in systems] for metric in (bleu, chrf))
-    return Comparison([system.name for system in systems], bleu_scores, chrf_scores, adjust(against))
+def compare(systems: Sequence[System], frequencies: WordCounts | None = None) -> Comparison:
+    """Compare every other system with the first, on one test set.
+
+    ``frequencies`` are those of the words of the target language in the training of the baseline.
+    """
+    against = [set_against(systems[0], other, frequencies) for other in systems[1:]]
+    bleu = [score_of([run.bleu for run in system.runs]) for system in systems]
+    chrf = [score_of([run.chrf for run in system.runs]) for system in systems]
+    return Comparison([system.name for system in systems], bleu, chrf, adjust(against))
 
 
-ByRun = dict[str, Statistics]
-
-
-def score_of(system: System, metric: ByRun) -> Score:
-    scores = [metric[run.name].score for run in system.runs]
+def score_of(runs: Sequence[Statistics]) -> Score:
+    scores = [run.score for run in runs]
     return Score(scores, fmean(scores), seed_interval(scores))
 
 
-def set_against(base: System, other: System, bleu: ByRun, chrf: ByRun) -> Against:
-    runs, others = zip(*pair_runs(base, other), strict=True)
-    names = [(run.name, another.name) for run, another in zip(runs, others, strict=True)]
-    bleu_pairs, chrf_pairs = ([Pair(metric[a], metric[b]) for a, b in names] for metric in (bleu, chrf))
-    found, others_found = ([run.sentences for run in side] for side in (runs, others))
+def set_against(base: System, other: System, frequencies: WordCounts | None) -> Against:
+    pairs = pair_runs(base, other)
+    bleu = [Pair(run.bleu, another.bleu) for run, another in pairs]
+    chrf = [Pair(run.chrf, another.chrf) for run, another in pairs]
+    found, others_found = ([run.sentences for run in side] for side in zip(*pairs, strict=True))
     return Against(
         other.name,
         other.config,
-        names,
-        difference_of(bleu_pairs),
-        difference_of(chrf_pairs),
-        by_source_length(found[0], bleu_pairs),
+        [(run.name, another.name) for run, another in pairs],
+        difference_of(bleu),
+        difference_of(chrf),
+        by_source_length(found[0], bleu),
+        by_word_frequency(found, others_found, frequencies) if frequencies else [],
         *changed_ngrams(found, others_found),
-        *changed_sentences(found, others_found, chrf_pairs),
+        *changed_sentences(found, others_found, chrf),
     )
 
 

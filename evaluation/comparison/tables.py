@@ -51,6 +51,7 @@ def tables_of_one(against: Against) -> list[Table]:
     tables = [
         Table("What differs", pairs, ["key", "baseline", "here"], keys(against.config)),
         groups("BLEU by words of the source", "words", "sentences", against.lengths),
+        groups("F1 of words by their frequency in training", "occurrences", "words", against.frequencies),
         ngrams("N-grams gained", against.gained),
         ngrams("N-grams lost", against.lost),
         sentences("Largest gains", against.gains),

@@ -7,9 +7,12 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from data.word_counts import count_words
 from evaluation.comparison.differences import (
+    Group,
     Ngram,
     by_source_length,
+    by_word_frequency,
     changed_ngrams,
     changed_sentences,
     count_matches,
@@ -37,6 +40,30 @@ def test_groups_by_length_have_the_scores_of_their_sentences():
         for side in (base, other)
     ]
     assert (groups[0].size, groups[0].base, groups[0].other) == (len(short), *map(pytest.approx, expected))
+
+
+def test_words_by_their_frequency_by_hand():
+    """Of the rare words, gato and perro, the baseline has none right; of la, twice in training, both have all."""
+    frequencies = count_words(["la"] * 12 + ["gato perro"])
+    references = ["La casa, el gato.", "la la perro"]
+    base = [sentence("s", references, "la casa el perro")]  # nearest the first: three of four words
+    other = [sentence("s", references, "La la gato")]  # nearest the second: two of three
+    found = by_word_frequency([base], [other], frequencies)
+    assert [(group.name, group.size) for group in found] == [("0", 2), ("1 to 9", 2), ("10 to 99", 3)]
+    unseen, rare, frequent = found
+    assert (unseen.base, unseen.other) == (100.0, 0.0)  # casa el in both; the second reference has neither
+    assert (rare.base, rare.other) == (0.0, 0.0)  # perro against gato, and gato against perro
+    assert (frequent.base, frequent.other) == (100.0, 100.0)
+    both = by_word_frequency([base, base], [base, other], frequencies)
+    assert both[0] == Group("0", 2, 100.0, 50.0)
+
+
+def test_f1_of_words_by_hand():
+    """Two of three words of the translation are among the four of the reference: 2 · 2 / 7."""
+    found = by_word_frequency(
+        [[sentence("s", ["a b c d"], "a b e")]], [[sentence("s", ["a b c d"], "")]], count_words([])
+    )
+    assert found == [Group("0", 4, round(400 / 7, 9), 0.0)]
 
 
 def test_matches_are_those_of_bleu():

@@ -1,0 +1,58 @@
+"""Counts of training words, held against a dictionary of them."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import UserError
+from data import store
+from data.pairs import Pairs, normalise
+from data.word_counts import COUNTS_FILE, count_words, load_word_counts, save_word_counts, words_of
+
+PAIRS = Pairs(["The cat saw the dog.", "The end!"], ["El gato vio al perro.", "¡El fin!"])
+
+
+def test_words_have_neither_case_nor_punctuation():
+    assert words_of("¿Qué TAL, el gato?") == ["qué", "tal", "el", "gato"]
+    assert words_of("") == []
+
+
+@given(st.lists(st.text(alphabet="aAbB ,é", max_size=12), max_size=20))
+def test_counts_are_those_of_a_dictionary(texts):
+    sentences = [normalise(text) for text in texts]
+    expected = Counter(word for sentence in sentences for word in words_of(sentence))
+    found = count_words(sentences)
+    words = [*expected, "never"]
+    assert found.of(words).tolist() == [expected[word] for word in words]
+    assert len(found.hashes) == len(expected)
+
+
+def test_words_of_several_blocks_are_added():
+    sentences = ["a b", "c"] * store.BLOCK + ["b"]
+    assert count_words(sentences).of(["a", "b", "c", "d"]).tolist() == [store.BLOCK, store.BLOCK + 1, store.BLOCK, 0]
+
+
+def test_no_words_at_all():
+    assert count_words([]).of(["a"]).tolist() == [0]
+    assert count_words(["a"]).of([]).tolist() == []
+
+
+def test_both_sides_are_kept_and_no_text(tmp_path):
+    save_word_counts(tmp_path, PAIRS)
+    source, target = (load_word_counts(tmp_path, side) for side in ("source", "target"))
+    assert source is not None and source.of(["the", "cat", "el"]).tolist() == [3, 1, 0]
+    assert target is not None and target.of(["el", "the"]).tolist() == [2, 0]
+    assert b"gato" not in (tmp_path / COUNTS_FILE).read_bytes()
+
+
+def test_runs_without_counts_and_damaged_ones(tmp_path):
+    assert load_word_counts(tmp_path, "target") is None
+    np.savez(tmp_path / COUNTS_FILE, target=np.zeros(2, np.uint64), target_counts=np.zeros(3, np.int64))
+    with pytest.raises(UserError, match=f"{COUNTS_FILE} is damaged: continue the run"):
+        load_word_counts(tmp_path, "target")
+    (tmp_path / COUNTS_FILE).write_bytes(b"no archive")
+    with pytest.raises(UserError, match=f"{COUNTS_FILE} is damaged"):
+        load_word_counts(tmp_path, "target")
