@@ -12,7 +12,7 @@ from typing import Any
 from common.errors import UserError, explain_os_error
 
 
-def write_atomically(path: str | Path, content: str | bytes) -> None:
+def write_atomically(path: str | Path, content: str | bytes | memoryview) -> None:
     """Write ``content`` (text as UTF-8) under another name, flush it, rename it. A UserError leaves ``path`` alone."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

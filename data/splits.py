@@ -138,7 +138,7 @@ def save_hashes(run_dir: Path, training: Pairs) -> None:
     """Write the hashes of the training sentences, so that later test sets can be compared with them."""
     content = io.BytesIO()
     np.savez(content, source=hash_sentences(training.sources), target=hash_sentences(training.targets))
-    write_atomically(run_dir / HASHES_FILE, content.getvalue())
+    write_atomically(run_dir / HASHES_FILE, content.getbuffer())
 
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:

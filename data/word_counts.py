@@ -12,14 +12,14 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int64, UInt64
+from jaxtyping import Bool, Int, Int64, UInt64
 
 from common.errors import UserError
 from common.files import write_atomically
 from data.pairs import Pairs, fold, fold_all
 from data.store import in_blocks
 
-COUNTS_FILE = "training_words.npz"
+COUNTS_FILE = "{side}_words.npz"
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,27 @@ class WordCounts:
 
     def of(self, words: Sequence[str]) -> Int64[np.ndarray, " words"]:
         """How often each of these folded words occurs; 0 for one that never does."""
-        wanted = hash_words(words)
-        known = np.append(self.hashes, np.uint64(0))
-        places = np.searchsorted(self.hashes, wanted)
-        return np.where(known[places] == wanted, np.append(self.counts, 0)[places], 0)
+        places, is_known = self._find(hash_words(words))
+        found: Int64[np.ndarray, " words"] = np.zeros(len(words), np.int64)
+        found[is_known] = self.counts[places[is_known]]
+        return found
 
-    def add(self, hashes: UInt64[np.ndarray, " more"], counts: Int64[np.ndarray, " more"]) -> "WordCounts":
-        """These and others, among which words may be repeated."""
-        hashes, counts = np.concatenate([self.hashes, hashes]), np.concatenate([self.counts, counts])
-        order = np.argsort(hashes, kind="stable")  # fast where the first part is sorted
+    def add(self, found: dict[str, int]) -> "WordCounts":
+        """These and the counts of other words; those of words that are known are changed in place."""
+        hashes, counts = hash_words(list(found)), np.fromiter(found.values(), np.int64, len(found))
+        order = np.argsort(hashes)
         hashes, counts = hashes[order], counts[order]
-        first = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
-        return WordCounts(hashes[first], np.add.reduceat(counts, first) if len(first) else counts)
+        places, is_known = self._find(hashes)
+        self.counts[places[is_known]] += counts[is_known]
+        places, hashes, counts = places[~is_known], hashes[~is_known], counts[~is_known]
+        return WordCounts(np.insert(self.hashes, places, hashes), np.insert(self.counts, places, counts))
+
+    def _find(self, wanted: UInt64[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+        """Where each hash is, or would be, and whether it is there."""
+        places = np.searchsorted(self.hashes, wanted)
+        is_known = places < len(self.hashes)
+        is_known[is_known] = self.hashes[places[is_known]] == wanted[is_known]
+        return places, is_known
 
 
 def words_of(sentence: str) -> list[str]:
@@ -51,11 +60,10 @@ def words_of(sentence: str) -> list[str]:
 
 
 def count_words(sentences: Iterable[str]) -> WordCounts:
-    """Count the words of all sentences, in memory that grows with the distinct words, by some 16 bytes for each."""
+    """Count the words of all sentences, in memory that grows with the distinct words, by 16 bytes for each."""
     known = WordCounts(np.array([], np.uint64), np.array([], np.int64))
     for block in in_blocks(sentences):
-        found = Counter(chain.from_iterable(folded.split() for folded in fold_all(block)))
-        known = known.add(hash_words(list(found)), np.fromiter(found.values(), np.int64, len(found)))
+        known = known.add(Counter(chain.from_iterable(folded.split() for folded in fold_all(block))))
     return known
 
 
@@ -65,24 +73,22 @@ def hash_words(words: Sequence[str]) -> UInt64[np.ndarray, " words"]:
 
 
 def save_word_counts(run_dir: Path, training: Pairs) -> None:
-    """Write the counts of both sides."""
-    source, target = count_words(training.sources), count_words(training.targets)
-    content = io.BytesIO()
-    np.savez(
-        content, source=source.hashes, source_counts=source.counts, target=target.hashes, target_counts=target.counts
-    )
-    write_atomically(run_dir / COUNTS_FILE, content.getvalue())
+    """Write the counts of both sides, each to a file of its own."""
+    for side, sentences in (("source", training.sources), ("target", training.targets)):
+        content, found = io.BytesIO(), count_words(sentences)
+        np.savez(content, hashes=found.hashes, counts=found.counts)
+        write_atomically(run_dir / COUNTS_FILE.format(side=side), content.getbuffer())
 
 
 def load_word_counts(run_dir: Path, side: str) -> WordCounts | None:
-    """Read what ``save_word_counts`` wrote of a ``side``, unpickling nothing.
+    """Read what ``save_word_counts`` wrote of a ``side``, source or target, unpickling nothing.
 
     None if the run has no counts, as those of older versions; UserError if they are damaged.
     """
-    path = run_dir / COUNTS_FILE
+    path = run_dir / COUNTS_FILE.format(side=side)
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            hashes, counts = arrays[side], arrays[f"{side}_counts"]
+            hashes, counts = arrays["hashes"], arrays["counts"]
         if [hashes.dtype, counts.dtype] != [np.uint64, np.int64] or hashes.ndim != 1 or hashes.shape != counts.shape:
             raise ValueError("other arrays")
     except FileNotFoundError:

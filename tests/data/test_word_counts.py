@@ -45,14 +45,15 @@ def test_both_sides_are_kept_and_no_text(tmp_path):
     source, target = (load_word_counts(tmp_path, side) for side in ("source", "target"))
     assert source is not None and source.of(["the", "cat", "el"]).tolist() == [3, 1, 0]
     assert target is not None and target.of(["el", "the"]).tolist() == [2, 0]
-    assert b"gato" not in (tmp_path / COUNTS_FILE).read_bytes()
+    assert b"gato" not in (tmp_path / COUNTS_FILE.format(side="target")).read_bytes()
 
 
 def test_runs_without_counts_and_damaged_ones(tmp_path):
+    path = tmp_path / COUNTS_FILE.format(side="target")
     assert load_word_counts(tmp_path, "target") is None
-    np.savez(tmp_path / COUNTS_FILE, target=np.zeros(2, np.uint64), target_counts=np.zeros(3, np.int64))
-    with pytest.raises(UserError, match=f"{COUNTS_FILE} is damaged: continue the run"):
+    np.savez(path, hashes=np.zeros(2, np.uint64), counts=np.zeros(3, np.int64))
+    with pytest.raises(UserError, match=r"target_words\.npz is damaged: continue the run"):
         load_word_counts(tmp_path, "target")
-    (tmp_path / COUNTS_FILE).write_bytes(b"no archive")
-    with pytest.raises(UserError, match=f"{COUNTS_FILE} is damaged"):
+    path.write_bytes(b"no archive")
+    with pytest.raises(UserError, match=r"target_words\.npz is damaged"):
         load_word_counts(tmp_path, "target")
