@@ -34,8 +34,11 @@ class Evaluated:
     report: dict[str, Any]
 
 
-def read_evaluated(argument: str, set_name: str) -> Evaluated:
-    """Read a run's report on a set, or any report by its path. UserError if it is not there, whole and consistent."""
+def read_evaluated(argument: str, set_name: str, name: str = "") -> Evaluated:
+    """Read a run's report on a set, or any report by its path; it goes by ``name`` or, without one, by its path.
+
+    UserError if it is not there, whole and consistent.
+    """
     path = Path(argument)
     report_path = path if path.suffix == ".json" else path / "eval" / f"{set_name}.json"
     report = read_json_object(report_path)
@@ -47,7 +50,7 @@ def read_evaluated(argument: str, set_name: str) -> Evaluated:
     lines = sentences_beside(report_path)
     if not lines.exists():
         raise UserError(f"{lines} is missing, as in runs of older versions: evaluate {run_dir} again")
-    run = EvaluatedRun(argument, config.training.seed, read_sentences(lines))
+    run = EvaluatedRun(name or argument, config.training.seed, read_sentences(lines))
     try:
         check_scores(report_path, report, run)
         return Evaluated(run, run_dir, as_reported(config, report), report)

@@ -106,7 +106,7 @@ def train_all(sweep: Sweep, cells: list[Cell], states: dict[str, State], jobs: i
 
 
 def print_comparison(cells: list[Cell], set_name: str) -> None:
-    found = [read_evaluated(str(cell.run_dir), set_name) for cell in cells]
+    found = [read_evaluated(str(cell.run_dir), set_name, cell.name) for cell in cells]
     comparison = compare(group_by_system(found))
     print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
 
