@@ -86,6 +86,10 @@ class Tokenizer:
         """The readable spelling of each id: ``␣`` is a space, ``<0xC3>`` a byte, ``</s>`` EOS."""
         return [piece.replace(META, "␣") for piece in self._processor.id_to_piece(ids)]
 
+    def vocabulary(self) -> list[str]:
+        """Every piece as the SentencePiece file spells it, by its id."""
+        return list(self._processor.id_to_piece(list(range(self.vocab_size))))
+
     def save(self, run_dir: Path) -> None:
         """Write ``tokenizer.model``, then ``tokenizer.json``, whose hash shows that the two belong together."""
         write_atomically(run_dir / MODEL_FILE, self.model)

@@ -20,7 +20,7 @@ def as_page(comparison: Comparison) -> str:
 
 
 def draw(comparison: Comparison) -> str:
-    """The BLEU differences as SVG: below each name a dot, with its intervals by sentences, thick, and by seeds, thin."""
+    """The BLEU differences as SVG: a name above a dot, with its intervals by sentences, thick, and by seeds, thin."""
     found = [against.bleu for against in comparison.against]
     intervals = [interval for each in found for interval in (each.interval, each.seed_interval) if interval]
     most = max(max(abs(interval.low), abs(interval.high)) for interval in intervals) or 1.0

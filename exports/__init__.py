@@ -1,0 +1,1 @@
+"""Trained models in the formats of other libraries, each in a folder that needs nothing of this project."""

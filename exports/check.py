@@ -1,0 +1,108 @@
+"""Whether an exported model is the run's: the other library is asked in a process of its own."""
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+
+from common.errors import UserError
+from common.special_tokens import EOS
+from data.pairs import normalise
+from evaluation.forced_scores import Pair, force
+from evaluation.translate import Ensemble, Translator
+from model.decoding.forced import token_log_probs
+from model.decoding.settings import Ranking
+
+TIE = 1e-4  # nats; translations whose scores differ by less are equally good
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the other library computes of some held-out sentences, beside what the run does in float32."""
+
+    library: str
+    sentences: int
+    log_prob_difference: float  # the greatest of a token, in nats, under teacher forcing
+    same_tokens: int  # sources that both encode alike
+    same_translations: int
+    ties: int  # other translations with a score that is the same within TIE
+
+    def lines(self) -> list[str]:
+        """The figures for a reader."""
+        others = self.sentences - self.same_translations
+        return [
+            f"{self.library}, beside this run in float32, on {self.sentences} held-out sentences:",
+            f"log-probabilities of a token differ by at most {self.log_prob_difference:.1e} nats",
+            f"{self.same_tokens} sources are encoded alike",
+            f"{self.same_translations} translations are the same"
+            + (f", and of the {others} others {self.ties} are as good, within {TIE} nats" if others else ""),
+        ]
+
+
+def check(program: Path, folder: Path, translator: Translator, params: Ensemble, lines: Sequence[str]) -> Check:
+    """Translate the lines, which are not empty, here and there, and score the translations of here in both.
+
+    ``translator`` must compute in float32. UserError if the program fails.
+    """
+    vocabulary = translator.tokenizer.vocabulary()
+    ids = {piece: index for index, piece in enumerate(vocabulary)}
+    sources = translator.encode_sources([normalise(line) for line in lines])
+    found = [best for [best, *_] in translator.search(params, sources, 1)]
+    pairs = [(source, each.tokens) for source, each in zip(sources, found, strict=True)]
+    spelled = [[[vocabulary[token] for token in tokens] for tokens in side] for side in zip(*pairs, strict=True)]
+    answers = ask(program, folder, {"sources": spelled[0], "targets": spelled[1], "lines": list(lines), "threads": 1})
+    theirs = [[ids[piece] for piece in pieces] for pieces in answers["pieces"]]
+    here = log_probs_of(translator, params, pairs)
+    there = [
+        (source, tokens[:-1] if tokens[-1:] == [EOS] else tokens)
+        for source, tokens in zip(sources, theirs, strict=True)
+    ]
+    texts = translator.spell([each.tokens for each in found])
+    differing = [index for index, text in enumerate(texts) if text != answers["translations"][index]]
+    scores = [score_of(translator, each) for each in log_probs_of(translator, params, [there[i] for i in differing])]
+    return Check(
+        answers["library"],
+        len(lines),
+        max(greatest_difference(ours, other) for ours, other in zip(here, answers["log_probs"], strict=True)),
+        sum(source == encoded for source, encoded in zip(spelled[0], answers["encoded"], strict=True)),
+        len(lines) - len(differing),
+        sum(abs(score - found[index].score) < TIE for score, index in zip(scores, differing, strict=True)),
+    )
+
+
+def log_probs_of(translator: Translator, params: Ensemble, pairs: list[Pair]) -> list[list[float]]:
+    """The log-probability of each token of each target, EOS included, under teacher forcing."""
+    forced = force(translator, params, pairs, token_log_probs)
+    return [row[: len(target) + 1].tolist() for (_, target), row in forced]
+
+
+def score_of(translator: Translator, log_probs: list[float]) -> float:
+    """What a search gives a translation with these tokens, without coverage."""
+    settings = translator.decoding
+    ranking = Ranking(settings.normalization, settings.length_penalty)
+    return math.fsum(log_probs) / float(ranking.divisor(jnp.array(len(log_probs))))
+
+
+def without_end(tokens: list[int]) -> list[int]:
+    return tokens[:-1] if tokens[-1:] == [EOS] else tokens
+
+
+def greatest_difference(ours: list[float], theirs: list[float]) -> float:
+    return max(abs(one - other) for one, other in zip(ours, theirs, strict=True))
+
+
+def ask(program: Path, folder: Path, questions: dict[str, Any]) -> dict[str, Any]:
+    """The answers of the program, which must find the other library where this process runs."""
+    command = [sys.executable, str(program), str(folder)]
+    done = subprocess.run(command, input=json.dumps(questions), capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no message")
+        raise UserError(f"the exported model cannot be checked: {program.name} ended with {last}")
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers

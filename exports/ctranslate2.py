@@ -1,0 +1,209 @@
+"""The Transformer in CTranslate2's format (Klein et al. 2020), whose C++ translates on CPUs and on NVIDIA's GPUs.
+
+Where CTranslate2 has no such layer, other arithmetic gives the same numbers: a general score qᵀWk is a dot product with
+W folded into the projection of q; values of another width than keys are filled up with zeros; ALiBi is a T5 bias with a
+bucket for each distance.
+
+D model width · N query head · G key/value head · H width of a query/key head · U width of a value head
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from ctranslate2.specs import transformer_spec
+from ctranslate2.specs.common_spec import Activation
+from jaxtyping import Float
+
+from common.special_tokens import BOS, EOS, UNK
+from model.config import POSITIONS, ModelConfig
+from model.positions import FARTHEST, alibi_bias, sinusoidal_positions
+from model.transformer import Params
+
+LONGEST = 1024  # tokens on either side; sinusoidal positions and ALiBi are tables here
+ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELUTanh, "silu": Activation.SWISH}
+
+
+def find_obstacle(config: ModelConfig) -> str:
+    """Why CTranslate2 cannot compute this model; empty if it can."""
+    match config.score:
+        case "additive":
+            return "CTranslate2 has no model.score=additive, only dot products and what they can express"
+        case "general":
+            rotates = POSITIONS[config.positions] == "queries and keys"
+            return f"CTranslate2 has no model.score=general with model.positions={config.positions}" if rotates else ""
+        case "scaled_dot_product" | "dot_product":
+            return ""
+        case _:
+            raise NotImplementedError(f"model.score={config.score}")
+
+
+def save_model(
+    folder: Path, config: ModelConfig, params: Params, pieces: Sequence[str], quantization: str | None
+) -> None:
+    """Write ``model.bin``, ``config.json`` and ``shared_vocabulary.json`` to a folder that exists.
+
+    ``pieces`` are the vocabulary's; ``quantization`` is one of CTranslate2's names, or None for float32.
+    """
+    spec = make_spec(config, params)
+    spec.register_source_vocabulary(list(pieces))
+    spec.register_target_vocabulary(list(pieces))
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (pieces[id] for id in (UNK, BOS, EOS))
+    spec.config.decoder_start_token = pieces[BOS]
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = 1e-6
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
+def make_spec(config: ModelConfig, params: Params) -> transformer_spec.TransformerSpec:
+    """The whole model as CTranslate2 describes it."""
+    acts = POSITIONS[config.positions]
+    options: dict[str, Any] = {
+        "num_heads": config.num_heads,
+        "num_heads_kv": config.groups,
+        "head_dim": max(config.head_dim, config.value_width),
+        "pre_norm": config.final_norm,
+        "activation": ACTIVATIONS[config.activation],
+        "relative_attention_bias": acts == "bias on scores",
+        "rotary_dim": config.head_dim if acts == "queries and keys" else None,
+        "rotary_interleave": False,
+    }
+    encoder = transformer_spec.TransformerEncoderSpec(config.encoder_layers, **options)
+    decoder = transformer_spec.TransformerDecoderSpec(config.decoder_layers, **options)
+    table = own(params["embedding"]["table"])
+    encoder.embeddings[0].weight = decoder.embeddings.weight = decoder.projection.weight = table
+    for number, (name, stack) in enumerate((("encoder", encoder), ("decoder", decoder))):
+        set_positions(stack, config, params, causal=name == "decoder")
+        for index, layer in enumerate(stack.layer):
+            set_layer(layer, config, params[name][index])
+        if config.final_norm:
+            set_norm(stack.layer_norm, params["final_norms"][number])
+    return transformer_spec.TransformerSpec(encoder, decoder)
+
+
+def set_layer(layer: Any, config: ModelConfig, params: Params) -> None:
+    """Attention over the own sequence, in the decoder over the source too, and the feed-forward network."""
+    is_decoder = "cross_attention" in params
+    parts = [layer.self_attention, *([layer.attention] if is_decoder else []), layer.ffn]
+    for part, residual in zip(parts, range(len(parts)), strict=True):
+        set_norm(part.layer_norm, params["residuals"][residual]["norm"])
+    query, *keys_values, output = fold_heads(config, params["self_attention"])
+    set_linear(layer.self_attention.linear, stack_rows(query, *keys_values), output)
+    layer.self_attention.queries_scale = scale_of(config)
+    if is_decoder:
+        query, *keys_values, output = fold_heads(config, params["cross_attention"])
+        set_linear(layer.attention.linear, query, stack_rows(*keys_values), output)
+        layer.attention.queries_scale = scale_of(config)
+    up, down = (transposed(params["feed_forward"][name]) for name in ("up", "down"))
+    set_linear([layer.ffn.linear_0, layer.ffn.linear_1], up, down)
+
+
+class Linear(NamedTuple):
+    """A dense layer as CTranslate2 has it: a row for each output."""
+
+    weight: Float[np.ndarray, "outputs inputs"]
+    bias: Float[np.ndarray, " outputs"]
+
+
+def transposed(dense: Params) -> Linear:
+    return Linear(np.asarray(dense["kernel"]).T, np.asarray(dense["bias"]))
+
+
+def stack_rows(*parts: Linear) -> Linear:
+    return Linear(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def set_linear(specs: Sequence[Any], *layers: Linear) -> None:
+    for spec, layer in zip(specs, layers, strict=True):
+        spec.weight, spec.bias = map(own, layer)
+
+
+def set_norm(spec: Any, params: Params) -> None:
+    spec.gamma, spec.beta = own(params["scale"]), own(params["bias"])
+
+
+def own(array: Any) -> Float[np.ndarray, "*shape"]:
+    """A copy in one piece, which CTranslate2 quantizes in place."""
+    return np.array(array, np.float32, order="C")
+
+
+def scale_of(config: ModelConfig) -> float:
+    """What the dot product of a query and a key is multiplied by."""
+    match config.score:
+        case "scaled_dot_product":
+            return 1 / math.sqrt(config.head_dim)
+        case "dot_product" | "general":
+            return 1.0
+        case _:
+            raise NotImplementedError(f"model.score={config.score}")
+
+
+def fold_heads(config: ModelConfig, params: Params) -> list[Linear]:
+    """Projections of query, key, value and output, with heads of one width and W of a general score in the query."""
+    width = max(config.head_dim, config.value_width)
+    query = split_rows(params["query"], config.num_heads)
+    if "weights" in params.get("score", {}):
+        weights = np.asarray(params["score"]["weights"]).swapaxes(1, 2)  # N H H
+        query = Linear(weights @ query.weight, np.einsum("NIH,NH->NI", weights, query.bias))
+    heads = [query, *(split_rows(params[name], config.groups) for name in ("key", "value"))]
+    kernel = np.asarray(params["output"]["kernel"]).reshape(config.num_heads, -1, config.d_model)  # N U D
+    output = Linear(pad_axis(kernel, width).reshape(-1, config.d_model).T, np.asarray(params["output"]["bias"]))
+    return [*(join_rows(each, width) for each in heads), output]
+
+
+def split_rows(dense: Params, heads: int) -> Linear:
+    """Weights N H D and biases N H of heads apart."""
+    weight, bias = transposed(dense)
+    return Linear(weight.reshape(heads, -1, weight.shape[1]), bias.reshape(heads, -1))
+
+
+def join_rows(heads: Linear, width: int) -> Linear:
+    """The heads' rows below each other, those of a head filled up to ``width`` with zeros."""
+    weight, bias = (pad_axis(array, width) for array in heads)
+    return Linear(weight.reshape(-1, weight.shape[-1]), bias.reshape(-1))
+
+
+def pad_axis(array: np.ndarray, width: int) -> np.ndarray:
+    """Zeros at the end of the second axis, up to ``width``."""
+    missing = width - array.shape[1]
+    return np.pad(array, [(0, 0), (0, missing), *[(0, 0)] * (array.ndim - 2)])
+
+
+def set_positions(stack: Any, config: ModelConfig, params: Params, *, causal: bool) -> None:
+    """What the encoder or the causal decoder knows of the order of its tokens."""
+    match config.positions:
+        case "sinusoidal":
+            encodings = sinusoidal_positions(jnp.arange(LONGEST)[None], config.d_model)[0]
+            stack.position_encodings.encodings = own(encodings)
+        case "learned":
+            stack.position_encodings.encodings = own(params["embedding"]["positions"])
+        case "rotary":
+            if not causal:
+                del stack.position_encodings  # the encoder's specification keeps it beside rotary positions
+        case "relative":
+            set_bias(stack, params["relative_biases"][int(causal)]["table"], FARTHEST)
+        case "alibi":
+            set_bias(stack, alibi_table(config.num_heads, causal=causal), 2 * LONGEST)
+        case _:
+            raise NotImplementedError(f"model.positions={config.positions}")
+
+
+def set_bias(stack: Any, table: Any, farthest: int) -> None:
+    for layer in stack.layer:
+        layer.self_attention.relative_attention_bias = own(table)
+        layer.self_attention.relative_attention_max_distance = np.int32(farthest)
+
+
+def alibi_table(heads: int, *, causal: bool) -> Float[np.ndarray, "buckets N"]:
+    """A T5 bias with a bucket for each distance below ``LONGEST``; where it is not causal, one half for later keys.
+
+    T5 gives half of the buckets of a direction to single distances. The other half is for distances that do not occur.
+    """
+    distances = jnp.arange(2 * LONGEST)
+    table = np.asarray(alibi_bias(distances[None], jnp.zeros((1, 1), jnp.int32), heads))[0, :, :, 0].T
+    return table if causal else np.concatenate([table, table])

@@ -1,0 +1,1 @@
+"""Programs that run without this project: those that an export takes along, and those that check one."""

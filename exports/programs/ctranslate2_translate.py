@@ -1,0 +1,74 @@
+"""Translate standard input line by line: python translate.py <lines.txt. Needs ctranslate2 and sentencepiece alone."""
+
+import json
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import sentencepiece
+
+FOLDER = Path(__file__).parent
+Pieces = list[str]
+
+
+class Model:
+    """The model of this folder, with the search settings of the run that it was exported from."""
+
+    def __init__(self, **options: Any) -> None:
+        self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
+        self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / "tokenizer.model"))
+        self.translator = ctranslate2.Translator(str(FOLDER), **options)
+
+    def translate(self, lines: list[str]) -> list[str]:
+        """Translate each line, as the run does; an empty line stays empty."""
+        sources = [self.encode(line) for line in lines]
+        found = iter(self.translate_pieces([source for source in sources if source]))
+        return [self.decode(next(found)) if source else "" for source in sources]
+
+    def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
+        """The pieces of each translation, with </s> at the end if it ended before its limit."""
+        limits = [self.limit(source) for source in sources]
+        found = self.search(sources, max(limits, default=1))
+        for index, limit in enumerate(limits):
+            if len(found[index]) > limit:  # which a longer source allowed
+                [found[index]] = self.search([sources[index]], limit)
+        return found
+
+    def encode(self, line: str) -> Pieces:
+        """The pieces of a line, after the tag of the target language if the model has tags."""
+        text = self.normalise(line).replace("\u2581", "\x1f")  # which SentencePiece would read as a space
+        return self.facts["tag"] + self.pieces.encode(text, out_type=str) if text else []
+
+    def decode(self, tokens: Pieces) -> str:
+        text = self.pieces.decode([token for token in tokens if token != "</s>"])
+        return self.normalise(text.replace("\x1f", "\u2581"))
+
+    def normalise(self, text: str) -> str:
+        return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
+
+    def limit(self, source: Pieces) -> int:
+        """The most tokens of a translation, its end included."""
+        search = self.facts["search"]
+        return max(1, int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"]))
+
+    def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
+        """The best translation of each source among as many as the beam holds."""
+        size = self.facts["search"]["beam_size"]
+        options = {"beam_size": size, "num_hypotheses": size, "patience": 2 if size > 1 else 1, "length_penalty": 1e-9}
+        options |= {"max_decoding_length": limit, "min_decoding_length": 0, "max_input_length": 0, "max_batch_size": 32}
+        results = self.translator.translate_batch(sources, return_scores=True, return_end_token=True, **options)
+        return [max(zip(each.scores, each.hypotheses, strict=True), key=self.score)[1] for each in results]
+
+    def score(self, hypothesis: tuple[float, Pieces]) -> float:
+        """The log-probability divided by a function of the length, which CTranslate2 does not have in this form."""
+        log_prob, tokens = hypothesis
+        search = self.facts["search"]
+        base = {"gnmt": (5 + len(tokens)) / 6, "length": len(tokens)}[search["normalization"]]
+        return log_prob / float(base ** search["length_penalty"])
+
+
+if __name__ == "__main__":
+    for translation in Model().translate([line.rstrip("\n") for line in sys.stdin]):
+        print(translation)

@@ -1,0 +1,141 @@
+"""scripts/export.py: an export beside the run that it is from, and what cannot be exported."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+
+import jax.numpy as jnp
+import pytest
+
+from cli.load_run import load_run
+from common.special_tokens import EOS
+from configs.load import load_config, load_run_config, save_config
+from data.pairs import normalise
+from data.sources.corpus import load_held_out
+from data.tokenizer import load_tokenizer
+from scripts.export import FLOAT32, main
+from tests.drawn import drawn_state
+from tests.training.test_disks import ROOT, in_namespace
+from training.run.checkpoint import save
+
+HOSTILE = [
+    *(
+        "</s>",
+        "<s> a </s>",
+        ">>es<< Tom runs.",
+        "<2es> Tom",
+        "a▁b ▁",
+        "Tom 😀👩‍👩‍👧 runs",
+        "e\u0301 n\u0303 \u1e9b\u0323",
+    ),
+    *(
+        "\ufeffTom",
+        "a\x00b\x1f\x7fc",
+        "tab\there",
+        "ﬁ ﬃ",
+        "\u202eTom\u202c",
+        "<0x41><0xC3>",
+        "日本語",
+        "-" * 300,
+        "'\"\\",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def ending_run(run_dir, tmp_path_factory):
+    """A run whose translations end: random parameters, but EOS is likelier, and PAD, UNK and BOS as good as never."""
+    run = shutil.copytree(run_dir, tmp_path_factory.mktemp("ending") / "run")
+    config = load_run_config(run)
+    state = drawn_state(config.model, config.training, load_tokenizer(run).vocab_size)
+    bias = 100 * state.params["final_norms"][1]["bias"]  # what all outputs have in common
+    table, direction = state.params["embedding"]["table"], bias / jnp.sum(bias**2)
+    logits = jnp.zeros(len(table)).at[: EOS + 1].set(jnp.array([-300.0, -300.0, -300.0, 25.0]))
+    state.params["final_norms"][1] = {"bias": bias, "scale": 30 * state.params["final_norms"][1]["scale"]}
+    state.params["embedding"]["table"] = table + jnp.outer(logits - table @ bias, direction)
+    save(run, state, {"best_step": 0})
+    return run
+
+
+@pytest.fixture(scope="module")
+def exported(ending_run, tmp_path_factory, call):
+    folder = tmp_path_factory.mktemp("exports") / "ct2"
+    done = call("scripts/export.py", ending_run, "ct2", folder, "decoding.beam_size=3")
+    assert done.returncode == 0, done.stderr.decode()
+    return folder, done.stdout.decode()
+
+
+def test_an_export_is_the_run(exported, ending_run, call):
+    folder, told = exported
+    facts = json.loads((folder / "export.json").read_text(encoding="utf-8"))
+    found = facts["check"]
+    assert found["sentences"] == 12 and found["log_prob_difference"] < 1e-4 and found["same_tokens"] == 12
+    assert found["same_translations"] == 12
+    assert f"written  {folder}: {ending_run} at step 0, for CTranslate2 (float32)\n" in told
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    for line in told.splitlines()[1:]:
+        assert line in readme
+    assert "the 3 likeliest translations in a beam of 3" in readme
+    sources = "".join(
+        f"{source}\n" for source in load_held_out(load_run_config(ending_run).data, "test", ending_run)[0].sources
+    )
+    command = [sys.executable, str(folder / "translate.py")]
+    alone = subprocess.run(command, input=f"{sources}\n", capture_output=True, text=True, check=True, cwd="/")
+    ours = call("scripts/translate.py", ending_run, "decoding.beam_size=3", *FLOAT32, text=f"{sources}\n".encode())
+    assert alone.stdout == ours.stdout.decode() and alone.stdout.endswith("\n\n")
+    assert len(set(alone.stdout.splitlines())) > 5
+
+
+def test_hostile_strings_have_the_same_tokens(exported, run_dir, monkeypatch):
+    folder, _ = exported
+    monkeypatch.syspath_prepend(folder)
+    model = import_module("translate").Model()
+    monkeypatch.delitem(sys.modules, "translate")
+    translator = load_run(run_dir, [], "test").translator
+    vocabulary, strings = translator.tokenizer.vocabulary(), [*HOSTILE, "palabra " * 120_000]
+    for text, tokens in zip(strings, translator.encode_sources([normalise(text) for text in strings]), strict=True):
+        pieces = [vocabulary[token] for token in tokens]
+        assert model.encode(text) == pieces
+        assert model.decode([*pieces, "</s>"]) == translator.spell([tokens])[0]
+
+
+def test_searches_without_an_equivalent_are_named(run_dir, run_main, tmp_path):
+    code, out, err = run_main(main, run_dir, "ct2", tmp_path / "new", "--no-check", "decoding.mbr=chrf")
+    assert (code, err) == (0, "") and out.endswith("not compared with the run\n")
+    assert "It has no decoding.mbr=chrf, and searches without." in (tmp_path / "new/README.md").read_text()
+    assert json.loads((tmp_path / "new/export.json").read_text())["check"] is None
+
+
+def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experiment):
+    new = tmp_path / "new"
+    refuses(main, "FOLDER is missing", run_dir, "ct2")
+    refuses(main, "there is no format onnx; choose ct2", run_dir, "onnx", new)
+    refuses(main, "invalid choice: 'int3'", run_dir, "ct2", new, "--quantization", "int3")
+    refuses(main, "is not a run directory", tmp_path / "none", "ct2", new)
+    refuses(main, "exists and is not an empty folder", run_dir, "ct2", run_dir)
+    refuses(main, "decoding.ensemble", run_dir, "ct2", new, f"decoding.ensemble=[{run_dir}]")
+    without = shutil.copytree(run_dir, tmp_path / "without", ignore=shutil.ignore_patterns("checkpoints"))
+    refuses(main, f"{without} has no complete checkpoint", without, "ct2", new)
+    additive = shutil.copytree(run_dir, tmp_path / "additive")
+    save_config(load_config(small_experiment, ["model.score=additive"]), additive / "config.yaml")
+    refuses(main, "additive", additive, "ct2", new)
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    refuses(main, "the format ct2 needs CTranslate2: pip install ctranslate2", run_dir, "ct2", new)
+    assert not new.exists() and not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.slow
+def test_a_full_disk_keeps_nothing_of_an_export(run_dir, tmp_path, small_experiment):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    program = f"{sys.executable} {ROOT / 'scripts/export.py'} {run_dir} ct2 $DISK/new --no-check"
+    told = in_namespace(
+        f"mount -o remount,size=40k $DISK; {program} 2>&1; echo $?; ls -A $DISK", disk, small_experiment
+    )
+    assert len(told) == 2 and told[1] == "2"
+    assert (
+        told[0]
+        == f"error: cannot write {disk}/new: No space left on device; make room, then start the same command again"
+    )
