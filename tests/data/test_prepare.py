@@ -40,7 +40,8 @@ def test_a_run_directory_tells_where_its_data_came_from(folder):
     assert report["training_pairs"] + sum(report["dropped"].values()) == 242
     assert len(prepared.valid) == 2
     assert {path.name for path in run.iterdir()} == {
-        "data.json", "row_counts.json", "tokenizer.json", "tokenizer.model", "training_sentences.npz", "source_words.npz", "target_words.npz"
+        "data.json", "row_counts.json", "tokenizer.json", "tokenizer.model", "training_sentences.npz",
+        "source_words.npz", "target_words.npz"
     }  # fmt: skip
 
 
