@@ -7,20 +7,27 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from common.errors import UserError, explain_os_error
 
 
-def write_atomically(path: str | Path, content: str | bytes | memoryview) -> None:
+def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write ``content`` (text as UTF-8) under another name, flush it, rename it. A UserError leaves ``path`` alone."""
+    with open_atomically(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
+    """As ``write_atomically``, for content that is written piece by piece inside the ``with`` block."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open(temporary, "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)

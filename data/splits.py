@@ -6,7 +6,6 @@ translation.
 """
 
 import hashlib
-import io
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from jaxtyping import UInt64
 
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import open_atomically
 from common.text import in_brief
 from data.pairs import Pairs, fold, fold_all
 from data.report import SPLITS, Overlap, SharedSentences, Sides
@@ -136,9 +135,9 @@ def has_shared(sides: Sides[SharedSentences]) -> bool:
 
 def save_hashes(run_dir: Path, training: Pairs) -> None:
     """Write the hashes of the training sentences, so that later test sets can be compared with them."""
-    content = io.BytesIO()
-    np.savez(content, source=hash_sentences(training.sources), target=hash_sentences(training.targets))
-    write_atomically(run_dir / HASHES_FILE, content.getbuffer())
+    source, target = hash_sentences(training.sources), hash_sentences(training.targets)
+    with open_atomically(run_dir / HASHES_FILE) as file:
+        np.savez(file, source=source, target=target)
 
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:

@@ -4,7 +4,6 @@ Words are those of folded sentences: without case and punctuation. A run keeps h
 """
 
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Int64, UInt64
 
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import open_atomically
 from data.pairs import Pairs, fold, fold_all
 from data.store import in_blocks
 
@@ -75,9 +74,9 @@ def hash_words(words: Sequence[str]) -> UInt64[np.ndarray, " words"]:
 def save_word_counts(run_dir: Path, training: Pairs) -> None:
     """Write the counts of both sides, each to a file of its own."""
     for side, sentences in (("source", training.sources), ("target", training.targets)):
-        content, found = io.BytesIO(), count_words(sentences)
-        np.savez(content, hashes=found.hashes, counts=found.counts)
-        write_atomically(run_dir / COUNTS_FILE.format(side=side), content.getbuffer())
+        found = count_words(sentences)
+        with open_atomically(run_dir / COUNTS_FILE.format(side=side)) as file:
+            np.savez(file, hashes=found.hashes, counts=found.counts)
 
 
 def load_word_counts(run_dir: Path, side: str) -> WordCounts | None:
