@@ -25,7 +25,7 @@ def describe(decoding: DecodingConfig) -> str:
         return f"`translate.py` takes the likeliest token at each place (greedy search).{lacks}"
     base = {"gnmt": "((5 + |Y|) / 6)", "length": "|Y|"}[decoding.normalization]
     return (
-        f"`translate.py` asks for the {decoding.beam_size} likeliest translations in a beam of {decoding.beam_size} "
+        f"`translate.py` asks for {2 * decoding.beam_size} translations in a beam of {decoding.beam_size} "
         "(`length_penalty=1e-9, patience=2, return_end_token=True`), and takes the one with the best "
         f"log P(Y) / {base}^{decoding.length_penalty:g}, with `</s>` counted in |Y|. With its own normalization, "
         f"CTranslate2 may end a search earlier, and finds other translations of some sentences.{lacks}"

@@ -54,9 +54,10 @@ class Model:
         return max(1, int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"]))
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
-        """The best translation of each source among as many as the beam holds."""
+        """The best translation of each source, among twice as many as the beam holds."""
         size = self.facts["search"]["beam_size"]
-        options = {"beam_size": size, "num_hypotheses": size, "patience": 2 if size > 1 else 1, "length_penalty": 1e-9}
+        found = 2 * size if size > 1 else 1
+        options = {"beam_size": size, "num_hypotheses": found, "patience": found / size, "length_penalty": 1e-9}
         options |= {"max_decoding_length": limit, "min_decoding_length": 0, "max_input_length": 0, "max_batch_size": 32}
         results = self.translator.translate_batch(sources, return_scores=True, return_end_token=True, **options)
         return [max(zip(each.scores, each.hypotheses, strict=True), key=self.score)[1] for each in results]

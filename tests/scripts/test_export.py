@@ -77,7 +77,7 @@ def test_an_export_is_the_run(exported, ending_run, call):
     readme = (folder / "README.md").read_text(encoding="utf-8")
     for line in told.splitlines()[1:]:
         assert line in readme
-    assert "the 3 likeliest translations in a beam of 3" in readme
+    assert "6 translations in a beam of 3" in readme
     sources = "".join(
         f"{source}\n" for source in load_held_out(load_run_config(ending_run).data, "test", ending_run)[0].sources
     )
