@@ -4,9 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 AOT := .venv-aot/bin
+TORCH := .venv-torch/bin
 PINS = requirements/$$($(1)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt
 
-.PHONY: help install install-aot quickstart test test-all test-aot test-aot-small lint format clean
+.PHONY: help install install-aot install-torch quickstart test test-all test-aot test-aot-small test-torch lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +32,7 @@ test: install  ## run the fast tests
 	XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0" $(BIN)/pytest -q -n 2 --dist loadfile
 
 test-all: install  ## run all tests, also whole runs, kills and several processes
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not aot"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not aot and not torch"
 
 # An environment of its own: where a machine has no such device, libtpu and CUDA would only delay every other program.
 install-aot: .venv-aot/.installed  ## set up .venv-aot with the compilers for GPUs and TPUs (3 GB)
@@ -49,6 +50,19 @@ test-aot: install-aot  ## compile for GPUs and TPUs, which need not be there
 test-aot-small: install-aot  ## the same without the large models
 	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m "aot and not slow"
 
+# PyTorch is as large as everything else together, and on Linux brings CUDA if it comes from the usual index.
+install-torch: .venv-torch/.installed  ## set up .venv-torch with PyTorch and transformers (1 to 6 GB)
+
+.venv-torch/.installed: pyproject.toml requirements/py311.txt requirements/py312.txt requirements/torch.txt
+	@test -x $(TORCH)/pip || $(PYTHON) -m venv .venv-torch
+	@echo "installing the pinned packages, PyTorch and transformers into .venv-torch (a few minutes, once)"
+	@$(TORCH)/pip install --quiet --disable-pip-version-check -r $(call PINS,$(TORCH)) -r requirements/torch.txt
+	@$(TORCH)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+test-torch: install-torch  ## compare with PyTorch and transformers
+	$(TORCH)/pytest -q -n 2 --dist loadfile -m torch
+
 lint: install  ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,6 +72,6 @@ format: install  ## format every file
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## remove .venv, .venv-aot and caches, but not runs/
-	rm -rf .venv .venv-aot .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+clean:  ## remove .venv, .venv-aot, .venv-torch and caches, but not runs/
+	rm -rf .venv .venv-aot .venv-torch .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -not -path './runs/*' -prune -exec rm -rf {} +

@@ -24,9 +24,10 @@ TIE = 1e-4  # nats; translations whose scores differ by less are equally good
 
 @dataclass(frozen=True)
 class Check:
-    """What the other library computes of some held-out sentences, beside what the run does in float32."""
+    """What the other library computes of some held-out sentences, beside what the run computes."""
 
     library: str
+    numbers: str  # in which the run computes: float32, or bfloat16 where its products do
     sentences: int
     log_prob_difference: float  # the greatest of a token, in nats, under teacher forcing
     same_tokens: int  # sources that both encode alike
@@ -37,7 +38,7 @@ class Check:
         """The figures for a reader."""
         others = self.sentences - self.same_translations
         return [
-            f"{self.library}, beside this run in float32, on {self.sentences} held-out sentences:",
+            f"{self.library}, beside this run in {self.numbers}, on {self.sentences} held-out sentences:",
             f"log-probabilities of a token differ by at most {self.log_prob_difference:.1e} nats",
             f"{self.same_tokens} sources are encoded alike",
             f"{self.same_translations} translations are the same"
@@ -45,29 +46,30 @@ class Check:
         ]
 
 
-def check(program: Path, folder: Path, translator: Translator, params: Ensemble, lines: Sequence[str]) -> Check:
+PROGRAM = Path(__file__).parent / "programs" / "check.py"
+
+
+def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequence[str]) -> Check:
     """Translate the lines, which are not empty, here and there, and score the translations of here in both.
 
-    ``translator`` must compute in float32. UserError if the program fails.
+    UserError if the other library fails.
     """
-    vocabulary = translator.tokenizer.vocabulary()
+    model, vocabulary = translator.models[0], translator.tokenizer.vocabulary()
     ids = {piece: index for index, piece in enumerate(vocabulary)}
     sources = translator.encode_sources([normalise(line) for line in lines])
     found = [best for [best, *_] in translator.search(params, sources, 1)]
     pairs = [(source, each.tokens) for source, each in zip(sources, found, strict=True)]
     spelled = [[[vocabulary[token] for token in tokens] for tokens in side] for side in zip(*pairs, strict=True)]
-    answers = ask(program, folder, {"sources": spelled[0], "targets": spelled[1], "lines": list(lines), "threads": 1})
+    answers = ask(folder, {"sources": spelled[0], "targets": spelled[1], "lines": list(lines)})
     theirs = [[ids[piece] for piece in pieces] for pieces in answers["pieces"]]
     here = log_probs_of(translator, params, pairs)
-    there = [
-        (source, tokens[:-1] if tokens[-1:] == [EOS] else tokens)
-        for source, tokens in zip(sources, theirs, strict=True)
-    ]
+    there = [(source, without_end(tokens)) for source, tokens in zip(sources, theirs, strict=True)]
     texts = translator.spell([each.tokens for each in found])
     differing = [index for index, text in enumerate(texts) if text != answers["translations"][index]]
     scores = [score_of(translator, each) for each in log_probs_of(translator, params, [there[i] for i in differing])]
     return Check(
         answers["library"],
+        "float32" if {model.dtype, model.matmul_dtype} == {"float32"} else "bfloat16",
         len(lines),
         max(greatest_difference(ours, other) for ours, other in zip(here, answers["log_probs"], strict=True)),
         sum(source == encoded for source, encoded in zip(spelled[0], answers["encoded"], strict=True)),
@@ -97,12 +99,12 @@ def greatest_difference(ours: list[float], theirs: list[float]) -> float:
     return max(abs(one - other) for one, other in zip(ours, theirs, strict=True))
 
 
-def ask(program: Path, folder: Path, questions: dict[str, Any]) -> dict[str, Any]:
-    """The answers of the program, which must find the other library where this process runs."""
-    command = [sys.executable, str(program), str(folder)]
+def ask(folder: Path, questions: dict[str, Any]) -> dict[str, Any]:
+    """The answers of the exported program, which must find the other library where this process runs."""
+    command = [sys.executable, str(PROGRAM), str(folder)]
     done = subprocess.run(command, input=json.dumps(questions), capture_output=True, text=True, check=False)
     if done.returncode:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no message")
-        raise UserError(f"the exported model cannot be checked: {program.name} ended with {last}")
+        raise UserError(f"the exported model cannot be checked: its program ended with {last}")
     answers: dict[str, Any] = json.loads(done.stdout)
     return answers

@@ -3,14 +3,11 @@
 Where CTranslate2 has no such layer, other arithmetic gives the same numbers: a general score qᵀWk is a dot product with
 W folded into the projection of q; values of another width than keys are filled up with zeros; ALiBi is a T5 bias with a
 bucket for each distance.
-
-D model width · N query head · G key/value head · H width of a query/key head · U width of a value head
 """
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,11 +16,12 @@ from ctranslate2.specs.common_spec import Activation
 from jaxtyping import Float
 
 from common.special_tokens import BOS, EOS, UNK
+from exports.heads import Linear, dense, join_heads, scale_of, split_heads
 from model.config import POSITIONS, ModelConfig
 from model.positions import FARTHEST, alibi_bias, sinusoidal_positions
 from model.transformer import Params
 
-LONGEST = 1024  # tokens on either side; sinusoidal positions and ALiBi are tables here
+LONGEST = 1024  # tokens on either side, for which sinusoidal positions and ALiBi are tables here
 ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELUTanh, "silu": Activation.SWISH}
 
 
@@ -41,12 +39,15 @@ def find_obstacle(config: ModelConfig) -> str:
             raise NotImplementedError(f"model.score={config.score}")
 
 
-def save_model(
-    folder: Path, config: ModelConfig, params: Params, pieces: Sequence[str], quantization: str | None
-) -> None:
+def longest(config: ModelConfig) -> int:
+    """The most tokens on either side, EOS included."""
+    return config.max_positions if config.positions == "learned" else LONGEST
+
+
+def save_model(folder: Path, config: ModelConfig, params: Params, pieces: Sequence[str], quantization: str) -> None:
     """Write ``model.bin``, ``config.json`` and ``shared_vocabulary.json`` to a folder that exists.
 
-    ``pieces`` are the vocabulary's; ``quantization`` is one of CTranslate2's names, or None for float32.
+    ``pieces`` are the vocabulary's; ``quantization`` is one of CTranslate2's names.
     """
     spec = make_spec(config, params)
     spec.register_source_vocabulary(list(pieces))
@@ -56,7 +57,7 @@ def save_model(
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = 1e-6
     spec.validate()
-    spec.optimize(quantization)
+    spec.optimize(None if quantization == "float32" else quantization)
     spec.save(str(folder))
 
 
@@ -92,26 +93,15 @@ def set_layer(layer: Any, config: ModelConfig, params: Params) -> None:
     parts = [layer.self_attention, *([layer.attention] if is_decoder else []), layer.ffn]
     for part, residual in zip(parts, range(len(parts)), strict=True):
         set_norm(part.layer_norm, params["residuals"][residual]["norm"])
-    query, *keys_values, output = fold_heads(config, params["self_attention"])
+    query, *keys_values, output = join(config, params["self_attention"])
     set_linear(layer.self_attention.linear, stack_rows(query, *keys_values), output)
     layer.self_attention.queries_scale = scale_of(config)
     if is_decoder:
-        query, *keys_values, output = fold_heads(config, params["cross_attention"])
+        query, *keys_values, output = join(config, params["cross_attention"])
         set_linear(layer.attention.linear, query, stack_rows(*keys_values), output)
         layer.attention.queries_scale = scale_of(config)
-    up, down = (transposed(params["feed_forward"][name]) for name in ("up", "down"))
+    up, down = (dense(params["feed_forward"][name]) for name in ("up", "down"))
     set_linear([layer.ffn.linear_0, layer.ffn.linear_1], up, down)
-
-
-class Linear(NamedTuple):
-    """A dense layer as CTranslate2 has it: a row for each output."""
-
-    weight: Float[np.ndarray, "outputs inputs"]
-    bias: Float[np.ndarray, " outputs"]
-
-
-def transposed(dense: Params) -> Linear:
-    return Linear(np.asarray(dense["kernel"]).T, np.asarray(dense["bias"]))
 
 
 def stack_rows(*parts: Linear) -> Linear:
@@ -127,51 +117,14 @@ def set_norm(spec: Any, params: Params) -> None:
     spec.gamma, spec.beta = own(params["scale"]), own(params["bias"])
 
 
+def join(config: ModelConfig, params: Params) -> list[Linear]:
+    """The layers of query, key, value and output, with heads of one width."""
+    return join_heads(split_heads(config, params), max(config.head_dim, config.value_width))
+
+
 def own(array: Any) -> Float[np.ndarray, "*shape"]:
     """A copy in one piece, which CTranslate2 quantizes in place."""
     return np.array(array, np.float32, order="C")
-
-
-def scale_of(config: ModelConfig) -> float:
-    """What the dot product of a query and a key is multiplied by."""
-    match config.score:
-        case "scaled_dot_product":
-            return 1 / math.sqrt(config.head_dim)
-        case "dot_product" | "general":
-            return 1.0
-        case _:
-            raise NotImplementedError(f"model.score={config.score}")
-
-
-def fold_heads(config: ModelConfig, params: Params) -> list[Linear]:
-    """Projections of query, key, value and output, with heads of one width and W of a general score in the query."""
-    width = max(config.head_dim, config.value_width)
-    query = split_rows(params["query"], config.num_heads)
-    if "weights" in params.get("score", {}):
-        weights = np.asarray(params["score"]["weights"]).swapaxes(1, 2)  # N H H
-        query = Linear(weights @ query.weight, np.einsum("NIH,NH->NI", weights, query.bias))
-    heads = [query, *(split_rows(params[name], config.groups) for name in ("key", "value"))]
-    kernel = np.asarray(params["output"]["kernel"]).reshape(config.num_heads, -1, config.d_model)  # N U D
-    output = Linear(pad_axis(kernel, width).reshape(-1, config.d_model).T, np.asarray(params["output"]["bias"]))
-    return [*(join_rows(each, width) for each in heads), output]
-
-
-def split_rows(dense: Params, heads: int) -> Linear:
-    """Weights N H D and biases N H of heads apart."""
-    weight, bias = transposed(dense)
-    return Linear(weight.reshape(heads, -1, weight.shape[1]), bias.reshape(heads, -1))
-
-
-def join_rows(heads: Linear, width: int) -> Linear:
-    """The heads' rows below each other, those of a head filled up to ``width`` with zeros."""
-    weight, bias = (pad_axis(array, width) for array in heads)
-    return Linear(weight.reshape(-1, weight.shape[-1]), bias.reshape(-1))
-
-
-def pad_axis(array: np.ndarray, width: int) -> np.ndarray:
-    """Zeros at the end of the second axis, up to ``width``."""
-    missing = width - array.shape[1]
-    return np.pad(array, [(0, 0), (0, missing), *[(0, 0)] * (array.ndim - 2)])
 
 
 def set_positions(stack: Any, config: ModelConfig, params: Params, *, causal: bool) -> None:

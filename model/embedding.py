@@ -76,7 +76,7 @@ def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B 
 
 def look_up(table: Float[Array, "V D"], ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
     """Rows of the table. On a mesh, each device looks them up in its own copy: see ``loss_on_mesh``."""
-    groups = count_row_groups(len(ids))
+    groups = count_row_groups(ids.shape[0])
     if groups == 1:
         return gather_width(table)[ids]
     found = jax.vmap(lambda table, ids: table[ids])(copy_to_groups(table, groups), split_rows(ids, groups))

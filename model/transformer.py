@@ -204,7 +204,7 @@ class Transformer(nnx.Module):
         """The cache of the encoded sources, with room for ``beams`` hypotheses of ``max_length`` tokens each."""
         sources = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
         layers = tuple(LayerCache.empty(source, max_length * beams) for source in sources)
-        return Cache(layers, source_segments, own_places(len(encoded), beams, max_length))
+        return Cache(layers, source_segments, own_places(encoded.shape[0], beams, max_length))
 
     def decode_step(
         self, ids: Int[Array, "B K"], position: Int[Array, ""], cache: Cache

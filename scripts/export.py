@@ -1,6 +1,8 @@
-"""Export a trained run to another library: python scripts/export.py RUN ct2 FOLDER [key=value …].
+"""Export a trained run to another library: python scripts/export.py RUN FORMAT FOLDER [key=value …].
 
-  ct2  CTranslate2, which translates in C++ on CPUs and NVIDIA's GPUs: --quantization int8 makes it small and fast
+  ct2        CTranslate2, which translates in C++ on CPUs and NVIDIA's GPUs: --quantization int8 makes it small and fast
+  hf         Hugging Face's transformers, as a Pegasus (model.norm=pre) or a Marian (post), with a model card
+  stablehlo  XLA's programs for CPUs, NVIDIA's GPUs and TPUs, which need nothing but JAX: any model, in its own dtype
 
 FOLDER is written whole or not at all. It has the model, the tokenizer, a program that translates without this project,
 and a README with the search settings that give the run's translations. A process of its own then loads it with the
@@ -10,9 +12,7 @@ decoding.checkpoint=NAME exports another checkpoint or an average.
 
 import argparse
 import json
-import shutil
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,13 @@ from cli.reports import find_own_report
 from common.errors import UserError, exit_on_user_error
 from common.files import read_json_object
 from data.sources.corpus import load_held_out
-from data.tokenizer import MODEL_FILE
 from evaluation.translate import Translator
 from exports.check import Check, check
 from exports.folder import write_whole
-from exports.readme import describe_scores, write_readme
+from exports.formats import FORMATS, find_obstacle, missing_packages, save_model
+from exports.readme import describe_data, describe_scores, with_code, write_readme
 from exports.search import describe, plain, settings_of
 
-PROGRAMS = Path(__file__).parents[1] / "exports" / "programs"
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # those that need no PyTorch
 FLOAT32 = ["model.dtype=float32", "model.matmul_dtype=float32"]
 TOLERANCE = 1e-4  # nats a token, of an export in float32
@@ -37,16 +36,22 @@ TOLERANCE = 1e-4  # nats a token, of an export in float32
 
 @exit_on_user_error()
 def main() -> None:
-    positionals = {"RUN": "a run directory, such as runs/tatoeba-small", "FORMAT": "ct2", "FOLDER": "a new folder"}
+    positionals = {
+        "RUN": "a run directory, such as runs/tatoeba-small",
+        "FORMAT": "ct2, hf or stablehlo",
+        "FOLDER": "a new folder",
+    }
     arguments = parse_command_line(__doc__, positionals, add_options, ("decoding.",))
-    if arguments.FORMAT != "ct2":
-        raise UserError(f"there is no format {arguments.FORMAT}; choose ct2")
-    if find_spec("ctranslate2") is None:
-        raise UserError("the format ct2 needs CTranslate2: pip install ctranslate2")
-    if any(override.startswith("decoding.ensemble=") for override in arguments.overrides):
-        raise UserError("decoding.ensemble has no place in an export, which is one model")
-    run = load_run(Path(arguments.RUN), [*arguments.overrides, *FLOAT32], "export.py")
-    export_ctranslate2(run, Path(arguments.RUN), Path(arguments.FOLDER), arguments)
+    require_sense(arguments)
+    run_dir, form = Path(arguments.RUN), arguments.FORMAT
+    dtypes = [] if form == "stablehlo" else FLOAT32
+    run = load_run(run_dir, [*arguments.overrides, *dtypes], "export.py")
+    if obstacle := find_obstacle(form, run.config.model):
+        raise UserError(f"{run_dir} cannot be exported to {form}: {obstacle}")
+    found = export(run, run_dir, arguments)
+    kind = f"ct2 ({arguments.quantization})" if form == "ct2" else form
+    print(f"written  {arguments.FOLDER}: {run_dir} at step {run.step}, as {kind}")
+    print("\n".join(found.lines() if found else [why_unchecked(form)]))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,72 +60,104 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     help = "held-out sentences to compare (default: 100)"
     parser.add_argument("--sentences", type=positive_integer, default=100, metavar="N", help=help)
     parser.add_argument("--no-check", action="store_true", help="compare nothing")
+    help = "the licence to name in the README, such as cc-by-2.0: the training data decides which are possible"
+    parser.add_argument("--license", metavar="NAME", default="", help=help)
 
 
-def export_ctranslate2(run: LoadedRun, run_dir: Path, folder: Path, arguments: argparse.Namespace) -> None:
-    from exports.ctranslate2 import find_obstacle, save_model
+def require_sense(arguments: argparse.Namespace) -> None:
+    """Raise UserError for what can be refused before anything is loaded."""
+    form = arguments.FORMAT
+    if form not in FORMATS:
+        raise UserError(f"there is no format {form}; choose ct2, hf or stablehlo")
+    if missing := missing_packages(FORMATS[form].writing):
+        raise UserError(f"the format {form} needs more: pip install {missing}")
+    if arguments.quantization != "float32" and form != "ct2":
+        raise UserError(f"--quantization={arguments.quantization} is for the format ct2")
+    if any(override.startswith("decoding.ensemble=") for override in arguments.overrides):
+        raise UserError("decoding.ensemble has no place in an export, which is one model")
 
-    if obstacle := find_obstacle(run.config.model):
-        raise UserError(f"{run_dir} cannot be exported to ct2: {obstacle}")
-    tokenizer, quantization = run.translator.tokenizer, arguments.quantization
-    with write_whole(folder) as new:
-        save_model(new, run.config.model, run.params[0], tokenizer.vocabulary(), quantization)
-        (new / MODEL_FILE).write_bytes(tokenizer.model)
-        shutil.copyfile(PROGRAMS / "ctranslate2_translate.py", new / "translate.py")
-        facts = facts_of(run, run_dir) | {"format": "ct2", "quantization": quantization}
+
+def why_unchecked(form: str) -> str:
+    missing = missing_packages(FORMATS[form].checking)
+    return f"not compared with the run{f', which takes pip install {missing}' if missing else ''}"
+
+
+def export(run: LoadedRun, run_dir: Path, arguments: argparse.Namespace) -> Check | None:
+    """Write the folder, with what a check found unless none is wanted or possible."""
+    form, quantization = arguments.FORMAT, arguments.quantization
+    can_check = not arguments.no_check and not missing_packages(FORMATS[form].checking)
+    with write_whole(Path(arguments.FOLDER)) as new:
+        languages = run.config.data.source, run.config.data.target
+        sizes = save_model(form, new, run.translator, run.params[0], languages, quantization)
+        facts = facts_of(run, run_dir) | {"format": form, "quantization": quantization} | sizes
         write_facts(new, facts)
-        found = None if arguments.no_check else compare(run, run_dir, new, arguments.sentences)
-        if found and quantization == "float32" and found.log_prob_difference > TOLERANCE:
+        found = compare(form, run, run_dir, new, arguments.sentences) if can_check else None
+        if found and found.numbers == quantization == "float32" and found.log_prob_difference > TOLERANCE:
             raise UserError(f"nothing is exported, because it is not the same model: {found.lines()[1]}")
         write_facts(new, facts | {"check": found and asdict(found)})
-        describe_folder(new, run, run_dir, quantization, found)
-    print(f"written  {folder}: {run_dir} at step {run.step}, for CTranslate2 ({quantization})")
-    print("\n".join(found.lines() if found else ["not compared with the run"]))
+        describe_folder(new, run, run_dir, arguments, facts, found)
+    return found
 
 
 def facts_of(run: LoadedRun, run_dir: Path) -> dict[str, Any]:
     """What the program in the folder reads, and where the model is from."""
-    translator, config = run.translator, run.config
     return {
-        "run": str(run_dir),
+        "run": run_dir.resolve().name,
         "step": run.step,
-        "checkpoint": config.decoding.checkpoint,
-        "source": config.data.source,
-        "target": config.data.target,
-        "tag": [translator.tokenizer.vocabulary()[token] for token in translator.tag],
-        "search": settings_of(config.decoding),
-        "model": asdict(config.model),
+        "checkpoint": run.config.decoding.checkpoint,
+        "source": run.config.data.source,
+        "target": run.config.data.target,
+        "tag": spelled_tag(run),
+        "search": settings_of(run.config.decoding),
+        "model": asdict(run.config.model),
     }
+
+
+def spelled_tag(run: LoadedRun) -> list[str]:
+    vocabulary = run.translator.tokenizer.vocabulary()
+    return [vocabulary[token] for token in run.translator.tag]
 
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "export.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def compare(run: LoadedRun, run_dir: Path, folder: Path, sentences: int) -> Check:
-    """Ask the other library about the first sentences of the test set that the run translates in one piece."""
+def compare(form: str, run: LoadedRun, run_dir: Path, folder: Path, sentences: int) -> Check:
+    """Ask the other library about the first sentences of the test set that both translate in one piece."""
     pairs, _ = load_held_out(run.config.data, "test", run_dir)
     sources = list(dict.fromkeys(pairs.sources))
-    whole = [source for source in sources if len(run.translator.pieces(source)) == 1]
-    translator: Translator = replace(run.translator, decoding=plain(run.config.decoding))
-    return check(PROGRAMS / "ctranslate2_check.py", folder, translator, run.params[:1], whole[:sentences])
+    translator: Translator = replace(run.translator, decoding=plain(form, run.config.decoding))
+    whole = [source for source in sources if len(translator.pieces(source)) == 1]
+    return check(folder, translator, run.params[:1], whole[:sentences])
 
 
-def describe_folder(folder: Path, run: LoadedRun, run_dir: Path, quantization: str, found: Check | None) -> None:
-    report = find_own_report(run_dir)
-    config, scores = run.config, [read_json_object(report)] if report else []
+def describe_folder(
+    folder: Path,
+    run: LoadedRun,
+    run_dir: Path,
+    arguments: argparse.Namespace,
+    sizes: dict[str, Any],
+    found: Check | None,
+) -> None:
+    config, report = run.config, find_own_report(run_dir)
+    example = "Thank you." if config.data.source == "en" else "Gracias."
     facts = {
         "name": run_dir.resolve().name,
         "source": config.data.source,
         "target": config.data.target,
-        "quantization": quantization,
-        "scores": describe_scores(scores),
-        "example": "Thank you." if config.data.source == "en" else "Gracias.",
-        "search": describe(config.decoding),
+        "quantization": arguments.quantization,
+        "example": example,
+        "tagged": with_code(config.data.target, example) if run.translator.tag else example,
+        "license_id": arguments.license or "other",
+        "license": arguments.license or "not stated; that of the training data binds what is made from it",
+        "data": describe_data(run_dir),
+        "scores": describe_scores([read_json_object(report)] if report else []),
+        "search": describe(arguments.FORMAT, config.decoding),
         "longest": str(run.translator.longest),
+        "most": str(sizes["longest_source"]),
         "check": "\n".join(found.lines()) if found else "Not compared with the run.",
     }
-    write_readme(folder / "README.md", facts)
+    write_readme(folder, arguments.FORMAT, facts)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def project_functions() -> list[tuple[str, str]]:
         (Path(frame.filename).relative_to(ROOT).as_posix(), frame.frame.f_code.co_qualname.split("<locals>.")[-1])
         for frame in reversed(frames)
     ]
-    outside = ("tests/", ".venv/", ".venv-aot/")
+    outside = ("tests/", ".venv/", ".venv-aot/", ".venv-torch/")
     return [(file, function) for file, function in road if not file.startswith(outside) and "<" not in function]
 
 

@@ -16,14 +16,19 @@ Pieces = list[str]
 class Model:
     """The model of this folder, with the search settings of the run that it was exported from."""
 
+    library = f"ctranslate2 {ctranslate2.__version__}"
+
     def __init__(self, **options: Any) -> None:
         self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / "tokenizer.model"))
         self.translator = ctranslate2.Translator(str(FOLDER), **options)
 
     def translate(self, lines: list[str]) -> list[str]:
-        """Translate each line, as the run does; an empty line stays empty."""
+        """Translate each line, as the run does; an empty line stays empty. ValueError for a line that is too long."""
         sources = [self.encode(line) for line in lines]
+        for number, source in enumerate(sources, start=1):
+            if len(source) >= self.facts["longest_source"]:
+                raise ValueError(f"line {number} has more than {self.facts['longest_source'] - 1} tokens: cut it first")
         found = iter(self.translate_pieces([source for source in sources if source]))
         return [self.decode(next(found)) if source else "" for source in sources]
 
@@ -51,7 +56,8 @@ class Model:
     def limit(self, source: Pieces) -> int:
         """The most tokens of a translation, its end included."""
         search = self.facts["search"]
-        return max(1, int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"]))
+        asked = int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"])
+        return max(1, min(asked, self.facts["longest_target"]))
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
         """The best translation of each source, among twice as many as the beam holds."""
@@ -62,6 +68,10 @@ class Model:
         results = self.translator.translate_batch(sources, return_scores=True, return_end_token=True, **options)
         return [max(zip(each.scores, each.hypotheses, strict=True), key=self.score)[1] for each in results]
 
+    def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
+        """The log-probability of each piece of the target, </s> included."""
+        return list(self.translator.score_batch([source], [target], max_input_length=0)[0].log_probs)
+
     def score(self, hypothesis: tuple[float, Pieces]) -> float:
         """The log-probability divided by a function of the length, which CTranslate2 does not have in this form."""
         log_prob, tokens = hypothesis
@@ -71,5 +81,8 @@ class Model:
 
 
 if __name__ == "__main__":
-    for translation in Model().translate([line.rstrip("\n") for line in sys.stdin]):
-        print(translation)
+    try:
+        for translation in Model().translate([line.rstrip("\n") for line in sys.stdin]):
+            print(translation)
+    except ValueError as error:
+        sys.exit(f"error: {error}")

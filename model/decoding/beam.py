@@ -59,7 +59,7 @@ def beam_search(models: Models, sources: Sources, settings: SearchSettings) -> H
         caches = tuple(branch(cache, parents, beams.position) for cache in caches)
         return Beams(length, live.tokens, likely, gather(covered, order), best, done, caches)
 
-    batch = len(limits)
+    batch = limits.shape[0]
     first = Beams(
         position=jnp.int32(0),
         tokens=jnp.full((batch, beam_size, max_length), PAD, jnp.int32),

@@ -51,7 +51,7 @@ def _tiles(logits: Float[Array, "B K V"], forced: Forced, width: int) -> tuple[A
         first = jnp.where(jnp.arange(width) < EOS, -jnp.inf, tiles[:, :, 0]).max(axis=-1)
         return tiles, tiles.max(axis=-1).at[:, :, 0].set(first)
     tokens = jnp.arange(logits.shape[2]).reshape(1, -1, width)
-    tokens = jnp.broadcast_to(tokens, (len(logits), *tokens.shape[1:]))
+    tokens = jnp.broadcast_to(tokens, (logits.shape[0], *tokens.shape[1:]))
     return tiles, jnp.where(allowed(tokens, forced)[:, None], tiles, -jnp.inf).max(axis=-1)
 
 

@@ -84,7 +84,7 @@ def _extend_independently(
 ) -> Hypotheses:
     """``beams`` hypotheses of each sentence, none of which depends on another."""
     ranking, segments, limits = settings.ranking, sources.tokens.segments, sources.row_limits()[:, None]
-    shape = len(limits), beams
+    shape = limits.shape[0], beams
 
     def extend(state: Drawing) -> Drawing:
         position, found, done = state.position, state.found, state.done

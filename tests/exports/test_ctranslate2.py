@@ -20,6 +20,7 @@ from tests.variants import CHOICES
 
 BASE = ModelConfig(d_model=16, num_heads=4, head_dim=6, d_ff=24, encoder_layers=2, decoder_layers=1, max_positions=64)
 VOCABULARY = ["<pad>", "<unk>", "<s>", "</s>", *(f"piece{number}" for number in range(36))]
+VOCAB_SIZE = len(VOCABULARY)
 WITHOUT_EFFECT = (  # on the numbers of a trained model in float32
     *("kernel", "rematerialize", "dropout", "attention_dropout", "activation_dropout", "source_word_dropout"),
     *("target_word_dropout", "decoder_layer_drop", "dtype", "matmul_dtype"),
@@ -42,10 +43,10 @@ def log_probs(graphdef, params, *sides):
     return jax.nn.log_softmax(model.logits(model(*map(Tokens.one_per_row, sides))), axis=-1)
 
 
-def ours(config, params, source, target):
+def ours(config, params, source, target, vocab_size=VOCAB_SIZE):
     """The log-probability of each target token, EOS included."""
     sides = [jnp.array([ids]) for ids in ([*source, EOS], [BOS, *target])]
-    return np.asarray(log_probs(build(config, len(VOCABULARY)), params, *sides))[0][
+    return np.asarray(log_probs(build(config, vocab_size), params, *sides))[0][
         np.arange(len(target) + 1), [*target, EOS]
     ]
 
@@ -64,9 +65,9 @@ def test_every_key_of_the_model_is_among_the_cases():
 def test_log_probabilities_are_ours(name, tmp_path):
     config = replace(BASE, **CHANGES[name])
     assert find_obstacle(config) == ""
-    params, rng = drawn_params(config, len(VOCABULARY)), np.random.default_rng(2)
-    save_model(tmp_path, config, params, VOCABULARY, None)
-    source, target = (rng.integers(4, len(VOCABULARY), length).tolist() for length in (20, 45))
+    params, rng = drawn_params(config, VOCAB_SIZE), np.random.default_rng(2)
+    save_model(tmp_path, config, params, VOCABULARY, "float32")
+    source, target = (rng.integers(4, VOCAB_SIZE, length).tolist() for length in (20, 45))
     expected = ours(config, params, source, target)
     np.testing.assert_allclose(theirs(tmp_path, source, target), expected, atol=2e-5)
 
@@ -93,8 +94,8 @@ def test_buckets_of_alibi_are_its_distances():
 
 def test_int8_is_small_and_near(tmp_path):
     config = replace(BASE, d_model=64, d_ff=256, positions="rotary")
-    params, sizes = drawn_params(config, len(VOCABULARY)), []
-    for quantization in (None, "int8"):
+    params, sizes = drawn_params(config, VOCAB_SIZE), []
+    for quantization in ("float32", "int8"):
         save_model(tmp_path, config, params, VOCABULARY, quantization)
         sizes.append((tmp_path / "model.bin").stat().st_size)
     assert sizes[1] < 0.4 * sizes[0]

@@ -17,31 +17,9 @@ from data.sources.corpus import load_held_out
 from data.tokenizer import load_tokenizer
 from scripts.export import FLOAT32, main
 from tests.drawn import drawn_state
+from tests.exports.hostile import HOSTILE
 from tests.training.test_disks import ROOT, in_namespace
 from training.run.checkpoint import save
-
-HOSTILE = [
-    *(
-        "</s>",
-        "<s> a </s>",
-        ">>es<< Tom runs.",
-        "<2es> Tom",
-        "a▁b ▁",
-        "Tom 😀👩‍👩‍👧 runs",
-        "e\u0301 n\u0303 \u1e9b\u0323",
-    ),
-    *(
-        "\ufeffTom",
-        "a\x00b\x1f\x7fc",
-        "tab\there",
-        "ﬁ ﬃ",
-        "\u202eTom\u202c",
-        "<0x41><0xC3>",
-        "日本語",
-        "-" * 300,
-        "'\"\\",
-    ),
-]
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +37,15 @@ def ending_run(run_dir, tmp_path_factory):
     return run
 
 
-@pytest.fixture(scope="module")
-def exported(ending_run, tmp_path_factory, call):
-    folder = tmp_path_factory.mktemp("exports") / "ct2"
-    done = call("scripts/export.py", ending_run, "ct2", folder, "decoding.beam_size=3")
+@pytest.fixture(scope="module", params=["ct2", pytest.param("hf", marks=pytest.mark.torch), "stablehlo"])
+def exported(request, ending_run, tmp_path_factory, call):
+    folder = tmp_path_factory.mktemp("exports") / request.param
+    done = call("scripts/export.py", ending_run, request.param, folder, "decoding.beam_size=3")
     assert done.returncode == 0, done.stderr.decode()
     return folder, done.stdout.decode()
+
+
+SEARCHES = {"ct2": "asks for 6 translations in a beam of 3", "hf": "searches in a beam of 3", "stablehlo": "beam of 3"}
 
 
 def test_an_export_is_the_run(exported, ending_run, call):
@@ -73,11 +54,12 @@ def test_an_export_is_the_run(exported, ending_run, call):
     found = facts["check"]
     assert found["sentences"] == 12 and found["log_prob_difference"] < 1e-4 and found["same_tokens"] == 12
     assert found["same_translations"] == 12
-    assert f"written  {folder}: {ending_run} at step 0, for CTranslate2 (float32)\n" in told
+    kind = {"ct2": "ct2 (float32)"}.get(folder.name, folder.name)
+    assert f"written  {folder}: {ending_run} at step 0, as {kind}\n" in told
     readme = (folder / "README.md").read_text(encoding="utf-8")
     for line in told.splitlines()[1:]:
         assert line in readme
-    assert "6 translations in a beam of 3" in readme
+    assert SEARCHES[folder.name] in " ".join(readme.split())
     sources = "".join(
         f"{source}\n" for source in load_held_out(load_run_config(ending_run).data, "test", ending_run)[0].sources
     )
@@ -86,6 +68,15 @@ def test_an_export_is_the_run(exported, ending_run, call):
     ours = call("scripts/translate.py", ending_run, "decoding.beam_size=3", *FLOAT32, text=f"{sources}\n".encode())
     assert alone.stdout == ours.stdout.decode() and alone.stdout.endswith("\n\n")
     assert len(set(alone.stdout.splitlines())) > 5
+
+
+def test_a_line_that_is_too_long(exported):
+    folder, _ = exported
+    most = json.loads((folder / "export.json").read_text(encoding="utf-8"))["longest_source"]
+    command = [sys.executable, str(folder / "translate.py")]
+    done = subprocess.run(command, input="Tom\n" + "Tom " * most, capture_output=True, text=True, check=False)
+    told = f"error: line 2 has more than {most - 1} tokens: cut it first\n"
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(told)
 
 
 def test_hostile_strings_have_the_same_tokens(exported, run_dir, monkeypatch):
@@ -103,15 +94,17 @@ def test_hostile_strings_have_the_same_tokens(exported, run_dir, monkeypatch):
 
 def test_searches_without_an_equivalent_are_named(run_dir, run_main, tmp_path):
     code, out, err = run_main(main, run_dir, "ct2", tmp_path / "new", "--no-check", "decoding.mbr=chrf")
-    assert (code, err) == (0, "") and out.endswith("not compared with the run\n")
-    assert "It has no decoding.mbr=chrf, and searches without." in (tmp_path / "new/README.md").read_text()
+    assert (code, err) == (0, "") and out.endswith("\nnot compared with the run\n")
+    readme = " ".join((tmp_path / "new/README.md").read_text().split())
+    assert "It has no decoding.mbr=chrf, and searches without." in readme
     assert json.loads((tmp_path / "new/export.json").read_text())["check"] is None
 
 
 def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experiment):
     new = tmp_path / "new"
     refuses(main, "FOLDER is missing", run_dir, "ct2")
-    refuses(main, "there is no format onnx; choose ct2", run_dir, "onnx", new)
+    refuses(main, "there is no format onnx; choose ct2, hf or stablehlo", run_dir, "onnx", new)
+    refuses(main, "--quantization=int8 is for the format ct2", run_dir, "hf", new, "--quantization", "int8")
     refuses(main, "invalid choice: 'int3'", run_dir, "ct2", new, "--quantization", "int3")
     refuses(main, "is not a run directory", tmp_path / "none", "ct2", new)
     refuses(main, "exists and is not an empty folder", run_dir, "ct2", run_dir)
@@ -122,7 +115,9 @@ def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experime
     save_config(load_config(small_experiment, ["model.score=additive"]), additive / "config.yaml")
     refuses(main, "additive", additive, "ct2", new)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    refuses(main, "the format ct2 needs CTranslate2: pip install ctranslate2", run_dir, "ct2", new)
+    refuses(main, "the format ct2 needs more: pip install ctranslate2", run_dir, "ct2", new)
+    monkeypatch.setitem(sys.modules, "flatbuffers", None)
+    refuses(main, "the format stablehlo needs more: pip install flatbuffers", run_dir, "stablehlo", new)
     assert not new.exists() and not list(tmp_path.glob(".*"))
 
 

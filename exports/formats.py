@@ -1,0 +1,85 @@
+"""The formats of exports: what each needs, cannot hold, and writes. A format's library is imported for it alone."""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from data.tokenizer import MODEL_FILE
+from evaluation.translate import Translator
+from model.config import ModelConfig
+from model.transformer import Params
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+class Format(NamedTuple):
+    """A format's program, and the packages that it takes beyond this project's own."""
+
+    program: str
+    writing: tuple[str, ...]
+    checking: tuple[str, ...]
+
+
+FORMATS = {
+    "ct2": Format("ctranslate2_translate.py", ("ctranslate2",), ("ctranslate2",)),
+    "hf": Format("transformers_translate.py", ("safetensors",), ("torch", "transformers")),
+    "stablehlo": Format("stablehlo_translate.py", ("flatbuffers",), ("flatbuffers",)),
+}
+
+
+def missing_packages(packages: tuple[str, ...]) -> str:
+    """Those that cannot be imported, as pip install takes them."""
+    return " ".join(package for package in packages if find_spec(package) is None)
+
+
+def find_obstacle(form: str, config: ModelConfig) -> str:
+    """Why a format cannot hold a model; empty if it can."""
+    match form:
+        case "ct2":
+            from exports import ctranslate2
+
+            return ctranslate2.find_obstacle(config)
+        case "hf":
+            from exports import transformers
+
+            return transformers.find_obstacle(config)
+        case "stablehlo":
+            return ""
+        case _:
+            raise NotImplementedError(f"the format {form}")
+
+
+def save_model(
+    form: str, folder: Path, translator: Translator, params: Params, languages: tuple[str, str], quantization: str
+) -> dict[str, Any]:
+    """Write a model, its tokenizer and its program; returns what the program has to know of their sizes.
+
+    ``languages`` are those of source and target; ``quantization`` is for ct2.
+    """
+    config, tokenizer = translator.models[0], translator.tokenizer
+    shutil.copyfile(PROGRAMS / FORMATS[form].program, folder / "translate.py")
+    match form:
+        case "ct2":
+            from exports import ctranslate2
+
+            ctranslate2.save_model(folder, config, params, tokenizer.vocabulary(), quantization)
+            (folder / MODEL_FILE).write_bytes(tokenizer.model)
+            longest = ctranslate2.longest(config)
+        case "hf":
+            from exports import transformers
+
+            transformers.save_model(folder, config, translator.decoding, params, tokenizer.vocab_size)
+            transformers.save_tokenizer(folder, config, tokenizer, languages)
+            longest = transformers.longest(config)
+        case "stablehlo":
+            from exports import stablehlo
+
+            stablehlo.save_model(folder, translator, params)
+            (folder / MODEL_FILE).write_bytes(tokenizer.model)
+            lengths = stablehlo.buckets(translator)
+            limit = translator.limit(lengths[-1])
+            return {"longest_source": translator.longest, "longest_target": limit, "buckets": lengths}
+        case _:
+            raise NotImplementedError(f"the format {form}")
+    return {"longest_source": longest, "longest_target": longest}

@@ -1,0 +1,81 @@
+"""Attention as other libraries have it: a row of weights for each output, heads of one width below each other.
+
+D model width · N query head · G key/value head · H width of a query/key head · U width of a value head · W any width
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from model.config import ModelConfig
+from model.transformer import Params
+
+Array = Float[np.ndarray, "..."]
+
+
+class Linear(NamedTuple):
+    """A dense layer with a row of weights for each output."""
+
+    weight: Float[np.ndarray, "*outputs inputs"]
+    bias: Float[np.ndarray, "*outputs"]
+
+
+class Heads(NamedTuple):
+    """Attention's four layers with the heads apart."""
+
+    query: Linear  # N H D
+    key: Linear  # G H D
+    value: Linear  # G U D
+    output: Float[np.ndarray, "N U D"]  # what a head's values add to the output
+    output_bias: Float[np.ndarray, " D"]
+
+
+def dense(params: Params) -> Linear:
+    """One of our dense layers."""
+    return Linear(np.asarray(params["kernel"]).T, np.asarray(params["bias"]))
+
+
+def split_heads(config: ModelConfig, params: Params) -> Heads:
+    """Attention's layers, with the matrix of a general score folded into the query: qᵀ W k = (Wᵀ q)ᵀ k."""
+    query, key, value = (
+        split_rows(dense(params[name]), heads)
+        for name, heads in (("query", config.num_heads), ("key", config.groups), ("value", config.groups))
+    )
+    if "weights" in params.get("score", {}):
+        weights = np.asarray(params["score"]["weights"]).swapaxes(1, 2)  # N H H
+        query = Linear(weights @ query.weight, np.einsum("NIH,NH->NI", weights, query.bias))
+    output = np.asarray(params["output"]["kernel"]).reshape(config.num_heads, -1, config.d_model)
+    return Heads(query, key, value, output, np.asarray(params["output"]["bias"]))
+
+
+def join_heads(heads: Heads, width: int) -> list[Linear]:
+    """The layers of query, key, value and output, with every head filled up to ``width`` with zeros."""
+    rows = [
+        Linear(*(pad_axis(array, width).reshape(-1, *array.shape[2:]) for array in layer))
+        for layer in (heads.query, heads.key, heads.value)
+    ]
+    output = pad_axis(heads.output, width)
+    return [*rows, Linear(output.reshape(-1, output.shape[-1]).T, heads.output_bias)]
+
+
+def split_rows(layer: Linear, heads: int) -> Linear:
+    return Linear(*(array.reshape(heads, -1, *array.shape[1:]) for array in layer))
+
+
+def pad_axis(array: Array, length: int, axis: int = 1) -> Array:
+    """Zeros at the end of an axis, up to ``length``."""
+    missing = [(0, length - size if index == axis else 0) for index, size in enumerate(array.shape)]
+    return np.pad(array, missing)
+
+
+def scale_of(config: ModelConfig) -> float:
+    """What the dot product of a query and a key is multiplied by."""
+    match config.score:
+        case "scaled_dot_product":
+            return 1 / math.sqrt(config.head_dim)
+        case "dot_product" | "general":
+            return 1.0
+        case _:
+            raise NotImplementedError(f"model.score={config.score}")

@@ -1,0 +1,108 @@
+"""Translate standard input line by line: python translate.py <lines.txt. Needs jax, flatbuffers, sentencepiece."""
+
+import json
+import sys
+import unicodedata
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.export
+import numpy as np
+import sentencepiece
+
+FOLDER = Path(__file__).parent
+ROWS = 32  # sentences searched together: one shape for each program, which is compiled once
+Pieces = list[str]
+
+
+class Model:
+    """The model of this folder, with the search settings of the run that it was exported from."""
+
+    library = f"jax {jax.__version__}"
+
+    def __init__(self) -> None:
+        self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
+        self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / "tokenizer.model"))
+        with np.load(FOLDER / "weights.npz") as arrays:
+            self.weights = {name: jax.device_put(arrays[name]) for name in arrays}
+        self.loaded: dict[str, Any] = {}
+
+    def run(self, name: str, *arguments: Any) -> Any:
+        """What a program computes, which is loaded and compiled at its first use."""
+        if name not in self.loaded:
+            program = jax.export.deserialize(bytearray((FOLDER / f"{name}.stablehlo").read_bytes()))
+            self.loaded[name] = jax.jit(program.call)
+        return self.loaded[name](self.weights, *arguments)
+
+    def translate(self, lines: list[str]) -> list[str]:
+        """Translate each line, as the run does; an empty line stays empty. ValueError for a line that is too long."""
+        sources = [self.encode(line) for line in lines]
+        for number, source in enumerate(sources, start=1):
+            if len(source) >= self.facts["longest_source"]:
+                raise ValueError(f"line {number} has more than {self.facts['longest_source'] - 1} tokens: cut it first")
+        found = iter(self.translate_pieces([source for source in sources if source]))
+        return [self.decode(next(found)) if source else "" for source in sources]
+
+    def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
+        """The pieces of each translation, with </s> at the end if it ended before its limit."""
+        groups: dict[int, list[int]] = defaultdict(list)
+        found: dict[int, Pieces] = {}
+        for index, source in enumerate(sources):
+            groups[next(length for length in self.facts["buckets"] if len(source) < length)].append(index)
+        for length, indices in groups.items():
+            for first in range(0, len(indices), ROWS):
+                batch = indices[first : first + ROWS]
+                found.update(zip(batch, self.search([sources[index] for index in batch], length), strict=True))
+        return [found[index] for index in range(len(sources))]
+
+    def search(self, sources: list[Pieces], length: int) -> list[Pieces]:
+        """The best translation of each source; a row without a source costs no time."""
+        rows, limits = np.zeros((ROWS, length), np.int32), np.zeros(ROWS, np.int32)
+        for index, source in enumerate(sources):
+            rows[index, : len(source) + 1] = self.ids(source)
+            limits[index] = self.limit(source)
+        kind = "greedy" if self.facts["search"]["beam_size"] == 1 else "beam"
+        found = self.run(f"{kind}-{length}", rows, limits)
+        ends = zip(np.asarray(found["tokens"]).tolist(), found["lengths"].tolist(), strict=True)
+        return [[self.pieces.id_to_piece(token) for token in tokens[:end]] for tokens, end in ends][: len(sources)]
+
+    def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
+        """The log-probability of each piece of the target, </s> included: the encoder, then a step for each."""
+        targets, token, found = self.ids(target), self.pieces.bos_id(), []
+        cache = self.run("encode", np.array([self.ids(source)], np.int32), np.zeros(len(targets), np.int32))
+        for position, following in enumerate(targets):
+            log_probs, cache = self.run("step", np.array([token], np.int32), np.int32(position), cache)
+            token = following
+            found.append(float(log_probs[0, token]))
+        return found
+
+    def ids(self, pieces: Pieces) -> list[int]:
+        return [*(self.pieces.piece_to_id(piece) for piece in pieces), self.pieces.eos_id()]
+
+    def encode(self, line: str) -> Pieces:
+        """The pieces of a line, after the tag of the target language if the model has tags."""
+        text = self.normalise(line).replace("\u2581", "\x1f")  # which SentencePiece would read as a space
+        return self.facts["tag"] + self.pieces.encode(text, out_type=str) if text else []
+
+    def decode(self, tokens: Pieces) -> str:
+        text = self.pieces.decode([token for token in tokens if token != "</s>"])
+        return self.normalise(text.replace("\x1f", "\u2581"))
+
+    def normalise(self, text: str) -> str:
+        return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
+
+    def limit(self, source: Pieces) -> int:
+        """The most tokens of a translation, its end included."""
+        search = self.facts["search"]
+        asked = int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"])
+        return max(1, min(asked, self.facts["longest_target"]))
+
+
+if __name__ == "__main__":
+    try:
+        for translation in Model().translate([line.rstrip("\n") for line in sys.stdin]):
+            print(translation)
+    except ValueError as error:
+        sys.exit(f"error: {error}")

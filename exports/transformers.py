@@ -1,0 +1,229 @@
+"""The Transformer in the format of transformers (Wolf et al. 2020): Pegasus for pre-norm, Marian for post-norm.
+
+Their classes compute what ours do, up to three things that other arithmetic makes equal. Queries are always divided by
+the root of their width: ours are scaled so that this leaves our own score. Every head has keys and values: those of
+groups are repeated. The variance in a norm has 1e-5 added, ours 1e-6: Pegasus gets a residual stream that is √10 times
+as large, which its norms divide out. Marian cannot, because its positions are not in the file: there, norms differ by
+5e-6 over the variance.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from safetensors.numpy import save
+
+from common.special_tokens import BOS, EOS, PAD
+from data.tokenizer import Tokenizer, tag_piece
+from exports.heads import Heads, Linear, dense, join_heads, pad_axis, scale_of, split_heads
+from model.config import DecodingConfig, ModelConfig
+from model.positions import sinusoidal_positions
+from model.transformer import Params
+
+LONGEST = 1024  # tokens on either side, for which sinusoidal positions are tables
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu_new", "silu": "silu"}
+GROWTH = math.sqrt(1e-5 / 1e-6)  # of the residual stream
+
+Weights = dict[str, Float[np.ndarray, "..."]]
+
+
+def find_obstacle(config: ModelConfig) -> str:
+    """Why transformers cannot compute this model; empty if it can."""
+    return find_score_obstacle(config) or find_position_obstacle(config) or find_width_obstacle(config)
+
+
+def find_score_obstacle(config: ModelConfig) -> str:
+    match config.score:
+        case "additive":
+            return "transformers has no model.score=additive, only dot products and what they can express"
+        case "scaled_dot_product" | "dot_product" | "general":
+            return ""
+        case _:
+            raise NotImplementedError(f"model.score={config.score}")
+
+
+def find_position_obstacle(config: ModelConfig) -> str:
+    match config.positions, config.norm:
+        case ("sinusoidal", _) | ("learned", "pre"):
+            return ""
+        case "learned", _:
+            return "transformers' Marian, which has model.norm=post, keeps no learned positions; sinusoidal ones fit"
+        case (("rotary" | "alibi" | "relative"), _):
+            return (
+                f"transformers has no encoder-decoder with model.positions={config.positions} and such layers, only "
+                "with sinusoidal or, before model.norm=pre, learned positions; the format ct2 has them all"
+            )
+        case _:
+            raise NotImplementedError(f"model.positions={config.positions}")
+
+
+def find_width_obstacle(config: ModelConfig) -> str:
+    if list(head_counts(config)):
+        return ""
+    return (
+        f"transformers divides model.d_model={config.d_model} among heads of one width, which leaves no room for "
+        f"{config.num_heads} of width {max(config.head_dim, config.value_width)}"
+    )
+
+
+def head_counts(config: ModelConfig) -> Iterator[int]:
+    """How many heads, at least ours, divide the model's width into parts at least as wide as ours."""
+    most = config.d_model // max(config.head_dim, config.value_width)
+    return (count for count in range(config.num_heads, most + 1) if config.d_model % count == 0)
+
+
+def make_config(config: ModelConfig, vocab_size: int) -> dict[str, Any]:
+    """``config.json``: the class and its sizes."""
+    heads = next(head_counts(config))
+    kind = "pegasus" if config.final_norm else "marian"
+    return {
+        "architectures": [{"pegasus": "PegasusForConditionalGeneration", "marian": "MarianMTModel"}[kind]],
+        "model_type": kind,
+        "vocab_size": vocab_size,
+        "d_model": config.d_model,
+        "encoder_layers": config.encoder_layers,
+        "decoder_layers": config.decoder_layers,
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": heads,
+        "encoder_ffn_dim": config.d_ff,
+        "decoder_ffn_dim": config.d_ff,
+        "activation_function": ACTIVATIONS[config.activation],
+        "max_position_embeddings": longest(config),
+        "scale_embedding": True,
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "forced_eos_token_id": None,
+        "decoder_start_token_id": BOS,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout,
+        "dtype": "float32",
+        "is_encoder_decoder": True,
+        "tie_word_embeddings": True,
+    }
+
+
+def longest(config: ModelConfig) -> int:
+    """The most tokens on either side, EOS included."""
+    return config.max_positions if config.positions == "learned" else LONGEST
+
+
+def make_weights(config: ModelConfig, params: Params) -> Weights:
+    """``model.safetensors``: the parameters by transformers' names."""
+    growth = GROWTH if config.final_norm else 1.0
+    table = np.asarray(params["embedding"]["table"])
+    weights: Weights = {"model.shared.weight": growth * table, "final_logits_bias": np.zeros((1, len(table)))}
+    for number, stack in enumerate(("encoder", "decoder")):
+        for index, layer in params[stack].items():
+            weights |= named(f"model.{stack}.layers.{index}", make_layer(config, layer, growth))
+        if config.final_norm:
+            shrink = 1 / growth if stack == "decoder" else 1.0  # before the product with the table, which has grown
+            final = scaled(norm_of(params["final_norms"][number]), shrink)
+            weights |= named(f"model.{stack}", {"layer_norm": final})
+            weights[f"model.{stack}.embed_positions.weight"] = growth * positions(config, params)
+    return {name: np.array(array, np.float32, order="C") for name, array in weights.items()}
+
+
+def positions(config: ModelConfig, params: Params) -> Float[np.ndarray, "positions D"]:
+    match config.positions:
+        case "learned":
+            return np.asarray(params["embedding"]["positions"])
+        case "sinusoidal":
+            return np.asarray(sinusoidal_positions(jnp.arange(LONGEST)[None], config.d_model)[0])
+        case _:
+            raise NotImplementedError(f"model.positions={config.positions}")
+
+
+def make_layer(config: ModelConfig, params: Params, growth: float) -> dict[str, Linear]:
+    """Attention over the own sequence, in the decoder over the source too, and the feed-forward network."""
+    blocks = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
+    layers: dict[str, Linear] = {}
+    for theirs, ours in blocks.items():
+        if ours in params:
+            query, key, value, output = join(config, params[ours])
+            parts = {"q_proj": query, "k_proj": key, "v_proj": value, "out_proj": scaled(output, growth)}
+            layers |= {f"{theirs}.{name}": part for name, part in parts.items()}
+    up, down = (dense(params["feed_forward"][name]) for name in ("up", "down"))
+    layers |= {"fc1": up, "fc2": scaled(down, growth)}
+    norms = [f"{theirs}_layer_norm" for theirs, ours in blocks.items() if ours in params] + ["final_layer_norm"]
+    return layers | {name: norm_of(params["residuals"][index]["norm"]) for index, name in enumerate(norms)}
+
+
+def join(config: ModelConfig, params: Params) -> list[Linear]:
+    """The layers of query, key, value and output, with as many heads of keys and values as of queries."""
+    count, heads = next(head_counts(config)), split_heads(config, params)
+    width, repeats = config.d_model // count, config.num_heads // config.groups
+    query = scaled(heads.query, scale_of(config) * math.sqrt(width))
+    key, value = (Linear(*(np.repeat(each, repeats, axis=0) for each in part)) for part in (heads.key, heads.value))
+    query, key, value = (Linear(*(pad_axis(each, count, axis=0) for each in part)) for part in (query, key, value))
+    return join_heads(Heads(query, key, value, pad_axis(heads.output, count, axis=0), heads.output_bias), width)
+
+
+def norm_of(params: Params) -> Linear:
+    return Linear(np.asarray(params["scale"]), np.asarray(params["bias"]))
+
+
+def scaled(layer: Linear, factor: float) -> Linear:
+    return Linear(factor * layer.weight, factor * layer.bias)
+
+
+def named(prefix: str, layers: dict[str, Linear]) -> Weights:
+    return {
+        f"{prefix}.{name}.{kind}": array for name, layer in layers.items() for kind, array in layer._asdict().items()
+    }
+
+
+def make_generation_config(config: ModelConfig, decoding: DecodingConfig) -> dict[str, Any]:
+    """``generation_config.json``: the run's search, as far as transformers has it."""
+    beam = {"length_penalty": decoding.length_penalty, "early_stopping": "never"} if decoding.beam_size > 1 else {}
+    return {
+        "num_beams": decoding.beam_size,
+        **beam,
+        "max_length": longest(config),
+        "suppress_tokens": list(range(EOS)),
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+    }
+
+
+def save_model(folder: Path, config: ModelConfig, decoding: DecodingConfig, params: Params, vocab_size: int) -> None:
+    """Write ``config.json``, ``generation_config.json`` and ``model.safetensors`` to a folder that exists."""
+    write_json(folder / "config.json", make_config(config, vocab_size))
+    write_json(folder / "generation_config.json", make_generation_config(config, decoding))
+    (folder / "model.safetensors").write_bytes(save(make_weights(config, params), {"format": "pt"}))
+
+
+def save_tokenizer(folder: Path, config: ModelConfig, tokenizer: Tokenizer, languages: tuple[str, str]) -> None:
+    """Write the files of a MarianTokenizer, which takes one SentencePiece model for each side.
+
+    Its codes of languages, such as >>es<< at the beginning of a line, are the tags of a model of both directions.
+    """
+    for side in ("source", "target"):
+        (folder / f"{side}.spm").write_bytes(tokenizer.model)
+    codes = {tag_piece(language): f">>{language}<<" for language in languages}
+    write_json(folder / "vocab.json", {codes.get(piece, piece): id for id, piece in enumerate(tokenizer.vocabulary())})
+    facts = {
+        "tokenizer_class": "MarianTokenizer",
+        "source_lang": languages[0],
+        "target_lang": languages[1],
+        "unk_token": "<unk>",
+        "eos_token": "</s>",
+        "pad_token": "<pad>",
+        "model_max_length": longest(config),
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+        "separate_vocabs": False,
+    }
+    write_json(folder / "tokenizer_config.json", facts)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
