@@ -6,6 +6,7 @@ from functools import partial
 
 import jax
 import numpy as np
+from jaxtyping import Int32
 
 from benchmarks.cost.operations import DecodingCost
 from benchmarks.peers import check_installed
@@ -15,7 +16,8 @@ from common.errors import UserError
 from common.special_tokens import EOS
 from common.text_table import Table, three_digits
 from evaluation.evaluate import Evaluation
-from evaluation.translate import hypotheses_of, search_batch
+from evaluation.side_by_side import side_by_side, workers
+from evaluation.translate import Hypothesis, hypotheses_of, search_batch
 from model.config import DecodingConfig
 from model.decoding.settings import SearchSettings
 from model.transformer import Params, build, init_params
@@ -34,17 +36,22 @@ class PuenteSearch:
         self.sources, self.length = cost.source_tokens(), cost.length
 
     def __call__(self, beam_size: int) -> list[list[int]]:
+        parts = np.array_split(self.sources, workers())
+        found = side_by_side(partial(self.search, beam_size=beam_size), parts)
+        return [best.tokens for hypotheses in found for best, *_ in hypotheses]
+
+    def search(self, sources: Int32[np.ndarray, "B S"], beam_size: int) -> list[list[Hypothesis]]:
         hypotheses = search_batch(
             (self.graphdef,),
             (self.params,),
-            self.sources,
-            limits=np.full(len(self.sources), self.length, np.int32),
+            sources,
+            limits=np.full(len(sources), self.length, np.int32),
             prefixes=None,
-            numbers=np.zeros(len(self.sources), np.uint32),
+            numbers=np.zeros(len(sources), np.uint32),
             seed=np.uint32(0),
             settings=SearchSettings(self.length, beam_size),
         )
-        return [best.tokens for best, *_ in hypotheses_of(hypotheses)]
+        return list(hypotheses_of(hypotheses))
 
 
 def forbid_eos(params: Params) -> Params:

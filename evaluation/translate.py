@@ -20,6 +20,7 @@ from data.pairs import normalise
 from data.tokenizer import Tokenizer
 from evaluation.long_lines import cut, join
 from evaluation.minimum_risk import choose, probabilities
+from evaluation.side_by_side import side_by_side
 from model.config import DecodingConfig, ModelConfig
 from model.decoding.beam import beam_search
 from model.decoding.hypotheses import Hypotheses, Sources
@@ -32,6 +33,7 @@ BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer one
 
 Ensemble = Sequence[Params]  # one tree per model
 Sentences = Sequence[list[int]]  # tokens, without BOS and EOS
+Batch = tuple[tuple[int, int], list[int]]  # its shape, and the numbers of its sentences
 Progress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
 
 
@@ -180,18 +182,24 @@ class Translator:
         found: dict[int, list[Hypothesis]] = {}
         prefixes = prefixes or [[]] * len(sources)
         most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
+        lengths = [len(source) + 1 for source in sources]
+        batches = list(group_by_bucket(lengths, self.decoding.batch_sentences))
+
+        def search(batch: Batch) -> list[list[Hypothesis]]:
+            shape, indices = batch
+            chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
+            return self._search(params, shape, *chosen, count)
+
         with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
-            lengths = [len(source) + 1 for source in sources]
-            for shape, indices in group_by_bucket(lengths, self.decoding.batch_sentences):
-                chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
-                found.update(zip(indices, self._search(params, shape, *chosen, count), strict=False))
+            for (_, indices), hypotheses in zip(batches, side_by_side(search, batches), strict=True):
+                found.update(zip(indices, hypotheses, strict=False))
                 if on_progress:
                     on_progress(len(indices))
         return [found.get(index, [Hypothesis([], 0.0, 0.0, True)]) for index in range(len(sources))]
 
     def _search(
         self, params: Ensemble, shape: tuple[int, int], sources: Sentences, prefixes: Sentences, count: int
-    ) -> Iterator[list[Hypothesis]]:
+    ) -> list[list[Hypothesis]]:
         """Search one batch, filled up with empty rows."""
         limits = [self.limit(len(source) + 1) for source in sources]
         room, missing = self.limit(shape[1]), (0, shape[0] - len(sources))
@@ -207,7 +215,7 @@ class Translator:
             np.uint32(self.decoding.seed),
             search_settings(self.decoding, room, count),
         )
-        return hypotheses_of(found)
+        return list(hypotheses_of(found))
 
 
 def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:
@@ -305,7 +313,7 @@ def batch_size(bucket: int, batch_sentences: int) -> int:
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 
-def group_by_bucket(lengths: list[int], batch_sentences: int) -> Iterator[tuple[tuple[int, int], list[int]]]:
+def group_by_bucket(lengths: list[int], batch_sentences: int) -> Iterator[Batch]:
     """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none."""
     order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lengths.__getitem__)
     for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):

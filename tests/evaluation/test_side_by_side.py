@@ -1,0 +1,53 @@
+"""Searches side by side: their order, their mesh, their end, and that they change no translation."""
+
+import threading
+import time
+
+import jax
+import pytest
+
+from evaluation import side_by_side as module
+from evaluation.side_by_side import side_by_side
+
+
+@pytest.fixture(params=[1, 3])
+def count(request, monkeypatch):
+    monkeypatch.setattr(module, "workers", lambda: request.param)
+    return request.param
+
+
+def test_results_are_in_the_order_of_the_tasks(count):
+    def wait(task):
+        time.sleep(0.05 if task == 0 else 0)
+        return task, threading.current_thread().name.startswith("search")
+
+    assert list(side_by_side(wait, range(9))) == [(task, count > 1) for task in range(9)]
+
+
+def test_calls_see_the_mesh_of_their_caller(count):
+    mesh = jax.make_mesh((1,), ("data",))
+    with jax.set_mesh(mesh):
+        assert list(side_by_side(lambda _: jax.sharding.get_mesh(), range(3))) == [mesh] * 3
+    assert all(each.empty for each in side_by_side(lambda _: jax.sharding.get_mesh(), range(3)))
+
+
+def test_no_task_begins_after_an_error(count):
+    begun = []
+
+    def fail(task):
+        begun.append(task)
+        time.sleep(0.01)
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        list(side_by_side(fail, range(100)))
+    assert len(begun) < 20
+
+
+def test_translations_are_the_same_to_the_last_bit(translator, params, monkeypatch):
+    lines = [" ".join(["Tom", "eats", "here"] * (number % 7)) + f" {number}" for number in range(40)]
+    found = []
+    for number in (1, 4):
+        monkeypatch.setattr(module, "workers", lambda number=number: number)
+        found.append(translator.translate(params, lines))
+    assert found[0] == found[1] and len({each.text for each in found[0]}) > 3
