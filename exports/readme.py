@@ -21,7 +21,7 @@ or, from Python in this folder:
 
     from translate import Model
 
-    model = Model(compute_type="default", inter_threads=1, intra_threads=2)
+    model = Model(compute_type="default", device="cpu")
     print(model.translate(["$example"]))
 
 `translate.py` needs no other file than those of this folder, and is short enough to be copied into a program.

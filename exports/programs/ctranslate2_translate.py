@@ -1,6 +1,7 @@
 """Translate standard input line by line: python translate.py <lines.txt. Needs ctranslate2 and sentencepiece alone."""
 
 import json
+import os
 import sys
 import unicodedata
 from pathlib import Path
@@ -21,6 +22,8 @@ class Model:
     def __init__(self, **options: Any) -> None:
         self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / "tokenizer.model"))
+        if options.get("device", "cpu") == "cpu":  # a worker on each core is faster than one worker on all of them
+            options = {"inter_threads": os.cpu_count() or 1, "intra_threads": 1} | options
         self.translator = ctranslate2.Translator(str(FOLDER), **options)
 
     def translate(self, lines: list[str]) -> list[str]:

@@ -50,7 +50,7 @@ class Model:
         groups: dict[int, list[int]] = defaultdict(list)
         found: dict[int, Pieces] = {}
         for index, source in enumerate(sources):
-            groups[next(length for length in self.facts["buckets"] if len(source) < length)].append(index)
+            groups[self.bucket(source)].append(index)
         for length, indices in groups.items():
             for first in range(0, len(indices), ROWS):
                 batch = indices[first : first + ROWS]
@@ -59,10 +59,8 @@ class Model:
 
     def search(self, sources: list[Pieces], length: int) -> list[Pieces]:
         """The best translation of each source; a row without a source costs no time."""
-        rows, limits = np.zeros((ROWS, length), np.int32), np.zeros(ROWS, np.int32)
-        for index, source in enumerate(sources):
-            rows[index, : len(source) + 1] = self.ids(source)
-            limits[index] = self.limit(source)
+        limits = np.array([*map(self.limit, sources), *[0] * (ROWS - len(sources))], np.int32)
+        rows = self.rows([*sources, *[[]] * (ROWS - len(sources))], length)
         kind = "greedy" if self.facts["search"]["beam_size"] == 1 else "beam"
         found = self.run(f"{kind}-{length}", rows, limits)
         ends = zip(np.asarray(found["tokens"]).tolist(), found["lengths"].tolist(), strict=True)
@@ -71,12 +69,24 @@ class Model:
     def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
         """The log-probability of each piece of the target, </s> included: the encoder, then a step for each."""
         targets, token, found = self.ids(target), self.pieces.bos_id(), []
-        cache = self.run("encode", np.array([self.ids(source)], np.int32), np.zeros(len(targets), np.int32))
+        room = max(len(targets), self.facts["longest_target"])  # more than it takes: another shape would be compiled
+        cache = self.run("encode", self.rows([source], self.bucket(source)), np.zeros(room, np.int32))
         for position, following in enumerate(targets):
             log_probs, cache = self.run("step", np.array([token], np.int32), np.int32(position), cache)
             token = following
             found.append(float(log_probs[0, token]))
         return found
+
+    def bucket(self, source: Pieces) -> int:
+        """The padded length of a source."""
+        return next(length for length in self.facts["buckets"] if len(source) < length)
+
+    def rows(self, sources: list[Pieces], length: int) -> Any:
+        """Tokens of each source, </s> and <pad>; <pad> alone where there is none."""
+        rows = np.zeros((len(sources), length), np.int32)
+        for row, source in zip(rows, sources, strict=True):
+            row[: len(source) + 1] = self.ids(source) if source else 0
+        return rows
 
     def ids(self, pieces: Pieces) -> list[int]:
         return [*(self.pieces.piece_to_id(piece) for piece in pieces), self.pieces.eos_id()]
