@@ -10,6 +10,7 @@ from configs.load import list_differences, load_run_config
 from configs.schema import RunConfig
 from data.config import DataConfig
 from data.tokenizer import Tokenizer, load_tokenizer
+from evaluation.over_devices import replicate_on_all
 from evaluation.translate import Translator
 from model.config import ModelConfig
 from model.transformer import Params
@@ -45,7 +46,8 @@ def load_run(run_dir: Path, overrides: list[str], program: str, may_change: tupl
     members = [_load_member(name, config, tokenizer) for name in config.decoding.ensemble]
     models = (config.model, *(model for model, _ in members))
     translator = Translator(models, tokenizer, config.decoding, config.data.row_length, config.data.target)
-    return LoadedRun(config, translator, (params, *(member_params for _, member_params in members)), step)
+    everywhere = replicate_on_all((params, *(member_params for _, member_params in members)))
+    return LoadedRun(config, translator, everywhere, step)
 
 
 def check_direction(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import jax
-
 from attention import current_device
 
 MOST = 4  # calls at once, of which each needs memory of its own
@@ -16,11 +14,8 @@ Result = TypeVar("Result")
 
 
 def workers() -> int:
-    """How many calls run at once: one for each core of a CPU, and one on anything else.
-
-    Several devices compute one call together, and have to get their calls in one order.
-    """
-    if current_device().platform != "cpu" or jax.sharding.get_mesh().size > 1 or jax.process_count() > 1:
+    """How many calls run at once: one for each core of a CPU, and one on anything else."""
+    if current_device().platform != "cpu":
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST)
@@ -31,14 +26,8 @@ def side_by_side(function: Callable[[Task], Result], tasks: Iterable[Task]) -> I
     if (count := workers()) == 1:
         yield from map(function, tasks)
         return
-    mesh = jax.sharding.get_mesh()  # of this thread alone
-
-    def call(task: Task) -> Result:
-        with jax.set_mesh(mesh):
-            return function(task)
-
     pool = ThreadPoolExecutor(count, thread_name_prefix="search")
     try:
-        yield from pool.map(call, tasks)
+        yield from pool.map(function, tasks)
     finally:
         pool.shutdown(cancel_futures=True)

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, groupby, islice
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from flax import nnx
+from jax.sharding import Mesh
 from jaxtyping import Array, Int, UInt32
 
 from attention import current_device
@@ -20,13 +21,13 @@ from data.pairs import normalise
 from data.tokenizer import Tokenizer
 from evaluation.long_lines import cut, join
 from evaluation.minimum_risk import choose, probabilities
+from evaluation.over_devices import call_on_rows, collect, deal, mesh_of
 from evaluation.side_by_side import side_by_side
 from model.config import DecodingConfig, ModelConfig
 from model.decoding.beam import beam_search
 from model.decoding.hypotheses import Hypotheses, Sources
 from model.decoding.sampling import greedy, sample
 from model.decoding.settings import Ranking, Sampling, SearchSettings
-from model.sharding import replicate
 from model.transformer import Params, Tokens, Transformer, build
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
@@ -183,39 +184,48 @@ class Translator:
         prefixes = prefixes or [[]] * len(sources)
         most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
         lengths = [len(source) + 1 for source in sources]
-        batches = list(group_by_bucket(lengths, self.decoding.batch_sentences))
+        mesh = mesh_of(params)
+        batches = list(group_by_bucket(lengths, self.decoding.batch_sentences, mesh.size if mesh else 1))
 
         def search(batch: Batch) -> list[list[Hypothesis]]:
             shape, indices = batch
             chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
-            return self._search(params, shape, *chosen, count)
+            return self._search(params, mesh, shape, *chosen, count)
 
         with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
-            for (_, indices), hypotheses in zip(batches, side_by_side(search, batches), strict=True):
+            for (_, indices), hypotheses in zip(batches, (map if mesh else side_by_side)(search, batches), strict=True):
                 found.update(zip(indices, hypotheses, strict=False))
                 if on_progress:
                     on_progress(len(indices))
         return [found.get(index, [Hypothesis([], 0.0, 0.0, True)]) for index in range(len(sources))]
 
     def _search(
-        self, params: Ensemble, shape: tuple[int, int], sources: Sentences, prefixes: Sentences, count: int
+        self,
+        params: Ensemble,
+        mesh: Mesh | None,
+        shape: tuple[int, int],
+        sources: Sentences,
+        prefixes: Sentences,
+        count: int,
     ) -> list[list[Hypothesis]]:
         """Search one batch, filled up with empty rows."""
         limits = [self.limit(len(source) + 1) for source in sources]
         room, missing = self.limit(shape[1]), (0, shape[0] - len(sources))
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
         numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
+        forced = prefix_rows(prefixes, limits, (shape[0], room))
         found: Hypotheses = search_batch(
             self.graphdefs,
             tuple(params),
-            pad_rows([[*source, EOS] for source in sources], shape),
-            np.pad(np.array(limits, np.int32), missing),
-            prefix_rows(prefixes, limits, (shape[0], room)),
-            np.pad(np.array(numbers, np.uint32), missing),
+            deal(pad_rows([[*source, EOS] for source in sources], shape), mesh),
+            deal(np.pad(np.array(limits, np.int32), missing), mesh),
+            None if forced is None else deal(forced, mesh),
+            deal(np.pad(np.array(numbers, np.uint32), missing), mesh),
             np.uint32(self.decoding.seed),
             search_settings(self.decoding, room, count),
+            mesh,
         )
-        return list(hypotheses_of(found))
+        return list(hypotheses_of([collect(array, mesh) for array in found]))
 
 
 def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:
@@ -225,7 +235,7 @@ def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSett
     return SearchSettings(room, config.beam_size, count, ranking, config.search, sampling)
 
 
-@partial(jax.jit, static_argnames=("graphdefs", "settings"))
+@partial(jax.jit, static_argnames=("graphdefs", "settings", "mesh"))
 def search_batch(
     graphdefs: tuple[nnx.GraphDef[Transformer], ...],
     params: tuple[Params, ...],
@@ -235,18 +245,28 @@ def search_batch(
     numbers: UInt32[Array, " B"],
     seed: UInt32[Array, ""],
     settings: SearchSettings,
+    mesh: Mesh | None = None,
 ) -> Hypotheses:
-    """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD."""
-    models = tuple(merge_for_search(graphdef, each) for graphdef, each in zip(graphdefs, params, strict=True))
-    sources = Sources(Tokens.one_per_row(source_tokens), limits, prefixes)
-    match settings.search:
-        case "sample":
-            found = sample(models, sources, settings, jax.random.key(seed), numbers)
-        case "beam":
-            found = (greedy if settings.beam_size == 1 else beam_search)(models, sources, settings)
-        case _:
-            raise NotImplementedError(f"decoding.search={settings.search}")
-    return replicate(found)
+    """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD.
+
+    On a ``mesh``, each device searches its own rows.
+    """
+
+    def search(
+        shared: tuple[Any, Array], source: Array, limits: Array, prefixes: Array | None, numbers: Array
+    ) -> Hypotheses:
+        models = tuple(merge_for_search(graphdef, each) for graphdef, each in zip(graphdefs, shared[0], strict=True))
+        sources = Sources(Tokens.one_per_row(source), limits, prefixes)
+        match settings.search:
+            case "sample":
+                return sample(models, sources, settings, jax.random.key(shared[1]), numbers)
+            case "beam":
+                return (greedy if settings.beam_size == 1 else beam_search)(models, sources, settings)
+            case _:
+                raise NotImplementedError(f"decoding.search={settings.search}")
+
+    found: Hypotheses = call_on_rows(search, mesh, (params, seed), source_tokens, limits, prefixes, numbers)
+    return found
 
 
 def merge_for_search(graphdef: nnx.GraphDef[Transformer], params: Params) -> Transformer:
@@ -293,7 +313,7 @@ def pad_rows(sequences: Sentences, shape: tuple[int, int]) -> Int[np.ndarray, "B
     return padded
 
 
-def hypotheses_of(found: Hypotheses) -> Iterator[list[Hypothesis]]:
+def hypotheses_of(found: Iterable[Array | np.ndarray]) -> Iterator[list[Hypothesis]]:
     """The hypotheses of each row, fetched from the device; entries without a token are left out."""
     for row in zip(*(np.asarray(array).tolist() for array in found), strict=True):
         yield [
@@ -313,9 +333,12 @@ def batch_size(bucket: int, batch_sentences: int) -> int:
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 
-def group_by_bucket(lengths: list[int], batch_sentences: int) -> Iterator[Batch]:
-    """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none."""
+def group_by_bucket(lengths: list[int], batch_sentences: int, devices: int = 1) -> Iterator[Batch]:
+    """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none.
+
+    A batch of several devices has as many rows for each of them as one of a single device.
+    """
     order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lengths.__getitem__)
     for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):
-        indices, size = list(group), batch_size(bucket, batch_sentences)
+        indices, size = list(group), devices * batch_size(bucket, batch_sentences)
         yield from (((size, bucket), indices[start : start + size]) for start in range(0, len(indices), size))

@@ -22,11 +22,12 @@ from cli.process import prepare_process
 if __name__ == "__main__":
     prepare_process()
 
+import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
 from cli.load_run import MAY_CHANGE, load_run
-from cli.standard_input import Line, blocks, read_lines
+from cli.standard_input import LINES, Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error, write_note
 from data.config import DataConfig
 from data.language import describe_exchange
@@ -42,7 +43,7 @@ def main() -> None:
     run = load_run(Path(arguments.RUN), arguments.overrides, "scoring")
     lines, tokens, total = 0, 0, 0.0
     with tqdm(unit="line", leave=False, disable=None) as bar:
-        for block in blocks(read_lines(sys.stdin.buffer)):
+        for block in blocks(read_lines(sys.stdin.buffer), LINES * jax.local_device_count()):
             pairs, problem = read_pairs(block)
             if lines == 0:
                 warn_of_exchange(run.config.data, pairs)

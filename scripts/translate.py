@@ -29,6 +29,7 @@ from cli.process import prepare_process
 if __name__ == "__main__":
     prepare_process()
 
+import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
@@ -75,8 +76,9 @@ def translate_lines(arguments: argparse.Namespace) -> None:
     check_options(arguments, run)
     typing, number, failed = sys.stdin.isatty(), 0, 0
     at_once = arguments.interactive or typing
+    longest = 1 if at_once else LINES * jax.local_device_count()
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
-        for block in blocks(read_lines(typed() if typing else sys.stdin.buffer), 1 if at_once else LINES):
+        for block in blocks(read_lines(typed() if typing else sys.stdin.buffer), longest):
             checked = check_lines(block, run, arguments.prefix)
             bad = [line for line in checked if line.problem]
             if bad and arguments.on_error == "stop":

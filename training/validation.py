@@ -49,9 +49,8 @@ class Validation:
         """
         step, params = int(state.step), state.inference_params
         losses = self.mean_losses(params)
-        with jax.set_mesh(self.devices.mesh):
-            everywhere = (self.devices.replicate(params),)
-            evaluations = [evaluate(each.translator, everywhere, each.pairs) for each in self.sets]
+        everywhere = (self.devices.replicate(params),)
+        evaluations = [evaluate(each.translator, everywhere, each.pairs) for each in self.sets]
         scores = mean_scores(evaluations)
         if len(self.sets) > 1:
             for held_out, evaluation in zip(self.sets, evaluations, strict=True):

@@ -115,31 +115,28 @@ def validation_loss(workload: Workload) -> Program:
 
 
 def search(workload: Workload) -> Program:
-    """The search of the longest sources that are translated in one piece, with its rows divided like a batch's."""
-    cost, decoding, layout = workload.cost, workload.decoding, workload.layout
+    """The search of the longest sources that are translated in one piece; each device has as many as a single one."""
+    cost, decoding, mesh = workload.cost, workload.decoding, workload.mesh
     model = replace(cost.model, kernel="definition")
     bucket = bucket_of(decoding.max_source_tokens or cost.sources)
     rows, room = batch_size(bucket, decoding.batch_sentences), decoding.limit(bucket)
-    shape = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(workload.mesh, PartitionSpec()))
-    parameters = jax.tree.map(lambda leaf: shape(leaf.shape, leaf.dtype), workload.state().params)
-
-    def lower() -> jax.stages.Lowered:
-        with jax.sharding.use_abstract_mesh(workload.mesh.abstract_mesh):
-            return search_batch.lower(
-                (build(model, cost.vocab_size),),
-                (parameters,),
-                shape((rows, bucket), np.int32),
-                shape((rows,), np.int32),
-                None,
-                shape((rows,), np.uint32),
-                shape((), np.uint32),
-                search_settings(decoding, room, 1),
-            )
-
+    shared = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec()))
+    divided = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
+    lower = partial(
+        search_batch.lower,
+        (build(model, cost.vocab_size),),
+        (jax.tree.map(lambda leaf: shared(leaf.shape, leaf.dtype), workload.state().params),),
+        divided((rows * mesh.size, bucket), np.int32),
+        divided((rows * mesh.size,), np.int32),
+        None,
+        divided((rows * mesh.size,), np.uint32),
+        shared((), np.uint32),
+        search_settings(decoding, room, 1),
+        mesh if mesh.size > 1 else None,
+    )
     numbers = rows + 1 if decoding.draws else 0  # of sentences, and the seed
     held = FLOAT * (cost.parameters() + rows * (bucket + 1) + numbers)
-    local = rows // layout.row_groups if rows % layout.row_groups == 0 else rows
-    operations = local * search_step_operations(model, cost.vocab_size, bucket, room, decoding.beam_size)
-    caches = DTYPE_BYTES[model.dtype] * local * cache_values(model, bucket, decoding.beam_size * room)
-    name = f"search of {rows} × {bucket} tokens, {decoding.beam_size} beams"
+    operations = rows * search_step_operations(model, cost.vocab_size, bucket, room, decoding.beam_size)
+    caches = DTYPE_BYTES[model.dtype] * rows * cache_values(model, bucket, decoding.beam_size * room)
+    name = f"search of {rows} × {bucket} tokens a device, {decoding.beam_size} beams"
     return Program(name, lower, 0, Expected(held, caches, float(operations), []))

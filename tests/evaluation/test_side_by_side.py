@@ -3,7 +3,6 @@
 import threading
 import time
 
-import jax
 import pytest
 
 from evaluation import side_by_side as module
@@ -22,13 +21,6 @@ def test_results_are_in_the_order_of_the_tasks(count):
         return task, threading.current_thread().name.startswith("search")
 
     assert list(side_by_side(wait, range(9))) == [(task, count > 1) for task in range(9)]
-
-
-def test_calls_see_the_mesh_of_their_caller(count):
-    mesh = jax.make_mesh((1,), ("data",))
-    with jax.set_mesh(mesh):
-        assert list(side_by_side(lambda _: jax.sharding.get_mesh(), range(3))) == [mesh] * 3
-    assert all(each.empty for each in side_by_side(lambda _: jax.sharding.get_mesh(), range(3)))
 
 
 def test_no_task_begins_after_an_error(count):

@@ -1,0 +1,69 @@
+"""The rows of a batch over several devices: each computes its own rows, as it would alone.
+
+B row · D device
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from jaxtyping import Shaped
+
+Rows = Any  # an array whose first axis is rows, a tuple of them, or None
+
+
+def replicate_on_all(tree: Any) -> Any:
+    """The arrays on every device of this process; on a single one, as they are."""
+    devices = jax.local_devices()
+    if len(devices) == 1:
+        return tree
+    return jax.device_put(tree, NamedSharding(Mesh(np.array(devices), "devices"), P()))
+
+
+def mesh_of(tree: Any) -> Mesh | None:
+    """The mesh of several devices that all have these arrays; None for a single device."""
+    sharding = jax.tree.leaves(tree)[0].sharding
+    is_shared = isinstance(sharding, NamedSharding) and sharding.mesh.size > 1
+    return sharding.mesh if is_shared and sharding.is_fully_replicated else None
+
+
+def deal(rows: Shaped[np.ndarray, "B ..."], mesh: Mesh | None) -> Any:
+    """Give each device the same number of rows in turn, first row to first device, so that their work is alike."""
+    if mesh is None:
+        return rows
+    dealt = rows.reshape(-1, mesh.size, *rows.shape[1:]).swapaxes(0, 1).reshape(rows.shape)
+    sharding = NamedSharding(mesh, P(mesh.axis_names))
+    return jax.make_array_from_callback(rows.shape, sharding, lambda index: dealt[index])
+
+
+def collect(rows: Any, mesh: Mesh | None) -> Shaped[np.ndarray, "B ..."]:
+    """The rows of all devices, in the order before ``deal``."""
+    found = np.asarray(rows)
+    if mesh is None:
+        return found
+    return found.reshape(mesh.size, -1, *found.shape[1:]).swapaxes(0, 1).reshape(found.shape)
+
+
+def call_on_rows(function: Callable[..., Rows], mesh: Mesh | None, shared: Any, *rows: Rows) -> Rows:
+    """``function(shared, *rows)`` inside ``jax.jit``, each device with its rows; every process gets all results.
+
+    The function is traced for one device's rows, without a mesh: its program is that of a single device.
+    """
+    if mesh is None:
+        return function(shared, *rows)
+
+    def own(shared: Any, *rows: Rows) -> Rows:
+        with jax.sharding.use_abstract_mesh(AbstractMesh((), ())):
+            return function(shared, *rows)
+
+    by_rows = P(mesh.axis_names)
+    specs = P(), *[by_rows] * len(rows)
+    found = jax.shard_map(own, mesh=mesh, in_specs=specs, out_specs=by_rows, check_vma=False)(shared, *rows)
+    return jax.lax.with_sharding_constraint(found, NamedSharding(mesh, P()))
+
+
+jit_on_rows = partial(jax.jit, static_argnums=(0, 1))(call_on_rows)
