@@ -59,6 +59,7 @@ def save_model(
     """
     config, tokenizer = translator.models[0], translator.tokenizer
     shutil.copyfile(PROGRAMS / FORMATS[form].program, folder / "translate.py")
+    shutil.copyfile(PROGRAMS / "sentences.py", folder / "sentences.py")
     match form:
         case "ct2":
             from exports import ctranslate2

@@ -24,7 +24,7 @@ or, from Python in this folder:
     model = Model(compute_type="default", device="cpu")
     print(model.translate(["$example"]))
 
-`translate.py` needs no other file than those of this folder, and is short enough to be copied into a program.
+`translate.py` and `sentences.py`, which has the tokenizer's part, are short enough to be copied into a program.
 """
 
 TRANSFORMERS = """---

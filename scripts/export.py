@@ -21,6 +21,7 @@ from cli.load_run import LoadedRun, load_run
 from cli.reports import find_own_report
 from common.errors import UserError, exit_on_user_error
 from common.files import read_json_object
+from configs.load import load_run_config
 from data.sources.corpus import load_held_out
 from evaluation.translate import Translator
 from exports.check import Check, check
@@ -45,9 +46,9 @@ def main() -> None:
     require_sense(arguments)
     run_dir, form = Path(arguments.RUN), arguments.FORMAT
     dtypes = [] if form == "stablehlo" else FLOAT32
-    run = load_run(run_dir, [*arguments.overrides, *dtypes], "export.py")
-    if obstacle := find_obstacle(form, run.config.model):
+    if obstacle := find_obstacle(form, load_run_config(run_dir).model):
         raise UserError(f"{run_dir} cannot be exported to {form}: {obstacle}")
+    run = load_run(run_dir, [*arguments.overrides, *dtypes], "export.py")
     found = export(run, run_dir, arguments)
     kind = f"ct2 ({arguments.quantization})" if form == "ct2" else form
     print(f"written  {arguments.FOLDER}: {run_dir} at step {run.step}, as {kind}")

@@ -1,39 +1,23 @@
 """Translate standard input line by line: python translate.py <lines.txt. Needs ctranslate2 and sentencepiece alone."""
 
-import json
 import os
-import sys
-import unicodedata
-from pathlib import Path
 from typing import Any
 
 import ctranslate2
-import sentencepiece
 
-FOLDER = Path(__file__).parent
-Pieces = list[str]
+from sentences import FOLDER, Pieces, Sentences
 
 
-class Model:
+class Model(Sentences):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"ctranslate2 {ctranslate2.__version__}"
 
     def __init__(self, **options: Any) -> None:
-        self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
-        self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / "tokenizer.model"))
+        super().__init__("tokenizer.model")
         if options.get("device", "cpu") == "cpu":  # a worker on each core is faster than one worker on all of them
             options = {"inter_threads": os.cpu_count() or 1, "intra_threads": 1} | options
         self.translator = ctranslate2.Translator(str(FOLDER), **options)
-
-    def translate(self, lines: list[str]) -> list[str]:
-        """Translate each line, as the run does; an empty line stays empty. ValueError for a line that is too long."""
-        sources = [self.encode(line) for line in lines]
-        for number, source in enumerate(sources, start=1):
-            if len(source) >= self.facts["longest_source"]:
-                raise ValueError(f"line {number} has more than {self.facts['longest_source'] - 1} tokens: cut it first")
-        found = iter(self.translate_pieces([source for source in sources if source]))
-        return [self.decode(next(found)) if source else "" for source in sources]
 
     def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
         """The pieces of each translation, with </s> at the end if it ended before its limit."""
@@ -43,24 +27,6 @@ class Model:
             if len(found[index]) > limit:  # which a longer source allowed
                 [found[index]] = self.search([sources[index]], limit)
         return found
-
-    def encode(self, line: str) -> Pieces:
-        """The pieces of a line, after the tag of the target language if the model has tags."""
-        text = self.normalise(line).replace("\u2581", "\x1f")  # which SentencePiece would read as a space
-        return self.facts["tag"] + self.pieces.encode(text, out_type=str) if text else []
-
-    def decode(self, tokens: Pieces) -> str:
-        text = self.pieces.decode([token for token in tokens if token != "</s>"])
-        return self.normalise(text.replace("\x1f", "\u2581"))
-
-    def normalise(self, text: str) -> str:
-        return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
-
-    def limit(self, source: Pieces) -> int:
-        """The most tokens of a translation, its end included."""
-        search = self.facts["search"]
-        asked = int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"])
-        return max(1, min(asked, self.facts["longest_target"]))
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
         """The best translation of each source, among twice as many as the beam holds."""
@@ -84,8 +50,4 @@ class Model:
 
 
 if __name__ == "__main__":
-    try:
-        for translation in Model().translate([line.rstrip("\n") for line in sys.stdin]):
-            print(translation)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    Model().translate_input()

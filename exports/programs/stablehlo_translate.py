@@ -1,30 +1,24 @@
 """Translate standard input line by line: python translate.py <lines.txt. Needs jax, flatbuffers, sentencepiece."""
 
-import json
-import sys
-import unicodedata
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.export
 import numpy as np
-import sentencepiece
 
-FOLDER = Path(__file__).parent
+from sentences import FOLDER, Pieces, Sentences
+
 ROWS = 32  # sentences searched together: one shape for each program, which is compiled once
-Pieces = list[str]
 
 
-class Model:
+class Model(Sentences):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"jax {jax.__version__}"
 
     def __init__(self) -> None:
-        self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
-        self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / "tokenizer.model"))
+        super().__init__("tokenizer.model")
         with np.load(FOLDER / "weights.npz") as arrays:
             self.weights = {name: jax.device_put(arrays[name]) for name in arrays}
         self.loaded: dict[str, Any] = {}
@@ -35,15 +29,6 @@ class Model:
             program = jax.export.deserialize(bytearray((FOLDER / f"{name}.stablehlo").read_bytes()))
             self.loaded[name] = jax.jit(program.call)
         return self.loaded[name](self.weights, *arguments)
-
-    def translate(self, lines: list[str]) -> list[str]:
-        """Translate each line, as the run does; an empty line stays empty. ValueError for a line that is too long."""
-        sources = [self.encode(line) for line in lines]
-        for number, source in enumerate(sources, start=1):
-            if len(source) >= self.facts["longest_source"]:
-                raise ValueError(f"line {number} has more than {self.facts['longest_source'] - 1} tokens: cut it first")
-        found = iter(self.translate_pieces([source for source in sources if source]))
-        return [self.decode(next(found)) if source else "" for source in sources]
 
     def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
         """The pieces of each translation, with </s> at the end if it ended before its limit."""
@@ -88,31 +73,6 @@ class Model:
             row[: len(source) + 1] = self.ids(source) if source else 0
         return rows
 
-    def ids(self, pieces: Pieces) -> list[int]:
-        return [*(self.pieces.piece_to_id(piece) for piece in pieces), self.pieces.eos_id()]
-
-    def encode(self, line: str) -> Pieces:
-        """The pieces of a line, after the tag of the target language if the model has tags."""
-        text = self.normalise(line).replace("\u2581", "\x1f")  # which SentencePiece would read as a space
-        return self.facts["tag"] + self.pieces.encode(text, out_type=str) if text else []
-
-    def decode(self, tokens: Pieces) -> str:
-        text = self.pieces.decode([token for token in tokens if token != "</s>"])
-        return self.normalise(text.replace("\x1f", "\u2581"))
-
-    def normalise(self, text: str) -> str:
-        return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
-
-    def limit(self, source: Pieces) -> int:
-        """The most tokens of a translation, its end included."""
-        search = self.facts["search"]
-        asked = int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"])
-        return max(1, min(asked, self.facts["longest_target"]))
-
 
 if __name__ == "__main__":
-    try:
-        for translation in Model().translate([line.rstrip("\n") for line in sys.stdin]):
-            print(translation)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    Model().translate_input()

@@ -1,19 +1,13 @@
 """Translate standard input line by line: python translate.py <lines.txt. Needs transformers, torch, sentencepiece."""
 
-import json
-import sys
-import unicodedata
-from pathlib import Path
 from typing import Any
 
-import sentencepiece
 import torch
 import transformers
 
-FOLDER = Path(__file__).parent
-END = "</s>"
+from sentences import END, FOLDER, Pieces, Sentences
+
 BATCH = 32
-Pieces = list[str]
 
 
 class GNMT(float):
@@ -23,24 +17,14 @@ class GNMT(float):
         return float(((5 + length) / 6) ** float(self))
 
 
-class Model:
+class Model(Sentences):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"transformers {transformers.__version__}"
 
     def __init__(self, **options: Any) -> None:
-        self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
-        self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / "source.spm"))
+        super().__init__("source.spm")
         self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(FOLDER, **options).eval()
-
-    def translate(self, lines: list[str]) -> list[str]:
-        """Translate each line, as the run does; an empty line stays empty. ValueError for a line that is too long."""
-        sources = [self.encode(line) for line in lines]
-        for number, source in enumerate(sources, start=1):
-            if len(source) >= self.facts["longest_source"]:
-                raise ValueError(f"line {number} has more than {self.facts['longest_source'] - 1} tokens: cut it first")
-        found = iter(self.translate_pieces([source for source in sources if source]))
-        return [self.decode(next(found)) if source else "" for source in sources]
 
     def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
         """The pieces of each translation, with </s> at the end if it ended before its limit."""
@@ -55,24 +39,6 @@ class Model:
                 found[index] = translation if is_short else self.search([sources[index]], limit)[0]
         return [found[index] for index in range(len(sources))]
 
-    def encode(self, line: str) -> Pieces:
-        """The pieces of a line, after the tag of the target language if the model has tags."""
-        text = self.normalise(line).replace("\u2581", "\x1f")  # which SentencePiece would read as a space
-        return self.facts["tag"] + self.pieces.encode(text, out_type=str) if text else []
-
-    def decode(self, tokens: Pieces) -> str:
-        text = self.pieces.decode([token for token in tokens if token != END])
-        return self.normalise(text.replace("\x1f", "\u2581"))
-
-    def normalise(self, text: str) -> str:
-        return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
-
-    def limit(self, source: Pieces) -> int:
-        """The most tokens of a translation, its end included."""
-        search = self.facts["search"]
-        asked = int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"])
-        return max(1, min(asked, self.facts["longest_target"]))
-
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
         """The best translation of each source; generation_config.json has the size of the beam."""
         search = self.facts["search"]
@@ -85,7 +51,7 @@ class Model:
 
     def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
         """The log-probability of each piece of the target, </s> included."""
-        ids = [self.pieces.piece_to_id(piece) for piece in [*target, END]]
+        ids = self.ids(target)
         decoder = torch.tensor([[self.model.config.decoder_start_token_id, *ids[:-1]]], device=self.model.device)
         with torch.inference_mode():
             logits = self.model(**self.inputs([source]), decoder_input_ids=decoder).logits[0]
@@ -93,7 +59,7 @@ class Model:
 
     def inputs(self, sources: list[Pieces]) -> dict[str, torch.Tensor]:
         """Token numbers and a mask, with </s> after each source."""
-        rows = [torch.tensor([self.pieces.piece_to_id(piece) for piece in [*source, END]]) for source in sources]
+        rows = [torch.tensor(self.ids(source)) for source in sources]
         masks = [torch.ones_like(row) for row in rows]
         padded = (torch.nn.utils.rnn.pad_sequence(each, batch_first=True) for each in (rows, masks))
         ids, mask = (each.to(self.model.device) for each in padded)
@@ -101,8 +67,4 @@ class Model:
 
 
 if __name__ == "__main__":
-    try:
-        for translation in Model().translate([line.rstrip("\n") for line in sys.stdin]):
-            print(translation)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    Model().translate_input()

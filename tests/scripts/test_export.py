@@ -83,7 +83,8 @@ def test_hostile_strings_have_the_same_tokens(exported, run_dir, monkeypatch):
     folder, _ = exported
     monkeypatch.syspath_prepend(folder)
     model = import_module("translate").Model()
-    monkeypatch.delitem(sys.modules, "translate")
+    for name in ("translate", "sentences"):
+        monkeypatch.delitem(sys.modules, name)
     translator = load_run(run_dir, [], "test").translator
     vocabulary, strings = translator.tokenizer.vocabulary(), [*HOSTILE, "palabra " * 120_000]
     for text, tokens in zip(strings, translator.encode_sources([normalise(text) for text in strings]), strict=True):
@@ -100,6 +101,16 @@ def test_searches_without_an_equivalent_are_named(run_dir, run_main, tmp_path):
     assert json.loads((tmp_path / "new/export.json").read_text())["check"] is None
 
 
+def test_without_the_other_library_nothing_is_compared(run_dir, run_main, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    code, out, err = run_main(main, run_dir, "hf", tmp_path / "new", "--license", "cc-by-2.0")
+    assert (code, err) == (0, "")
+    assert out.endswith("\nnot compared with the run, which takes pip install torch transformers\n")
+    readme = (tmp_path / "new/README.md").read_text()
+    assert "\nlicense: cc-by-2.0\n" in readme and readme.endswith("## Checked\n\nNot compared with the run.\n")
+
+
 def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experiment):
     new = tmp_path / "new"
     refuses(main, "FOLDER is missing", run_dir, "ct2")
@@ -113,7 +124,8 @@ def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experime
     refuses(main, f"{without} has no complete checkpoint", without, "ct2", new)
     additive = shutil.copytree(run_dir, tmp_path / "additive")
     save_config(load_config(small_experiment, ["model.score=additive"]), additive / "config.yaml")
-    refuses(main, "additive", additive, "ct2", new)
+    refuses(main, "cannot be exported to ct2: CTranslate2 has no model.score=additive", additive, "ct2", new)
+    refuses(main, "cannot be exported to hf: transformers has no model.score=additive", additive, "hf", new)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     refuses(main, "the format ct2 needs more: pip install ctranslate2", run_dir, "ct2", new)
     monkeypatch.setitem(sys.modules, "flatbuffers", None)
