@@ -91,7 +91,7 @@ def take_steps(run: Run) -> int:
 
     with (
         closing(prefetch(stream, step, run.config.data.prefetch, rows)) as batches,
-        pausing(run.clock, settings.minutes, settings.log_every) as pause,
+        pausing(run.clock, settings.minutes, settings.save_minutes, settings.log_every) as pause,
         report_compilations(
             "train_step",
             run.compiled_for,
@@ -113,7 +113,7 @@ def take_steps(run: Run) -> int:
             if due(settings.log_every):
                 state = log(run, state, step)
             paused = pause.is_due(step)
-            if paused or due(settings.save_every) or evaluation_due():
+            if paused or due(settings.save_every) or evaluation_due() or pause.save_is_due(step):
                 divergence.wait()  # no checkpoint after too many updates that were not finite
                 progress = save(run, state, progress)
             if evaluation_due():
@@ -143,6 +143,7 @@ def save(run: Run, state: TrainState, progress: Progress) -> Progress:
         progress = replace(progress, seconds=run.clock.run_seconds)
         save_checkpoint(run.directory, state, progress.to_notes())
         delete_old_checkpoints(run.directory, run.config.training.keep, progress.best_step)
+        run.clock.saved()
     return progress
 
 

@@ -17,7 +17,7 @@ def _keys(**sections: str) -> set[str]:
 # Limits, logging and retention, the corpus's location (its content is checked), search, and devices, which affect
 # results by rounding only: a job that continues gets whatever devices are free.
 HARMLESS = {"decoding", "mesh"} | _keys(
-    training="steps epochs minutes patience max_skipped log_every eval_every save_every keep profile",
+    training="steps epochs minutes patience max_skipped log_every eval_every save_every save_minutes keep profile",
     data="allow_overlap max_malformed prefetch root test",
 )
 

@@ -1125,6 +1125,27 @@ MUTATIONS = [
         f"{_REPLAY}::test_what_differs_first",
     ),
     Mutation(
+        "saves by the clock",
+        "train.py",
+        " or pause.save_is_due(step):",
+        ":",
+        f"{TRAIN}::test_saves_by_the_clock_change_nothing",
+    ),
+    Mutation(
+        "rows of several devices come back in their order",
+        "evaluation/over_devices.py",
+        "    return found.reshape(mesh.size, -1, *found.shape[1:]).swapaxes(0, 1).reshape(found.shape)",
+        "    return found",
+        "tests/scripts/test_eight_devices.py::test_every_device_translates[beam]",
+    ),
+    Mutation(
+        "searches side by side keep their order",
+        "evaluation/side_by_side.py",
+        "        yield from pool.map(function, tasks)",
+        "        yield from reversed(list(pool.map(function, tasks)))",
+        "tests/evaluation/test_side_by_side.py::test_results_are_in_the_order_of_the_tasks",
+    ),
+    Mutation(
         "two runs that differ are no success",
         "scripts/replay.py",
         "sys.exit(int(comparison.differ))",

@@ -70,6 +70,20 @@ def test_pausing_after_every_step_changes_nothing(small_experiment, tmp_path):
     assert outcome_of(tmp_path / "paused", straight) == outcome_of(tmp_path / "straight", straight)
 
 
+@pytest.mark.slow
+def test_saves_by_the_clock_change_nothing(small_experiment, tmp_path):
+    """Too many minutes have always passed, or never; a run that is never evaluated but at its end."""
+    changes = ["training.steps=6", "training.keep=9", "training.log_every=2", "training.eval_every=6"]
+    found = {}
+    for name, minutes, expected in (("often", 1e-9, [1, 2, 3, 4, 5, 6]), ("never", 0, [6]), ("later", 1e9, [6])):
+        run_dir = tmp_path / name
+        config = load_config(small_experiment, [*changes, f"training.save_minutes={minutes}", f"run_dir={run_dir}"])
+        train(config)
+        assert good_steps(run_dir) == expected
+        found[name] = outcome_of(run_dir, config)
+    assert found["often"] == found["never"] == found["later"]
+
+
 @pytest.fixture(scope="module")
 def finished(small_experiment, tmp_path_factory):
     """A run of two steps."""

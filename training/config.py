@@ -62,6 +62,7 @@ class TrainingConfig:
     log_every: int = option(50, "updates between lines of metrics", min=1)
     eval_every: int = option(500, "updates between evaluations, each preceded by a save", min=1)
     save_every: int = option(0, "updates between further saves; 0: only before evaluations", min=0)
+    save_minutes: float = option(0.0, "save when this many minutes have passed since the last save; 0: never", min=0)
     profile: int = option(
         0, "updates to profile in RUN/profile, after the first 20 of a session; scripts/show_profile.py reads it", min=0
     )

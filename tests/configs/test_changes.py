@@ -33,6 +33,7 @@ def test_the_tables_name_keys_that_there_are_and_none_twice():
         ("training", {"steps": 7}, "harmless"),
         ("training", {"patience": 3}, "harmless"),
         ("training", {"keep": 9}, "harmless"),
+        ("training", {"save_minutes": 9.0}, "harmless"),
         ("data", {"root": "/elsewhere"}, "harmless"),
         ("data", {"max_malformed": 0.5}, "harmless"),
         ("decoding", {"beam_size": 2}, "harmless"),

@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, step: int, earlier_seconds: float) -> None:
         self._earlier_seconds = earlier_seconds
-        self._session_start = time.monotonic()
+        self._session_start = self._last_save = time.monotonic()
         self.start_window(step)
 
     def start_window(self, step: int) -> None:
@@ -33,6 +33,14 @@ class Clock:
     @property
     def run_seconds(self) -> float:
         return self._earlier_seconds + self.session_seconds
+
+    @property
+    def seconds_since_save(self) -> float:
+        return time.monotonic() - self._last_save
+
+    def saved(self) -> None:
+        """The run has just been saved."""
+        self._last_save = time.monotonic()
 
     @contextlib.contextmanager
     def not_training(self) -> Iterator[None]:
@@ -51,12 +59,17 @@ class Clock:
 
 
 class Pause:
-    """Decides after each step whether to save and stop. ``minutes`` limits this session; 0 means no limit."""
+    """Decides after each step whether to save, and whether to stop.
+
+    ``minutes`` limits this session, ``save_minutes`` the time between saves; 0 means no limit. Several processes agree,
+    which waits for the step, every ``sync_every`` steps.
+    """
 
     signal = 0  # the number of the signal that arrived
 
-    def __init__(self, clock: Clock, minutes: float, sync_every: int) -> None:
-        self._clock, self._limit, self._sync_every = clock, 60 * minutes, sync_every
+    def __init__(self, clock: Clock, minutes: float, save_minutes: float, sync_every: int) -> None:
+        self._clock, self._limit, self._save_limit = clock, 60 * minutes, 60 * save_minutes
+        self._sync_every = sync_every
 
     def record(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: record it, and after a moment restore the default effect for the next one.
@@ -74,10 +87,17 @@ class Pause:
             os.write(2, message.encode())  # print would fail if the signal arrived during a print
 
     def is_due(self, step: int) -> bool:
-        """Whether to stop after this step. Several processes agree on it, which waits for the step, at intervals."""
+        """Whether to stop after this step."""
+        return self._agree(step, bool(self.signal) or 0 < self._limit < self._clock.session_seconds)
+
+    def save_is_due(self, step: int) -> bool:
+        """Whether the last save was too long ago, by the clock of any process."""
+        return self._save_limit > 0 and self._agree(step, self._save_limit < self._clock.seconds_since_save)
+
+    def _agree(self, step: int, is_due: bool) -> bool:
         if jax.process_count() > 1 and step % self._sync_every:
             return False
-        return any_process(bool(self.signal) or 0 < self._limit < self._clock.session_seconds)
+        return any_process(is_due)
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -96,8 +116,8 @@ class Pause:
 
 
 @contextlib.contextmanager
-def pausing(clock: Clock, minutes: float, sync_every: int) -> Iterator[Pause]:
+def pausing(clock: Clock, minutes: float, save_minutes: float, sync_every: int) -> Iterator[Pause]:
     """Inside, the first signal is only recorded, for ``Pause.is_due``; a second one kills the process."""
-    pause = Pause(clock, minutes, sync_every)
+    pause = Pause(clock, minutes, save_minutes, sync_every)
     with handle_signals(pause.record):
         yield pause

@@ -27,7 +27,7 @@ def usual_handlers():
 
 
 def recording():
-    return pausing(Clock(0, 0.0), minutes=0.0, sync_every=1)
+    return pausing(Clock(0, 0.0), minutes=0.0, save_minutes=0.0, sync_every=1)
 
 
 def send(number):
@@ -52,7 +52,7 @@ def test_signals_that_come_together_are_one():
 import os, signal, time
 from training.run.pause import Clock, pausing
 time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGTERM)
-with pausing(Clock(0, 0.0), 0.0, 1) as pause:
+with pausing(Clock(0, 0.0), 0.0, 0.0, 1) as pause:
     os.kill(os.getpid(), signal.SIGTERM)
 print(pause.signal)
 """
