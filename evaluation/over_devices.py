@@ -1,6 +1,6 @@
 """The rows of a batch over several devices: each computes its own rows, as it would alone.
 
-B row · D device
+B batch row
 """
 
 from collections.abc import Callable
