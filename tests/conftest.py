@@ -93,6 +93,6 @@ def call():
 
     def call(program: str, *arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, str(ROOT / program), *map(str, arguments)]
-        return subprocess.run(command, input=text, capture_output=True, timeout=300, check=False)
+        return subprocess.run(command, input=text, capture_output=True, timeout=900, check=False)
 
     return call
