@@ -22,8 +22,8 @@ from training.replay.run_digest import digest_tree
 from training.run.checkpoint import restore, save
 from training.step import make_train_step
 
-# Eight devices on two busy cores wait for each other; XLA would end the process after 40 seconds.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_collective_call_terminate_timeout_seconds=240"
+# Eight devices on two busy cores wait for each other; XLA ends a process that hangs after 60 seconds.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_collective_call_terminate_timeout_seconds=60"
 VOCAB, ROWS, STEPS = 64, 16, 20
 MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=32, dropout=0.1)
 TRAINING = TrainingConfig(steps=100, warmup_steps=5, learning_rate=1e-2, ema_decay=0.9, accumulation=2)

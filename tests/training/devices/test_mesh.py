@@ -1,6 +1,7 @@
 """Every mesh of eight simulated devices trains what one device trains, and reads what the others have written."""
 
 import json
+import signal
 from dataclasses import replace
 
 import jax
@@ -24,7 +25,10 @@ MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decod
 @pytest.fixture(scope="module")
 def report(call, tmp_path_factory):
     """What tests/training/devices/layouts.py prints."""
-    done = call("tests/training/devices/layouts.py", tmp_path_factory.mktemp("layouts"))
+    for _ in range(4):  # XLA's collectives of simulated devices may wait for each other, and XLA then aborts
+        done = call("tests/training/devices/layouts.py", tmp_path_factory.mktemp("layouts"))
+        if done.returncode != -signal.SIGABRT:
+            break
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     assert b"Involuntary full rematerialization" not in done.stderr
     return json.loads(done.stdout)
