@@ -21,13 +21,13 @@ from cli.open_run import Run, check_run, find_devices, open_run
 from common.errors import exit_on_user_error, explain_lack_of_memory
 from configs.load import to_yaml
 from configs.schema import RunConfig
+from data.batches.packing import Batch
 from data.batches.stream import prefetch
 from training.devices.compilation import report_compilations
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
 from training.devices.preflight import dry_run_summary
-from training.progress import DivergenceCheck, Progress, training_metrics
+from training.progress import DivergenceCheck, Progress, digest_batch, training_metrics
 from training.run.catalog import delete_old_checkpoints
-from training.run.checkpoint import save as save_checkpoint
 from training.run.checkpoint import update_notes
 from training.run.lock import check_not_lost, lock_run
 from training.run.pause import Pause, pausing
@@ -79,23 +79,27 @@ def take_steps(run: Run) -> int:
     A kill at any point loses only the steps since the last save. Each evaluation comes right after a save and is
     recorded in that checkpoint, so a run that is killed during an evaluation repeats only the evaluation.
     """
-    settings, stream, rows = run.config.training, run.stream, run.devices.local_rows
+    settings, stream = run.config.training, run.stream
     state, progress, step = run.state, run.progress, int(run.state.step)
     divergence = DivergenceCheck(settings.max_skipped, stream, run.directory)
 
     def due(every: int) -> bool:
         return every > 0 and step % every == 0
 
+    def prepare(step: int, batch: Batch) -> tuple[Batch, int]:
+        """The batch on its devices, ahead of its step, and its digest."""
+        return run.devices.place(batch), digest_batch(batch, step + 1, run.devices.local_rows.start)
+
     def evaluation_due() -> bool:
         return (due(settings.eval_every) or step == run.last_step) and progress.evaluated < step  # never at step 0
 
     with (
-        closing(prefetch(stream, step, run.config.data.prefetch, rows)) as batches,
+        closing(prefetch(stream, step, run.config.data.prefetch, run.devices.local_rows, prepare)) as batches,
         pausing(run.clock, settings.minutes, settings.save_minutes, settings.log_every) as pause,
         report_compilations(
             "train_step",
             run.compiled_for,
-            lambda: StepArguments(state, placed),
+            lambda: StepArguments(state, batch),
             lambda line: run.monitor.say(f"step {step + 1}: {line}"),
         ),
     ):
@@ -103,15 +107,16 @@ def take_steps(run: Run) -> int:
         if evaluation_due():
             progress = validate(run, state, progress, pause)
         while step < run.last_step and not progress.is_exhausted(settings.patience):
-            batch = next(batches)
-            placed = run.devices.place(batch)
-            state, reading = run.train_step(state, placed)
-            step, progress = step + 1, progress.after_batch(batch, step + 1, rows.start)
+            batch, digest = next(batches)
+            state, reading = run.train_step(state, batch)
+            step, progress = step + 1, progress.after_batch(digest)
             divergence.add(step, reading)
+            run.saves.check()
             run.monitor.advance()
 
             if due(settings.log_every):
                 state = log(run, state, step)
+                divergence.wait()
             paused = pause.is_due(step)
             if paused or due(settings.save_every) or evaluation_due() or pause.save_is_due(step):
                 divergence.wait()  # no checkpoint after too many updates that were not finite
@@ -120,6 +125,7 @@ def take_steps(run: Run) -> int:
                 progress = validate(run, state, progress, pause)
             if paused:
                 break
+        run.saves.wait()
         if step >= run.last_step or progress.is_exhausted(settings.patience):
             best = f"BLEU {progress.best_bleu:.2f} at step {progress.best_step}"
             run.monitor.say(f"{run.directory} is complete at step {step}: {best}")
@@ -137,19 +143,19 @@ def log(run: Run, state: TrainState, step: int) -> TrainState:
 
 
 def save(run: Run, state: TrainState, progress: Progress) -> Progress:
-    """Write a checkpoint, whole or not at all, and delete those it supersedes; returns the progress recorded in it."""
+    """Begin to write a checkpoint, whole or not at all, in the background; returns the progress recorded in it."""
     with run.clock.not_training():
         check_not_lost(run.directory)
         progress = replace(progress, seconds=run.clock.run_seconds)
-        save_checkpoint(run.directory, state, progress.to_notes())
-        delete_old_checkpoints(run.directory, run.config.training.keep, progress.best_step)
+        run.saves.start(state, progress)
         run.clock.saved()
     return progress
 
 
 def validate(run: Run, state: TrainState, progress: Progress, pause: Pause) -> Progress:
-    """Evaluate a state that is saved, and record the evaluation in its checkpoint; returns the new progress."""
+    """Evaluate a state once it is saved, and record the evaluation in its checkpoint; returns the new progress."""
     with run.clock.not_training():
+        run.saves.wait()
         with pause.interruptible():  # a signal, even one received during the step, ends the program: all is saved
             bleu, loss = run.validation.evaluate(state, progress.seconds / 60, run.monitor)
         step = int(state.step)

@@ -159,7 +159,8 @@ def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
     data, tokenizer, folder = task.corpus.data, task.corpus.tokenizer, task.corpus.folder
     stream = prepare_data(data, tokenizer, task.training.seed, folder).stream
     sources, targets = stream.row_lengths
-    return prefetch(stream, 0, data.prefetch), replace(task.cost, sources=sources, targets=targets)
+    batches = prefetch(stream, 0, data.prefetch, slice(None), lambda step, batch: batch)
+    return batches, replace(task.cost, sources=sources, targets=targets)
 
 
 def prepare_peer(name: str, task: Task) -> Entrant:

@@ -32,6 +32,7 @@ from training.run.environment import describe_environment
 from training.run.lines import tell, warn
 from training.run.metrics import Monitor
 from training.run.pause import Clock
+from training.run.saves import Saves, saving
 from training.state import TrainState
 from training.step import StepArguments, TrainStep, make_loss_step, make_train_step
 from training.validation import HeldOut, Validation
@@ -52,6 +53,7 @@ class Run:
     progress: Progress
     monitor: Monitor
     clock: Clock
+    saves: Saves
 
     @property
     def directory(self) -> Path:
@@ -92,14 +94,28 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     stream = prepared.stream
     shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
     last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
-    with closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor:
+    with (
+        closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor,
+        saving(run_dir, config.training.keep) as saves,
+    ):
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
             compile_ahead(train_step, *shapes)
         if config.training.profile and is_first():
             train_step = profiled(train_step, config.training.profile, run_dir / "profile")
         yield Run(
-            config, devices, stream, train_step, shapes, validation, last_step, state.result(), progress, monitor, clock
+            config,
+            devices,
+            stream,
+            train_step,
+            shapes,
+            validation,
+            last_step,
+            state.result(),
+            progress,
+            monitor,
+            clock,
+            saves,
         )
 
 

@@ -1,8 +1,9 @@
 """Prove that killing a training changes nothing: python scripts/prove_resume.py CONFIG --kills N [key=value …].
 
 The experiment is trained once without interruption. Then it is trained again, but killed (SIGKILL) at random moments
-(right after the start, in steps, while a checkpoint is written, in an evaluation) and restarted with the same command
-until it is done; if it is done before N kills, another run begins. Everything that a run leaves is compared, mostly as
+(right after the start, in steps, while a checkpoint is written beside them, in an evaluation) and restarted with the
+same command until it is done; if it is done before N kills, another run begins. With --processes, several processes
+train each run, and are killed one after the other, in random order. Everything that a run leaves is compared, mostly as
 SHA-256: parameters, optimizer state, averaged parameters, the sequence of batches, every line of metrics except
 measured times, the best checkpoint, and the translations and scores of the test set. The exit code is 1 if anything
 differs. The runs stay in runs/proof-CONFIG (run_dir=FOLDER chooses another folder).
@@ -11,13 +12,14 @@ differs. The runs stay in runs/proof-CONFIG (run_dir=FOLDER chooses another fold
 import argparse
 import json
 import random
+import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -38,6 +40,7 @@ from training.run.checkpoint import read_notes
 ROOT = Path(__file__).parents[1]
 MOMENTS = "right after the start", "in steps", "writing a checkpoint", "in an evaluation"
 START, STEPS, CHECKPOINT, EVALUATION = MOMENTS
+SHARES = 1, 1, 3, 1  # of the kills: a save is so short that every other one is missed
 Process = subprocess.Popen[bytes]
 
 
@@ -50,6 +53,28 @@ class Proof:
     folder: Path
     kills: int
     chance: random.Random
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class Training:
+    """The processes of a training."""
+
+    processes: list[Process]
+
+    def poll(self) -> int | None:
+        """None while one of them runs, then 0 or the exit code of one that failed."""
+        codes = [process.poll() for process in self.processes]
+        return None if None in codes else self.wait()
+
+    def wait(self) -> int:
+        return max((process.wait() for process in self.processes), key=abs)
+
+    def kill(self, chance: random.Random) -> None:
+        """Kill them in random order; each but the first learns that another is gone before it is killed, or not."""
+        for process in chance.sample(self.processes, len(self.processes)):
+            process.kill()
+            wait(self, seconds=chance.uniform(0, 0.5))
 
 
 def main() -> None:
@@ -58,13 +83,15 @@ def main() -> None:
     with exit_on_user_error():
         if arguments.kills < 1:
             raise UserError(f"--kills must be at least 1, not {arguments.kills}")
-        differences = prove(plan_proof(arguments.CONFIG, arguments.overrides, arguments.kills, arguments.seed))
+        proof = plan_proof(arguments.CONFIG, arguments.overrides, arguments.kills, arguments.seed)
+        differences = prove(replace(proof, processes=arguments.processes))
     sys.exit(int(differences > 0))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, required=True, help="how often to kill the training")
     parser.add_argument("--seed", type=int, default=1, help="seed of the moments")
+    parser.add_argument("--processes", type=int, default=1, help="how many processes train each run (default: 1)")
 
 
 def plan_proof(path: str, overrides: list[str], kills: int, seed: int) -> Proof:
@@ -98,21 +125,21 @@ def train_straight(proof: Proof) -> dict[str, float]:
     """Train without interruption; return how many seconds to wait at most for a kill at each moment."""
     print(f"{proof.folder / 'straight'}: without interruption", flush=True)
     launched = time.monotonic()
-    process = start_training(proof, "straight")
-    wait(process, until=lambda: size_of(proof.folder / "straight" / "log.txt") > 0)
+    training = start_training(proof, "straight")
+    wait(training, until=lambda: size_of(proof.folder / "straight" / "log.txt") > 0)
     start = time.monotonic() - launched
-    steps = 2 * measure_steps(process, proof, proof.folder / "straight") / proof.kills
-    require_success(process, proof, "straight")
+    steps = 2 * measure_steps(training, proof, proof.folder / "straight") / proof.kills
+    require_success(training, proof, "straight")
     return {START: start, STEPS: steps, CHECKPOINT: 0.3, EVALUATION: 2.0}
 
 
-def measure_steps(process: Process, proof: Proof, run_dir: Path) -> float:
+def measure_steps(training: Training, proof: Proof, run_dir: Path) -> float:
     """Return the seconds that a training spends in steps until it ends, without checkpoints and evaluations."""
     total, before = 0.0, time.monotonic()
-    while process.poll() is None:
+    while training.poll() is None:
         time.sleep(0.002)
         now = time.monotonic()
-        total += (now - before) * (find_moment(proof, run_dir, 0) == STEPS)
+        total += (now - before) * (find_moment(proof, run_dir, 0, 0) == STEPS)
         before = now
     return total
 
@@ -136,22 +163,36 @@ def train_killed(proof: Proof, name: str, longest: dict[str, float], kills: int)
 
 def start_and_kill(proof: Proof, name: str, longest: dict[str, float]) -> str | None:
     """Start a training and kill it; return the moment, or None if it finished before the one chosen."""
-    run_dir, chosen = proof.folder / name, proof.chance.choice(MOMENTS)
-    logged = size_of(run_dir / "log.txt")
-    process = start_training(proof, name)
-    wait(process, until=lambda: find_moment(proof, run_dir, logged) == chosen)
-    wait(process, seconds=proof.chance.uniform(0, longest[chosen]))
-    process.kill()
-    return find_moment(proof, run_dir, logged) if process.wait() else None
+    run_dir, (chosen,) = proof.folder / name, proof.chance.choices(MOMENTS, SHARES)
+    logged, started = size_of(run_dir / "log.txt"), time.time()
+
+    def moment() -> str:
+        return find_moment(proof, run_dir, logged, started)
+
+    training = start_training(proof, name)
+    wait(training, until=lambda: moment() == chosen)
+    wait(training, seconds=proof.chance.uniform(0, longest[chosen]))
+    seen = moment()
+    training.kill(proof.chance)
+    failed = training.wait()
+    # Of several processes, one that is killed last may have cleared away what the first was writing.
+    return (seen if proof.processes > 1 else moment()) if failed else None
 
 
-def find_moment(proof: Proof, run_dir: Path, logged: int) -> str:
-    """What a process that found ``logged`` bytes in log.txt is doing, by its files."""
+def find_moment(proof: Proof, run_dir: Path, logged: int, started: float) -> str:
+    """What a training that was started then, and found ``logged`` bytes in log.txt, is doing, by its files."""
     if size_of(run_dir / "log.txt") <= logged:
         return START
-    if any(run_dir.glob("checkpoints/.[0-9]*")):
+    if any(is_newer(path, started) for path in run_dir.glob("checkpoints/.[0-9]*")):
         return CHECKPOINT
     return EVALUATION if is_evaluating(proof.config.training, run_dir) else STEPS
+
+
+def is_newer(path: Path, moment: float) -> bool:
+    """Whether a folder was changed after this moment: what a killed save left was not."""
+    with suppress(OSError):  # it is being renamed
+        return path.stat().st_mtime > moment
+    return False
 
 
 def size_of(path: Path) -> int:
@@ -167,15 +208,24 @@ def is_evaluating(training: TrainingConfig, run_dir: Path) -> bool:
     return False
 
 
-def wait(process: Process, *, seconds: float = 1e9, until: Callable[[], bool] = lambda: False) -> None:
-    """Wait until the time is over, the condition holds, or the process ends."""
+def wait(training: Training, *, seconds: float = 1e9, until: Callable[[], bool] = lambda: False) -> None:
+    """Wait until the time is over, the condition holds, or the training ends."""
     end = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < end and not until():
+    while training.poll() is None and time.monotonic() < end and not until():
         time.sleep(0.002)
 
 
-def start_training(proof: Proof, name: str) -> Process:
-    return start_program(proof, name, "train.py", *proof.experiment, f"run_dir={proof.folder / name}")
+def start_training(proof: Proof, name: str) -> Training:
+    """Start all processes of a training."""
+    arguments = [*proof.experiment, f"run_dir={proof.folder / name}"]
+    if proof.processes == 1:
+        return Training([start_program(proof, name, "train.py", *arguments)])
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    arguments += [f"mesh.coordinator=localhost:{port}", f"mesh.processes={proof.processes}"]
+    numbers = range(proof.processes)
+    return Training([start_program(proof, name, "train.py", *arguments, f"mesh.process={i}") for i in numbers])
 
 
 def start_program(proof: Proof, name: str, program: str, *arguments: str) -> Process:
@@ -185,7 +235,7 @@ def start_program(proof: Proof, name: str, program: str, *arguments: str) -> Pro
         return subprocess.Popen(command, stdout=log, stderr=log, env=program_environment())
 
 
-def require_success(process: Process, proof: Proof, name: str) -> None:
+def require_success(process: Training | Process, proof: Proof, name: str) -> None:
     if process.wait():
         raise UserError(f"the training of {proof.folder / name} failed; see {proof.folder / name}.log")
 

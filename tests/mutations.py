@@ -41,6 +41,7 @@ CORPORA, CONFIGS, TABLES = (
     "tests/configs/test_hostile.py",
     "tests/common/test_text_table.py",
 )
+SAVES = "tests/training/run/test_saves.py"
 TRANSLATE, COMPILATION = "tests/scripts/test_translate.py", "tests/training/devices/test_compilation.py"
 KEY_NAMES, LOADING = "tests/configs/test_keys.py", "tests/configs/test_load.py"
 CHANGES, FILES, PROOF = (
@@ -365,6 +366,64 @@ MUTATIONS = [
         "        shutil.rmtree(temporary, ignore_errors=True)\n        if",
         "        if",
         f"{CHECKPOINT}::test_a_save_that_fails_in_the_middle_leaves_no_half",
+    ),
+    # Saves in the background.
+    Mutation(
+        "a save waits for the one before it",
+        "training/run/saves.py",
+        "        self.wait()\n        commit =",
+        "        commit =",
+        f"{SAVES}::test_a_save_waits_for_the_one_before_it",
+    ),
+    Mutation(
+        "what a save needs no longer goes when the save is complete",
+        "training/run/saves.py",
+        "            commit()\n            delete_old_checkpoints(self._run_dir, self._keep, progress.best_step)",
+        "            delete_old_checkpoints(self._run_dir, self._keep - 1, progress.best_step)\n            commit()",
+        f"{SAVES}::test_earlier_checkpoints_go_when_the_save_is_complete_and_not_before",
+    ),
+    Mutation(
+        "a save that fails in the background is told at the next step",
+        "training/run/saves.py",
+        "            self._going_on.result()",
+        "            pass",
+        f"{SAVES}::test_a_save_that_fails_after_training_went_on_is_told_and_costs_no_earlier_one",
+    ),
+    Mutation(
+        "the loop asks",
+        "train.py",
+        "            run.saves.check()\n",
+        "",
+        f"{TRAIN}::test_a_save_that_fails_while_training_goes_on_ends_it_and_the_same_command_continues",
+    ),
+    Mutation(
+        "a save begins with the state of its step",
+        "training/run/saves.py",
+        "        commit = begin_save(self._run_dir, state, progress.to_notes())\n\n        def write() -> None:\n",
+        "        def write() -> None:\n            commit = begin_save(self._run_dir, state, progress.to_notes())\n",
+        f"{SAVES}::test_training_goes_on_and_reaches_neither_the_checkpoint_nor_its_notes",
+    ),
+    Mutation(
+        "an error of the training leaves its save complete",
+        "training/run/saves.py",
+        "                saves.wait()\n        raise",
+        "                pass\n        raise",
+        f"{SAVES}::test_an_error_of_the_training_leaves_the_save_that_goes_on_complete",
+    ),
+    Mutation(
+        "an evaluation waits for its checkpoint",
+        "train.py",
+        "        run.saves.wait()\n        with pause",
+        "        with pause",
+        f"{TRAIN}::test_a_signal_in_an_evaluation_loses_nothing",
+    ),
+    Mutation(
+        "between lines of metrics nothing waits for the last step",
+        "training/progress.py",
+        "LAG = 2  # steps",
+        "LAG = 0  # steps",
+        "tests/training/devices/test_hot_loop.py"
+        "::test_between_lines_of_metrics_only_readings_of_two_steps_before_are_fetched",
     ),
     Mutation(
         "a save never lands below a lost mount",

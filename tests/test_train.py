@@ -1,5 +1,6 @@
 """train.py as a whole: resuming is exact, mistakes end in one line, a dry run tells the sizes."""
 
+import errno
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -22,10 +24,11 @@ from data.batches.packing import Batch
 from data.batches.stream import prefetch
 from train import train
 from training.replay.run_digest import digest_run
+from training.run import atomic_save
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes, restore
 from training.run.lock import lock_run
-from training.run.metrics import read_metrics
+from training.run.metrics import Monitor, read_metrics
 from training.run.signals import Interrupted
 from training.state import state_shapes
 
@@ -207,6 +210,36 @@ def test_a_signal_in_an_evaluation_loses_nothing(small_experiment, straight, tmp
     assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
 
 
+@pytest.mark.slow
+def test_a_save_that_fails_while_training_goes_on_ends_it_and_the_same_command_continues(
+    small_experiment, straight, tmp_path, monkeypatch
+):
+    """The disk fills up while step 2 is saved, and step 3 is taken before that is known."""
+    often = [*SHORT, "training.save_every=2", "training.keep=9"]
+    failed, taken = threading.Event(), list[int]()
+
+    def full(temporary, final, replaced):
+        failed.set()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def advance(monitor):
+        taken.append(len(taken) + 1)
+        if len(taken) == 3:
+            assert failed.wait(60)
+            time.sleep(0.5)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic_save, "_rename", full)
+        patch.setattr(Monitor, "advance", advance)
+        with pytest.raises(
+            UserError, match=r"checkpoints/2 \(earlier ones are as they were\): No space left on device"
+        ):
+            train_here(small_experiment, tmp_path, *often)
+    assert taken == [1, 2, 3] and not list((tmp_path / "checkpoints").iterdir())
+    train_here(small_experiment, tmp_path, *often)
+    assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
+
+
 def test_a_second_process_on_a_run_is_refused(small_experiment, tmp_path, call):
     with lock_run(tmp_path / "run"):
         refused = call("train.py", small_experiment, f"run_dir={tmp_path / 'run'}")
@@ -350,7 +383,11 @@ def test_a_run_compiles_its_step_once_and_says_when_it_had_to_again(small_experi
     assert re.search(r": batch\.source\w*: int32\[2, \d+\] → int32\[2, \d+\]; ", told[0])
 
 
-def with_longer_rows_in_the_second_batch(*arguments):
+def with_longer_rows_in_the_second_batch(stream, first_step, depth, rows, prepare):
     """The run's batches, but the rows of the second are twice as long."""
-    for number, batch in enumerate(prefetch(*arguments)):
-        yield Batch(*(np.concatenate([rows, rows], axis=1) for rows in batch)) if number == 1 else batch
+
+    def lengthen(step, batch):
+        longer = Batch(*(np.concatenate([rows, rows], axis=1) for rows in batch))
+        return prepare(step, longer if step == first_step + 1 else batch)
+
+    return prefetch(stream, first_step, depth, rows, lengthen)

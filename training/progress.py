@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections import deque
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from training.devices.distributed import is_first, sum_over_processes
 from training.optimizer import learning_rate
 from training.state import Skipped, Sums
 from training.step import Reading
+
+LAG = 2  # steps
 
 
 @dataclass(frozen=True)
@@ -40,19 +43,9 @@ class Progress:
         finite = loss if math.isfinite(loss) else None
         return waited if new < best else replace(waited, best_bleu=bleu, best_step=step, best_loss=finite)
 
-    def after_batch(self, batch: Batch, step: int, first_row: int = 0) -> "Progress":
-        """Progress including the batch of update ``step``, or its rows from ``first_row`` on.
-
-        The digest is the sum of each row's SHA-256, which covers the row's step and place. Processes that read
-        different rows each add to the same sum, however many processes there are.
-        """
-        total = int(self.batches, 16)
-        for place, row in enumerate(zip(*batch, strict=True), first_row):
-            digest = hashlib.sha256(f"{step} {place}".encode())
-            for array in row:
-                digest.update(np.ascontiguousarray(array).data)
-            total += int.from_bytes(digest.digest())
-        return replace(self, batches=f"{total % 2**256:064x}")
+    def after_batch(self, digest: int) -> "Progress":
+        """Progress including one more batch with this ``digest_batch``."""
+        return replace(self, batches=f"{(int(self.batches, 16) + digest) % 2**256:064x}")
 
     def to_notes(self) -> dict[str, Any]:
         """The notes of a checkpoint, with the batches of all processes."""
@@ -67,6 +60,21 @@ class Progress:
     def is_exhausted(self, patience: int) -> bool:
         """Early stopping: too many evaluations without a better one."""
         return bool(patience) and self.stale >= patience
+
+
+def digest_batch(batch: Batch, step: int, first_row: int = 0) -> int:
+    """The digest of the batch of update ``step``, or of its rows from ``first_row`` on.
+
+    It is the sum of each row's SHA-256, which covers the row's step and place. Processes that read different rows each
+    add to the same sum, however many processes there are.
+    """
+    total = 0
+    for place, row in enumerate(zip(*batch, strict=True), first_row):
+        digest = hashlib.sha256(f"{step} {place}".encode())
+        for array in row:
+            digest.update(np.ascontiguousarray(array).data)
+        total += int.from_bytes(digest.digest())
+    return total
 
 
 def rank(bleu: float, loss: float | None) -> tuple[float, float]:
@@ -105,22 +113,28 @@ def training_metrics(
 
 
 class DivergenceCheck:
-    """Stops a run after too many skipped updates in a row, one step late, so that the device always has work."""
+    """Stops a run after too many skipped updates in a row.
+
+    The reading of a step is fetched ``LAG`` steps later: while the program waits, the device has steps to take, and a
+    signal never waits for more than these.
+    """
 
     def __init__(self, limit: int, stream: BatchStream, run_dir: Path) -> None:
         self.limit, self.stream, self.run_dir = limit, stream, run_dir
-        self.pending: tuple[int, Reading] | None = None
+        self.pending: deque[tuple[int, Reading]] = deque()
 
     def add(self, step: int, reading: Reading) -> None:
-        """Check the reading before this one, and keep this one for the next call."""
-        self.wait()
-        self.pending = step, reading
+        """Keep this reading, and check the one from ``LAG`` steps before."""
+        self.pending.append((step, reading))
+        if len(self.pending) > LAG:
+            self._check(*self.pending.popleft())
 
     def wait(self) -> None:
-        """Wait for the last update; UserError if it is the last of ``limit`` in a row that were not finite."""
-        if self.pending is None:
-            return
-        step, reading = self.pending
+        """Wait for the last update; UserError if one is the last of ``limit`` in a row that were not finite."""
+        while self.pending:
+            self._check(*self.pending.popleft())
+
+    def _check(self, step: int, reading: Reading) -> None:
         in_row = int(reading.skipped_in_row)
         if in_row >= self.limit:
             epoch, batch = self.stream.epoch_of(step - 1)

@@ -6,9 +6,10 @@ into rows and permutes the rows. The rows of an epoch's windows, one after anoth
 
 import itertools
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, encode_p
 from data.config import DataConfig
 from data.pairs import Pairs
 from data.tokenizer import Tokenizer, encode
+
+Prepared = TypeVar("Prepared")
 
 
 class BatchStream:
@@ -97,17 +100,24 @@ class BatchStream:
 
 
 def prefetch(
-    stream: BatchStream, first_step: int, depth: int, rows: slice = slice(None)
-) -> Generator[Batch, None, None]:
-    """The batches from ``first_step`` on, or ``rows`` of each; a thread, whose errors rise, builds ``depth`` ahead."""
+    stream: BatchStream, first_step: int, depth: int, rows: slice, prepare: Callable[[int, Batch], Prepared]
+) -> Generator[Prepared, None, None]:
+    """``prepare(step, batch)`` of each step from ``first_step`` on, with ``rows`` of its batch.
+
+    A thread, whose errors rise, builds and prepares ``depth`` batches ahead.
+    """
     thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     steps = itertools.count(first_step)
-    ready = deque(thread.submit(stream.batch, next(steps), rows) for _ in range(depth))
+
+    def build(step: int) -> Prepared:
+        return prepare(step, stream.batch(step, rows))
+
+    ready = deque(thread.submit(build, next(steps)) for _ in range(depth))
     try:
         while True:
-            batch = ready.popleft().result()
-            ready.append(thread.submit(stream.batch, next(steps), rows))
-            yield batch
+            prepared = ready.popleft().result()
+            ready.append(thread.submit(build, next(steps)))
+            yield prepared
     finally:
         thread.shutdown(cancel_futures=True)
 

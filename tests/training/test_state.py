@@ -19,7 +19,7 @@ from model.transformer import build
 from tests.drawn import drawn_state
 from training.config import TrainingConfig
 from training.optimizer import learning_rate
-from training.progress import DivergenceCheck, training_metrics
+from training.progress import LAG, DivergenceCheck, training_metrics
 from training.state import Skipped, reset_sums, zero_sums
 from training.step import Reading, make_loss_step, make_train_step
 
@@ -200,9 +200,19 @@ def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):
     steps = phrases_stream.steps_in(0)
     tolerant, strict = (DivergenceCheck(limit, phrases_stream, Path("runs/mine")) for limit in (4, 3))
     for check in (tolerant, strict):
-        check.add(steps + 2, reading)  # only looked at with the next step, or when it is waited for
+        check.add(steps + 2, reading)  # only looked at LAG steps later, or when it is waited for
     tolerant.wait()
     with pytest.raises(UserError) as stopped:
         strict.wait()
     assert f"not finite 3 times in a row, up to step {steps + 2} (batch 1 of epoch 1, from 0)" in str(stopped.value)
     assert f"replay.py runs/mine --step {steps} shows where it began" in str(stopped.value)
+
+    late, finite = (
+        DivergenceCheck(3, phrases_stream, Path("runs/mine")),
+        Reading(jnp.float32(1), jnp.float32(1), jnp.int32(0)),
+    )
+    late.add(steps, reading)
+    for step in range(steps + 1, steps + 1 + LAG - 1):
+        late.add(step, finite)
+    with pytest.raises(UserError, match="3 times in a row"):
+        late.add(steps + LAG, finite)

@@ -23,7 +23,7 @@ from data.batches.stream import BatchStream
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
-from training.progress import Progress, training_metrics
+from training.progress import Progress, digest_batch, training_metrics
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes, restore
 from training.run.config_history import change_steps
@@ -126,7 +126,7 @@ class Replay:
         setup, step = self.next_setup, self.step + 1
         batch = setup.stream.batch(self.step)
         self.state, reading = setup.compile()[0](self.state, batch)
-        self.step, self.batches = step, Progress(batches=self.batches).after_batch(batch, step).batches
+        self.step, self.batches = step, Progress(batches=self.batches).after_batch(digest_batch(batch, step)).batches
         metrics = None
         if self.run.logs_at(step, setup.training.log_every):
             sums, skips = jax.device_get((self.state.sums, self.state.skipped))
@@ -165,7 +165,7 @@ def count_updates(count: int) -> str:
 
 
 def hash_batch(batch: Batch) -> str:
-    return Progress().after_batch(batch, 0).batches
+    return Progress().after_batch(digest_batch(batch, 0)).batches
 
 
 def to_json(report: Any) -> str:

@@ -10,6 +10,8 @@ import logging
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,15 +29,29 @@ MANIFEST = "manifest.json"
 SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for what else a run writes
 
 
+Commit = Callable[[], None]
+
+
 def write_trees(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) -> Path:
     """Write the trees and a manifest to the directory ``final``, whole or not at all; return it.
 
     Every process of the run must call this. A directory of that name is replaced, and what an interrupted save of that
     name left is removed. Raises UserError if the disk is full, gone or read-only.
     """
+    begin(final, trees, step, notes)()
+    wait_for_all("the manifest")
+    return final
+
+
+def begin(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) -> Commit:
+    """Begin what ``write_trees`` does: the trees may change, or be donated, as soon as this returns.
+
+    The rest is in the function returned, which every process must call, in any thread: it waits until Orbax's threads
+    have written the trees, and the first process writes the manifest and renames. Both raise UserError.
+    """
     temporary, replaced = final.with_name(f".{final.name}"), final.with_name(f".{final.name}-old")
     run_dir = final.parent.parent
-    try:
+    with _explaining(final, temporary):
         # Orbax creates missing parents: after an unmount it would write below the mount point.
         folder = run_dir.stat()
         if is_first():
@@ -44,22 +60,33 @@ def write_trees(final: Path, trees: dict[str, Any], step: int, notes: dict[str, 
             temporary.mkdir(parents=True)
             _check_disk_space(final, trees)
         wait_for_all("a folder for the checkpoint")
-        _save_trees(temporary, trees)
-        if is_first():
-            (temporary / MANIFEST).write_text(Manifest(step, notes, hash_files(temporary)).to_json())
-            for path in (*temporary.rglob("*"), temporary):
-                _sync(path)
-            if not os.path.samestat(run_dir.stat(), folder):
-                raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
-            _rename(temporary, final, replaced)
-        wait_for_all("the manifest")
+        writing = _begin_trees(temporary, trees)
+
+    def commit() -> None:
+        with _explaining(final, temporary):
+            writing.close()
+            if is_first():
+                (temporary / MANIFEST).write_text(Manifest(step, notes, hash_files(temporary)).to_json())
+                for path in (*temporary.rglob("*"), temporary):
+                    _sync(path)
+                if not os.path.samestat(run_dir.stat(), folder):
+                    raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
+                _rename(temporary, final, replaced)
+
+    return commit
+
+
+@contextmanager
+def _explaining(final: Path, temporary: Path) -> Iterator[None]:
+    """Inside, an error leaves nothing half-written and is told in one line."""
+    try:
+        yield
     except Exception as error:  # valid trees fail only because of the disk, which Orbax reports by many exceptions
         shutil.rmtree(temporary, ignore_errors=True)
         if is_lost_process(error):
             raise
         problem = f"cannot write the checkpoint {final} (earlier ones are as they were): {_explain(error)}"
         raise UserError(problem) from error
-    return final
 
 
 def _check_disk_space(final: Path, trees: dict[str, Any]) -> None:
@@ -69,13 +96,14 @@ def _check_disk_space(final: Path, trees: dict[str, Any]) -> None:
         raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}, it needs {needed / 1e6:.1f} MB")
 
 
-def _save_trees(directory: Path, trees: dict[str, Any]) -> None:
+def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
+    """Copy the trees from their devices, and have threads write them; closing the result waits for all of these."""
     import orbax.checkpoint as ocp
 
-    with ocp.StandardCheckpointer() as checkpointer:
+    with ExitStack() as writing:
         for name, tree in trees.items():
-            checkpointer.save(directory.resolve() / name, tree)
-            checkpointer.wait_until_finished()
+            writing.enter_context(ocp.StandardCheckpointer()).save(directory.resolve() / name, tree)
+        return writing.pop_all()
 
 
 def _explain(error: Exception) -> str:

@@ -17,8 +17,8 @@ from common.errors import UserError
 from common.files import write_atomically
 from model.config import ModelConfig
 from model.transformer import Params, init_params
-from training.devices.distributed import is_first
-from training.run.atomic_save import MANIFEST, read_manifest, write_trees
+from training.devices.distributed import is_first, wait_for_all
+from training.run.atomic_save import MANIFEST, Commit, begin, read_manifest
 from training.run.catalog import checkpoint_path, find_for_inference
 from training.state import Sums, TrainState
 
@@ -31,11 +31,19 @@ def save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Path:
     Every process of the run must call this: each writes what its devices hold, the first one the rest. What interrupted
     saves left is removed. Raises UserError if the checkpoint cannot be written; earlier ones are then unchanged.
     """
-    final = checkpoint_path(run_dir, int(state.step))
+    begin_save(run_dir, state, notes)()
+    wait_for_all("the checkpoint")
+    return checkpoint_path(run_dir, int(state.step))
+
+
+def begin_save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Commit:
+    """Begin to ``save``: the state may be donated as soon as this returns, and the function returned does the rest."""
+    step = int(state.step)
+    final = checkpoint_path(run_dir, step)
     if is_first():
         for leftover in final.parent.glob(".*"):
             shutil.rmtree(leftover, ignore_errors=True)
-    return write_trees(final, _split_state(state), int(state.step), notes)
+    return begin(final, _split_state(state), step, notes)
 
 
 def read_notes(run_dir: Path, step: int) -> dict[str, Any]:

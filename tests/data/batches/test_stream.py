@@ -199,13 +199,13 @@ def test_a_process_reads_the_tokens_of_its_rows_alone(phrases, phrase_tokenizer)
 
 def test_prefetched_batches_are_the_batches(phrases, phrase_tokenizer):
     stream = BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3)
-    batches = prefetch(BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3), 5, depth=3)
-    assert all(equal(next(batches), stream.batch(step)) for step in range(5, 40))
-    batches.close()
-    some = slice(1, 3)
-    batches = prefetch(BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3), 5, depth=3, rows=some)
-    assert all(equal(next(batches), stream.batch(step, some)) for step in range(5, 9))
-    batches.close()
+    for rows, last in ((slice(None), 40), (slice(1, 3), 9)):
+        other = BatchStream(phrases, phrase_tokenizer, SAMPLED, seed=3)
+        batches = prefetch(other, 5, 3, rows, lambda step, batch: (step, batch))
+        for step in range(5, last):
+            number, batch = next(batches)
+            assert number == step and equal(batch, stream.batch(step, rows))
+        batches.close()
     assert not any(thread.name.startswith("prefetch") for thread in threading.enumerate())
 
 
@@ -213,7 +213,7 @@ def test_prefetch_raises_the_threads_error(phrases, phrase_tokenizer, monkeypatc
     stream = BatchStream(phrases, phrase_tokenizer, CONFIG, seed=3)
     batch = stream.batch
     monkeypatch.setattr(stream, "batch", lambda step, rows: batch(step, rows) if step < 2 else 1 // 0)
-    batches = prefetch(stream, 0, depth=1)
+    batches = prefetch(stream, 0, 1, slice(None), lambda step, batch: batch)
     assert equal(next(batches), batch(0))
     assert equal(next(batches), batch(1))
     with pytest.raises(ZeroDivisionError):

@@ -17,7 +17,7 @@ from data.batches.packing import Batch, slice_rows
 from model.config import ModelConfig
 from tests.drawn import drawn_state
 from training.config import TrainingConfig
-from training.progress import Progress
+from training.progress import Progress, digest_batch
 from training.run import atomic_save, catalog, checkpoint
 from training.run.catalog import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
 from training.run.checkpoint import check_restorable, load_for_inference, read_notes, restore, save, update_notes
@@ -329,6 +329,10 @@ def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
 
 
+def after_batches(first, second):
+    return Progress().after_batch(digest_batch(first, 1)).after_batch(digest_batch(second, 2)).batches
+
+
 def test_the_sequence_of_batches_is_a_sum_of_sha256_over_rows_their_places_and_steps():
     batches = [Batch(*(np.full((2, 3), number + field, np.int32) for field in range(7))) for number in (10, 20)]
     total = 0
@@ -336,15 +340,15 @@ def test_the_sequence_of_batches_is_a_sum_of_sha256_over_rows_their_places_and_s
         for row in range(2):
             content = f"{step} {row}".encode() + b"".join(array[row].tobytes() for array in batch)
             total += int(hashlib.sha256(content).hexdigest(), 16)
-    both = Progress().after_batch(batches[0], 1).after_batch(batches[1], 2).batches
+    both = after_batches(batches[0], batches[1])
     assert both == f"{total % 2**256:064x}"
-    assert Progress().after_batch(batches[1], 1).after_batch(batches[0], 2).batches != both
+    assert after_batches(batches[1], batches[0]) != both
 
     # Two processes, each with one row of every batch, come to the same number by adding theirs.
     of_processes = []
     for row in range(2):
         progress = Progress()
         for step, batch in enumerate(batches, 1):
-            progress = progress.after_batch(slice_rows(batch, slice(row, row + 1)), step, row)
+            progress = progress.after_batch(digest_batch(slice_rows(batch, slice(row, row + 1)), step, row))
         of_processes.append(int(progress.batches, 16))
     assert f"{sum(of_processes) % 2**256:064x}" == both
