@@ -12,7 +12,7 @@ from jax.profiler import ProfileData
 
 from common.errors import UserError
 from common.text_table import Table, three_digits
-from training.devices.profile import STEP, WARM_UP
+from training.devices.profile import STEP
 
 # By the first of these that occurs in the name of a kernel or of XLA's operation.
 KINDS = {
@@ -55,7 +55,7 @@ def find_profile(run_dir: Path) -> Path:
     """Return the newest profile of a run; UserError if it has none."""
     found = sorted((run_dir / "profile").glob("plugins/profile/*/*.xplane.pb"))
     if not found:
-        advice = f"train more than {WARM_UP} steps with training.profile=10"
+        advice = "train 30 steps or more with training.profile=[21,30]"
         raise UserError(f"{run_dir} has no profile: {advice}")
     return found[-1]
 

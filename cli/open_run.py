@@ -101,22 +101,22 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
         if step < last_step and not progress.is_exhausted(config.training.patience):
             compile_ahead(train_step, *shapes)
-        if config.training.profile and is_first():
-            train_step = profiled(train_step, config.training.profile, run_dir / "profile")
-        yield Run(
-            config,
-            devices,
-            stream,
-            train_step,
-            shapes,
-            validation,
-            last_step,
-            state.result(),
-            progress,
-            monitor,
-            clock,
-            saves,
-        )
+        steps = config.training.profile if is_first() else []
+        with profiled(train_step, steps, step, run_dir / "profile") as recorded:
+            yield Run(
+                config,
+                devices,
+                stream,
+                recorded,
+                shapes,
+                validation,
+                last_step,
+                state.result(),
+                progress,
+                monitor,
+                clock,
+                saves,
+            )
 
 
 def check_run(config: RunConfig) -> None:

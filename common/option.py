@@ -23,7 +23,7 @@ def option(default: Any, help: str, choices: Iterable[str] = (), **bounds: float
     help = f"{one_of(choices)}: {help}" if choices else help
     metadata = {"help": help, "bounds": bounds, "choices": choices}
     if isinstance(default, list):
-        return field(default_factory=default.copy, metadata=metadata)
+        return field(default_factory=default.copy, hash=False, metadata=metadata)  # a list has no hash
     return field(default=default, metadata=metadata)
 
 

@@ -42,6 +42,7 @@ EXPECTED: dict[type | GenericAlias, str] = {
     bool: "true or false",
     str: "a string (quote what YAML would read as something else)",
     list[str]: "a list of strings such as [en, es]",
+    list[int]: "a list of whole numbers such as [21, 30]",
     list[float]: "a list of numbers such as [1, 0.5]",
 }
 
@@ -207,6 +208,8 @@ def check_value(key: str, value: object, origin: str) -> object:
     """The value, or a UserError that names its ``origin``; a string for a list key becomes a list."""
     if key in KEYS and KEYS[key].type == list[str] and isinstance(value, str):
         value = [value]  # data.train=mine.tsv
+    if (key, value) == ("training.profile", 0):
+        value = []  # as runs have it that were begun before it became a list
     if key in SECTIONS:
         raise UserError(f"{origin}: {key} is a section; set its keys, such as {SECTIONS[key][0].name}")
     if key not in KEYS:

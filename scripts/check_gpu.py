@@ -147,7 +147,7 @@ def test_kernels(*, gpu: bool, small: bool) -> Command:
 
 
 def agree(runs: Path, experiment: list[str], kernels: list[str], steps: int) -> list[Command]:
-    changes = [f"training.steps={steps}", "training.profile=10", "training.log_every=5"]
+    changes = [f"training.steps={steps}", "training.profile=[21,30]", "training.log_every=5"]
     commands, pair = [], [str(runs / f"by-{kernel}") for kernel in kernels]
     for kernel, run in zip(kernels, pair, strict=True):
         own = [f"model.kernel={kernel}", f"run_dir={run}"]

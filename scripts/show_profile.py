@@ -1,7 +1,7 @@
 """Show where the time of training steps goes: python scripts/show_profile.py RUN.
 
-Train with training.profile=10 first: the steps 21 to 30 of that session are recorded in RUN/profile, which TensorBoard
-and xprof can open, too. This program prints
+Train with training.profile=[21,30] first: these steps are recorded in RUN/profile, which XProf and Perfetto can show,
+too. This program prints
 
   idle          the share of the time in which a device did nothing, and its longest pause
   kinds         matrix products, attention by cuDNN, copies and transposes, transfers between devices, the rest

@@ -63,8 +63,8 @@ class TrainingConfig:
     eval_every: int = option(500, "updates between evaluations, each preceded by a save", min=1)
     save_every: int = option(0, "updates between further saves; 0: only before evaluations", min=0)
     save_minutes: float = option(0.0, "save when this many minutes have passed since the last save; 0: never", min=0)
-    profile: int = option(
-        0, "updates to profile in RUN/profile, after the first 20 of a session; scripts/show_profile.py reads it", min=0
+    profile: list[int] = option(
+        [], "FROM,TO: the updates to profile in RUN/profile, such as [21,30]; scripts/show_profile.py reads it"
     )
     keep: int = option(1, "newest checkpoints kept, besides the best", min=1)
     patience: int = option(
@@ -83,6 +83,11 @@ class TrainingConfig:
             raise ValueError(
                 f"training.decay_steps={self.decay_steps} must be at most steps - warmup_steps = "
                 f"{self.steps - self.warmup_steps}"
+            )
+        if self.profile and not (len(self.profile) == 2 and 1 <= self.profile[0] <= self.profile[1]):
+            raise ValueError(
+                "training.profile must be two updates, the first and the last to record, such as [21,30], not "
+                f"{self.profile}"
             )
         if self.weight_decay and self.optimizer == "adam":
             raise ValueError("training.weight_decay needs training.optimizer=adamw or muon")

@@ -10,7 +10,7 @@ from benchmarks.profile import KINDS, OTHER, find_profile, parse_profile, read_p
 from benchmarks.training import PuenteSteps, Task
 from common.errors import UserError
 from tests.benchmarks.small import STEP, TRAINING
-from training.devices.profile import WARM_UP, profiled
+from training.devices.profile import profiled
 
 # Two steps in which the device computes from 0 to 4 ms and from 5 to 10 ms; a copy runs beside a product.
 KERNELS = {
@@ -93,12 +93,12 @@ def test_without_steps_or_operations_it_says_so():
         parse(plane("/device:GPU:0", Stream=KERNELS))
 
 
-def test_the_steps_after_the_warm_up_are_recorded(tmp_path):
+def test_the_steps_asked_for_are_recorded(tmp_path):
     steps = PuenteSteps(Task(STEP, TRAINING))
-    steps.train_step = profiled(steps.train_step, 3, tmp_path / "profile")
-    for number in range(WARM_UP + 5):
-        assert (tmp_path / "profile").exists() == (number >= WARM_UP + 3)
-        steps()
+    with profiled(steps.train_step, [3, 5], 1, tmp_path / "profile") as steps.train_step:
+        for number in range(2, 8):
+            assert (tmp_path / "profile").exists() == (number > 5)
+            steps()
     path = find_profile(tmp_path)
     profile = read_profile(path)
     assert profile.steps == 3
@@ -109,10 +109,21 @@ def test_the_steps_after_the_warm_up_are_recorded(tmp_path):
         read_profile(path)
 
 
+@pytest.mark.parametrize(("steps", "taken", "recorded"), [([3, 9], 4, 2), ([1, 1], 4, 0), ([5, 5], 4, 1)])
+def test_a_session_records_what_it_takes_of_the_steps(steps, taken, recorded, tmp_path):
+    """One that begins after update 4 and ends after update 6."""
+    program = PuenteSteps(Task(STEP, TRAINING))
+    with profiled(program.train_step, steps, taken, tmp_path / "profile") as program.train_step:
+        program()
+        program()
+    assert (tmp_path / "profile").exists() == bool(recorded)
+    assert not recorded or read_profile(find_profile(tmp_path)).steps == recorded
+
+
 @pytest.mark.slow
 def test_a_run_is_profiled_and_shown(call, small_experiment, tmp_path):
     run, figures = tmp_path / "run", tmp_path / "figures.json"
-    done = call("train.py", small_experiment, f"run_dir={run}", "training.steps=24", "training.profile=2")
+    done = call("train.py", small_experiment, f"run_dir={run}", "training.steps=24", "training.profile=[22,23]")
     assert done.returncode == 0, done.stderr.decode()
     done = call("scripts/show_profile.py", run, "--json", figures)
     assert done.returncode == 0, done.stderr.decode()
@@ -122,5 +133,5 @@ def test_a_run_is_profiled_and_shown(call, small_experiment, tmp_path):
     assert found["steps"] == 2 and len(found["operations"]) > 15 and found["devices"]["CPU"]["ms a step"] > 0
 
     done = call("scripts/show_profile.py", tmp_path)
-    told = f"error: {tmp_path} has no profile: train more than 20 steps with training.profile=10\n"
+    told = f"error: {tmp_path} has no profile: train 30 steps or more with training.profile=[21,30]\n"
     assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", told)

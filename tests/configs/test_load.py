@@ -138,6 +138,8 @@ WRONG = [
     ("data.columns", "[1, 2]", "a list of strings such as [en, es], not [1, 2]"),
     ("data.columns", "{en: es}", "a list of strings such as [en, es], not {'en': 'es'}"),
     ("data.allow_overlap", "null", "a list of strings such as [en, es], not nothing"),
+    ("training.profile", "10", "a list of whole numbers such as [21, 30], not 10"),
+    ("training.profile", "[2.5, 3]", "a list of whole numbers such as [21, 30], not [2.5, 3]"),
 ]
 
 
@@ -270,6 +272,10 @@ def test_a_file_that_is_not_utf8_is_refused(config_file):
         ("model.norm=batch", "model.norm must be pre or post, not batch"),
         *((f"{key}=nosuch", f"{key} must be {', '.join(known[:-1])} or {known[-1]}") for key, known in CHOICES.items()),
         ("model.d_model=7", "model.d_model must be even: sinusoidal"),
+        *(
+            (f"training.profile={steps}", "training.profile must be two updates")
+            for steps in ("[21]", "[30,21]", "[0,9]")
+        ),
         ("decoding.checkpoint=../best", "decoding.checkpoint must be best, latest, a step number or an average's name"),
     ],
 )
@@ -384,6 +390,15 @@ def test_a_moved_run_is_read_where_it_is(plain, tmp_path):
     (tmp_path / "first").rename(tmp_path / "second")
     config = load_run_config(tmp_path / "second", ["decoding.beam_size=2"])
     assert (config.run_dir, config.decoding.beam_size) == (str(tmp_path / "second"), 2)
+
+
+def test_a_run_that_was_begun_when_the_profile_was_a_number_is_read(plain, tmp_path):
+    path = tmp_path / "config.yaml"
+    save_config(load_config(plain), path)
+    text = path.read_text()
+    assert "  profile: []\n" in text
+    path.write_text(text.replace("  profile: []\n", "  profile: 0\n"))
+    assert load_run_config(tmp_path).training.profile == []
 
 
 def test_a_folder_without_a_config_is_no_run(tmp_path):

@@ -1,5 +1,7 @@
 """A profile of a few training steps by JAX's profiler: what the devices did when, and when they waited."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -9,29 +11,40 @@ from data.batches.packing import Batch
 from training.state import TrainState
 from training.step import Reading, TrainStep
 
-WARM_UP = 20  # steps before the profile, in which memory settles and the input pipeline gets ahead
 STEP = "train_step"
 
 
-def profiled(train_step: TrainStep, steps: int, folder: Path) -> TrainStep:
-    """Return ``train_step`` that records ``steps`` calls after the first ``WARM_UP`` in ``folder``.
+@contextmanager
+def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Path) -> Iterator[TrainStep]:
+    """``train_step`` that records the updates from ``steps[0]`` to ``steps[1]`` in ``folder``, if there are ``steps``.
 
-    TensorBoard and xprof open the folder, and scripts/show_profile.py sums it up.
+    Before the first call, ``taken`` updates were taken. What is being recorded at the end is kept, too. TensorBoard and
+    Perfetto show the folder, and scripts/show_profile.py sums it up.
     """
-    calls = count(1)
+    if not steps:
+        yield train_step
+        return
+    numbers, (first, last), recording = count(taken + 1), steps, False
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0  # which would slow the steps down
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Reading]:
-        call = next(calls)
-        if call == WARM_UP + 1:
+        nonlocal recording
+        number = next(numbers)
+        if first <= number <= last and not recording:
             jax.block_until_ready(state)
             jax.profiler.start_trace(folder, profiler_options=options)
-        with jax.profiler.StepTraceAnnotation(STEP, step_num=call):
+            recording = True
+        with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
             state, reading = train_step(state, batch)
-        if call == WARM_UP + steps:
+        if recording and number == last:
             jax.block_until_ready(state)
             jax.profiler.stop_trace()
+            recording = False
         return state, reading
 
-    return step
+    try:
+        yield step
+    finally:
+        if recording:
+            jax.profiler.stop_trace()
