@@ -175,7 +175,7 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         rewind_history(run_dir, newest)
         if any("changes the training" in line for line in changes):
             archive_config(run_dir, newest)
-    for line in prepared.warnings:
+    for line in prepared.corpus.warnings:
         warn(run_dir, line)
     for line in changes:
         tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")

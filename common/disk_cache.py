@@ -8,7 +8,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.files import cache_folder, sha256, write_atomically
 
-MAX_FILES = 64  # beyond which the least recently used are deleted
+MAX_FILES = 256  # beyond which the least recently used are deleted
 
 
 def load_or_compute(name: str, compute: Callable[[], bytes]) -> bytes:

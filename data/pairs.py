@@ -11,7 +11,7 @@ from itertools import chain, compress
 import numpy as np
 from jaxtyping import Bool
 
-from data.store import SentenceWriter, in_blocks, store_sentences
+from data.store import Sentences, SentenceWriter, as_sentences, in_blocks, store_sentences
 
 SHORT = 1000  # characters; in shorter sentences no run of combining marks takes long to sort
 
@@ -39,6 +39,18 @@ class Pairs:
         if mask.all():
             return self
         return Pairs(*(store_sentences(compress(side, mask.data)) for side in (self.sources, self.targets)))
+
+    def arrays(self, name: str) -> dict[str, np.ndarray]:
+        """The pairs as four arrays, named after ``name``, from which ``Pairs.mapped`` builds them again."""
+        source, target = as_sentences(self.sources).arrays, as_sentences(self.targets).arrays
+        names = (f"{name}_{side}_{array}" for side in ("source", "target") for array in ("text", "start"))
+        return dict(zip(names, (*source, *target), strict=True))
+
+    @classmethod
+    def mapped(cls, name: str, arrays: dict[str, np.ndarray]) -> "Pairs":
+        """The pairs of ``arrays`` of this name."""
+        sides = ((arrays[f"{name}_{side}_text"], arrays[f"{name}_{side}_start"]) for side in ("source", "target"))
+        return cls(*(Sentences(text, start) for text, start in sides))
 
 
 def count_one_sided(pairs: Pairs) -> int:

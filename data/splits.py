@@ -90,6 +90,11 @@ def hash_sentences(sentences: Iterable[str]) -> UInt64[np.ndarray, " distinct"]:
     return hashes[is_new]
 
 
+def hash_pairs(pairs: Pairs) -> Sides[UInt64[np.ndarray, " distinct"]]:
+    """``hash_sentences`` of each side."""
+    return Sides(hash_sentences(pairs.sources), hash_sentences(pairs.targets))
+
+
 def find_overlap(splits: dict[str, Pairs]) -> Overlap:
     """For every two splits and each side, the distinct folded sentences in both."""
     sources = folded_splits({name: pairs.sources for name, pairs in splits.items()})
@@ -133,11 +138,10 @@ def has_shared(sides: Sides[SharedSentences]) -> bool:
     return sides.source.shared + sides.target.shared > 0
 
 
-def save_hashes(run_dir: Path, training: Pairs) -> None:
+def save_hashes(run_dir: Path, hashes: Sides[UInt64[np.ndarray, " distinct"]]) -> None:
     """Write the hashes of the training sentences, so that later test sets can be compared with them."""
-    source, target = hash_sentences(training.sources), hash_sentences(training.targets)
     with open_atomically(run_dir / HASHES_FILE) as file:
-        np.savez(file, source=source, target=target)
+        np.savez(file, source=hashes.source, target=hashes.target)
 
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:

@@ -79,6 +79,11 @@ class Sentences(Sequence[str]):
     def __init__(self, text: UInt8[np.ndarray, " bytes"], start: Int[np.ndarray, " lines_and_end"]) -> None:
         self._text, self._start = text.data, start
 
+    @property
+    def arrays(self) -> tuple[UInt8[np.ndarray, " bytes"], Int[np.ndarray, " lines_and_end"]]:
+        """What ``Sentences`` takes."""
+        return np.frombuffer(self._text, np.uint8), self._start
+
     def __len__(self) -> int:
         return len(self._start) - 1
 
@@ -130,6 +135,11 @@ def store_sentences(sentences: Iterable[str]) -> Sentences:
     for block in in_blocks(sentences):
         writer.append(block)
     return writer.view()
+
+
+def as_sentences(sentences: Sequence[str]) -> Sentences:
+    """The sentences themselves if they are mapped, else ``store_sentences``."""
+    return sentences if isinstance(sentences, Sentences) else store_sentences(sentences)
 
 
 def in_blocks(items: Iterable[Item], size: int = BLOCK) -> Iterator[list[Item]]:

@@ -151,6 +151,7 @@ def train_or_load_tokenizer(
     *,
     languages: Sequence[str] = (),
     keep_existing: bool = False,
+    corpus_key: str | None = None,
 ) -> Tokenizer:
     """The run's tokenizer if it matches text and config, else a new one, which is not saved in the run yet.
 
@@ -158,9 +159,19 @@ def train_or_load_tokenizer(
 
     A vocabulary that any run has trained on the same text and config is read from the user's cache folder. Checkpoints
     are useless with another vocabulary: with ``keep_existing`` a run that has checkpoints keeps its tokenizer, whatever
-    the text is now. UserError if that tokenizer is damaged or, without ``keep_existing``, of other text or config.
+    the text is now. A ``corpus_key`` identifies the text for later starts, which need not read it. UserError if that
+    tokenizer is damaged or, without ``keep_existing``, of other text or config.
     """
-    key, needed = tokenizer_key(training, config, languages), has_checkpoints(run_dir)
+
+    def compute_key() -> bytes:
+        return tokenizer_key(training, config, languages).encode()
+
+    needed = has_checkpoints(run_dir)
+    if corpus_key is None:
+        key = compute_key().decode()
+    else:
+        facts = json.dumps([corpus_key, dataclasses.asdict(config), languages])
+        key = load_or_compute(f"tokenizer-key-{sha256(facts)}", compute_key).decode()
     if needed or (run_dir / KEY_FILE).exists():
         try:
             saved = load_tokenizer(run_dir)

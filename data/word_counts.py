@@ -16,6 +16,7 @@ from jaxtyping import Bool, Int, Int64, UInt64
 from common.errors import UserError
 from common.files import open_atomically
 from data.pairs import Pairs, fold, fold_all
+from data.report import Sides
 from data.store import in_blocks
 
 COUNTS_FILE = "{side}_words.npz"
@@ -66,15 +67,19 @@ def count_words(sentences: Iterable[str]) -> WordCounts:
     return known
 
 
+def count_pairs(pairs: Pairs) -> Sides[WordCounts]:
+    """``count_words`` of each side."""
+    return Sides(count_words(pairs.sources), count_words(pairs.targets))
+
+
 def hash_words(words: Sequence[str]) -> UInt64[np.ndarray, " words"]:
     digests = b"".join([hashlib.blake2b(word.encode(), digest_size=8).digest() for word in words])
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
-def save_word_counts(run_dir: Path, training: Pairs) -> None:
+def save_word_counts(run_dir: Path, counts: Sides[WordCounts]) -> None:
     """Write the counts of both sides, each to a file of its own."""
-    for side, sentences in (("source", training.sources), ("target", training.targets)):
-        found = count_words(sentences)
+    for side, found in (("source", counts.source), ("target", counts.target)):
         with open_atomically(run_dir / COUNTS_FILE.format(side=side)) as file:
             np.savez(file, hashes=found.hashes, counts=found.counts)
 

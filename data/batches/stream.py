@@ -16,7 +16,7 @@ import numpy as np
 from common.errors import UserError
 from common.text import in_brief
 from data.batches.packing import Batch, empty_rows, fill, fill_rows, join_rows, place, slice_rows
-from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, encode_pairs, fingerprint, in_all_directions
+from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, in_all_directions, load_encoded
 from data.config import DataConfig
 from data.pairs import Pairs
 from data.tokenizer import Tokenizer, encode
@@ -29,7 +29,7 @@ class BatchStream:
 
     ``weights`` says how often an epoch visits each pair (None: once). ``pairs`` counts the pairs trained on, those of
     each direction, and ``over_long`` those that fit no row; ``row_lengths`` is (S, T). ``cache_path`` stores the row
-    counts of windows.
+    counts of windows. A ``corpus_key`` identifies pairs and weights for later starts, which need not encode them again.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class BatchStream:
         seed: int,
         cache_path: Path | None = None,
         weights: Weights = None,
+        corpus_key: str | None = None,
     ) -> None:
         self.tokenizer, self.config = tokenizer, config
-        self.encoded = encode_pairs(training, tokenizer, config, weights)
+        self.encoded, self.fingerprint = load_encoded(training, tokenizer, config, seed, weights, corpus_key)
         self.row_lengths, self.pairs = self.encoded.row_lengths, len(self.encoded)
         self.over_long = len(training) * len(config.directions) - self.pairs
-        self.fingerprint = fingerprint(self.encoded, tokenizer, config, seed)
         self.windows = Windows(self.encoded, tokenizer, config, seed, RowCounts(cache_path, self.fingerprint))
         self._first_step = {0: 0}  # of the epochs known so far
         if self.windows.visits(0) == 0:

@@ -18,10 +18,12 @@ import numpy as np
 import sentencepiece
 from jaxtyping import Float, Int, Int32, UInt64
 
+from common.disk_cache import load_or_compute
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import sha256, write_atomically
 from data.batches.packing import Packed, in_row_order, place, row_lengths
 from data.config import DataConfig
+from data.kept import Arrays, keep
 from data.pairs import Pairs, concatenate
 from data.store import TokenTable, choose, fits, in_blocks, move_to_disk, with_first
 from data.subword_sampling import Segmentations
@@ -53,6 +55,46 @@ class EncodedPairs:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def arrays(self, corpus: Pairs) -> Arrays:
+        """The pairs as arrays; their texts only if they are not those of the corpus."""
+        arrays = {
+            "row_lengths": np.array(self.row_lengths),
+            **{f"source_{name}": array for name, array in self.sources._asdict().items()},
+            **{f"target_{name}": array for name, array in self.targets._asdict().items()},
+        }
+        optional = {"weights": self.weights, "tags": self.tags}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
+        return arrays if self.texts is corpus else arrays | self.texts.arrays("fitting")
+
+    @classmethod
+    def mapped(cls, arrays: Arrays, corpus: Pairs) -> "EncodedPairs":
+        """The pairs of ``arrays``."""
+        source, target = arrays["row_lengths"].tolist()
+        return cls(
+            Pairs.mapped("fitting", arrays) if "fitting_source_text" in arrays else corpus,
+            TokenTable(*(arrays[f"source_{name}"] for name in TokenTable._fields)),
+            TokenTable(*(arrays[f"target_{name}"] for name in TokenTable._fields)),
+            arrays.get("weights"),
+            arrays.get("tags"),
+            (source, target),
+        )
+
+
+def load_encoded(
+    corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, seed: int, weights: Weights, corpus_key: str | None
+) -> tuple[EncodedPairs, str]:
+    """``encode_pairs`` and the ``fingerprint`` of the result, from the cache if a corpus of that key is known there."""
+    if corpus_key is None:
+        pairs = encode_pairs(corpus, tokenizer, config, weights)
+        return pairs, fingerprint(pairs, tokenizer, config, seed)
+    settings = [sha256(tokenizer.model), config.row_length, config.subword_sampling, config.direction]
+    key = sha256(json.dumps([corpus_key, *settings]))
+    arrays = keep(f"tokens-{key}", lambda: encode_pairs(corpus, tokenizer, config, weights).arrays(corpus))
+    pairs = EncodedPairs.mapped(arrays, corpus)
+    batches = sha256(json.dumps([key, seed, config.batch_rows, config.window, ALGORITHM]))
+    found = load_or_compute(f"batches-{batches}", lambda: fingerprint(pairs, tokenizer, config, seed).encode())
+    return pairs, found.decode()
 
 
 def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights) -> EncodedPairs:

@@ -20,11 +20,12 @@ from common.files import sha256
 from common.special_tokens import EOS, UNK
 from common.text import in_brief
 from common.text_table import Table
+from data.assemble import Corpus, assemble
 from data.batches.stream import BatchStream
 from data.batches.windows import EncodedPairs
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
-from data.prepare import Corpus, assemble, tag_languages
+from data.prepare import tag_languages
 from data.report import Dropped
 from data.store import BLOCK, TokenTable
 from data.tokenizer import Tokenizer, encode, train_or_load_tokenizer

@@ -94,6 +94,24 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
     return read_dataset(config, place, name, HUB_SPLITS[split])
 
 
+def find_source_files(config: DataConfig, name: str, split: str) -> list[Path] | None:
+    """The files that ``read_source`` reads: none for the phrasebook; None for a dataset of the hub, which it asks for.
+
+    UserError if there is no such file.
+    """
+    first_name = name.partition(":")[0]
+    if first_name == "phrasebook":
+        return []
+    if is_parallel(name):
+        return [find_file(config, split, in_language(name, language), name) for language in config.languages]
+    if Path(name.removesuffix(".gz")).suffix in (".tsv", ".txt", ".jsonl", ".parquet"):
+        return [find_file(config, split, name)]
+    for folder in (Path(config.root) / first_name, Path(first_name)):
+        if os.path.isdir(folder):
+            return sorted(path.absolute() for path in folder.rglob("*") if path.is_file())
+    return None
+
+
 def is_parallel(name: str) -> bool:
     """Whether a source of this name is two files."""
     return LANGUAGE.search(Path(name).name) is not None

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
+from data.assemble import assemble, pair_weights
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, concatenate, fold
-from data.prepare import assemble, pair_weights
 from data.report import SPLITS, Dropped
 from data.sources.corpus import load_held_out, load_source
 from tests.prepared import prepare_and_save

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from data import phrasebook
+from data.assemble import assemble, load_training
 from data.config import DataConfig
 from data.doubts import correlate_lengths, describe_doubts, find_misread, find_warnings
 from data.pairs import Pairs
-from data.prepare import assemble, load_training
 from data.report import SourceReport
 
 PHRASES = (phrasebook.cached.FOLDER / "phrases.tsv").read_text(encoding="utf-8").splitlines()

@@ -21,14 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
+from data.assemble import assemble
 from data.batches.stream import BatchStream, validation_batches
 from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
-from data.prepare import assemble
 from data.report import SharedSentences, Sides
 from data.sources.corpus import load_held_out, load_source
-from data.splits import HASHES_FILE, overlap_with_training, refuse_overlap, save_hashes
+from data.splits import HASHES_FILE, hash_pairs, overlap_with_training, refuse_overlap, save_hashes
 from data.tokenizer import Tokenizer, load_tokenizer, train
 
 ROOT = Path(__file__).parents[2]
@@ -390,7 +390,7 @@ def test_damaged_hashes_are_named_and_never_unpickled(tmp_path, monkeypatch, con
         overlap_with_training(tmp_path, ["a"], ["b"])
     assert str(caught.value).startswith(f"{tmp_path / HASHES_FILE} is damaged: continue the run with train.py, ")
     assert not (tmp_path / "trap").exists()
-    save_hashes(tmp_path, Pairs(["A!", "c"], ["d", "e"]))
+    save_hashes(tmp_path, hash_pairs(Pairs(["A!", "c"], ["d", "e"])))
     assert overlap_with_training(tmp_path, ["a"], ["b"]) == (1, 0)
 
 
