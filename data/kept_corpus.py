@@ -9,20 +9,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt64
 
 from common.errors import UserError
 from common.files import sha256
 from data.assemble import Corpus, assemble
 from data.batches.windows import Weights
 from data.config import DataConfig
+from data.folding import summarise
 from data.kept import Arrays, hash_files, keep
 from data.pairs import Pairs
 from data.phrasebook.cached import fingerprint as fingerprint_of_code
 from data.report import Files, Overlap, SharedSentences, Sides, SourceAccount, SourceReport, TakenOutReport
 from data.sources.corpus import find_source_files, held_out_path
-from data.splits import hash_pairs
-from data.word_counts import WordCounts, count_pairs
+from data.splits import Hashes
+from data.word_counts import WordCounts
 
 # What changes nothing of the text. The root is in the names of the files.
 UNUSED = {"root", "row_length", "batch_rows", "window", "subword_sampling", "prefetch"}
@@ -44,7 +44,7 @@ class KnownCorpus:
     overlap: Overlap
     taken_out: dict[str, str]
     warnings: list[str]
-    hashes: Sides[UInt64[np.ndarray, " distinct"]]
+    hashes: Sides[Hashes]
     words: Sides[WordCounts]
 
 
@@ -91,6 +91,8 @@ def code() -> str:
 
 def describe(corpus: Corpus, key: str | None) -> KnownCorpus:
     """Count the words of the training sentences, and hash these."""
+    source_hashes, source_words = summarise(corpus.training.sources)
+    target_hashes, target_words = summarise(corpus.training.targets)
     return KnownCorpus(
         key,
         corpus.training,
@@ -100,8 +102,8 @@ def describe(corpus: Corpus, key: str | None) -> KnownCorpus:
         corpus.overlap,
         corpus.taken_out,
         corpus.warnings,
-        hash_pairs(corpus.training),
-        count_pairs(corpus.training),
+        Sides(source_hashes, target_hashes),
+        Sides(source_words, target_words),
     )
 
 

@@ -21,6 +21,7 @@ from data.report import SPLITS, Overlap, SharedSentences, Sides
 from data.store import in_blocks
 
 HASHES_FILE = "training_sentences.npz"
+Hashes = UInt64[np.ndarray, " distinct"]
 
 
 def group_pairs(pairs: Pairs) -> list[list[int]]:
@@ -78,21 +79,26 @@ def without_shared(pairs: Pairs, others: Collection[Pairs]) -> Pairs:
     return pairs.select(~np.fromiter(shares, bool, len(pairs)))
 
 
-def hash_sentences(sentences: Iterable[str]) -> UInt64[np.ndarray, " distinct"]:
+def hash_sentences(sentences: Iterable[str]) -> Hashes:
     """Sorted distinct 8-byte BLAKE2b hashes of the folded sentences."""
     digests = bytearray()  # the sentences themselves would take too much memory
     for block in in_blocks(sentences):
-        digests += b"".join([hashlib.blake2b(s.encode(), digest_size=8).digest() for s in set(fold_all(block))])
+        digests += hash_folded(fold_all(block))
+    return sorted_distinct(digests)
+
+
+def hash_folded(folded: Iterable[str]) -> bytes:
+    """The hashes of distinct folded sentences, one after another, in any order."""
+    return b"".join([hashlib.blake2b(sentence.encode(), digest_size=8).digest() for sentence in set(folded)])
+
+
+def sorted_distinct(digests: bytearray) -> Hashes:
+    """The distinct hashes among these, in order; ``digests`` are sorted in place."""
     hashes = np.frombuffer(digests, dtype="<u8")
     hashes.sort()  # in place: np.unique would put integers into a table of six times their size
     is_new = np.ones(len(hashes), dtype=bool)
     is_new[1:] = hashes[1:] != hashes[:-1]
     return hashes[is_new]
-
-
-def hash_pairs(pairs: Pairs) -> Sides[UInt64[np.ndarray, " distinct"]]:
-    """``hash_sentences`` of each side."""
-    return Sides(hash_sentences(pairs.sources), hash_sentences(pairs.targets))
 
 
 def find_overlap(splits: dict[str, Pairs]) -> Overlap:
@@ -138,7 +144,7 @@ def has_shared(sides: Sides[SharedSentences]) -> bool:
     return sides.source.shared + sides.target.shared > 0
 
 
-def save_hashes(run_dir: Path, hashes: Sides[UInt64[np.ndarray, " distinct"]]) -> None:
+def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
     """Write the hashes of the training sentences, so that later test sets can be compared with them."""
     with open_atomically(run_dir / HASHES_FILE) as file:
         np.savez(file, source=hashes.source, target=hashes.target)

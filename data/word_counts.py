@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int, Int64, UInt64
 
 from common.errors import UserError
 from common.files import open_atomically
-from data.pairs import Pairs, fold, fold_all
+from data.pairs import fold, fold_all
 from data.report import Sides
 from data.store import in_blocks
 
@@ -36,11 +36,19 @@ class WordCounts:
         found[is_known] = self.counts[places[is_known]]
         return found
 
+    @classmethod
+    def none(cls) -> "WordCounts":
+        """The counts of no word."""
+        return cls(np.array([], np.uint64), np.array([], np.int64))
+
     def add(self, found: dict[str, int]) -> "WordCounts":
         """These and the counts of other words; those of words that are known are changed in place."""
         hashes, counts = hash_words(list(found)), np.fromiter(found.values(), np.int64, len(found))
         order = np.argsort(hashes)
-        hashes, counts = hashes[order], counts[order]
+        return self.merge(hashes[order], counts[order])
+
+    def merge(self, hashes: UInt64[np.ndarray, " others"], counts: Int64[np.ndarray, " others"]) -> "WordCounts":
+        """``add`` of words with these hashes, sorted and distinct."""
         places, is_known = self._find(hashes)
         self.counts[places[is_known]] += counts[is_known]
         places, hashes, counts = places[~is_known], hashes[~is_known], counts[~is_known]
@@ -61,15 +69,10 @@ def words_of(sentence: str) -> list[str]:
 
 def count_words(sentences: Iterable[str]) -> WordCounts:
     """Count the words of all sentences, in memory that grows with the distinct words, by 16 bytes for each."""
-    known = WordCounts(np.array([], np.uint64), np.array([], np.int64))
+    known = WordCounts.none()
     for block in in_blocks(sentences):
         known = known.add(Counter(chain.from_iterable(folded.split() for folded in fold_all(block))))
     return known
-
-
-def count_pairs(pairs: Pairs) -> Sides[WordCounts]:
-    """``count_words`` of each side."""
-    return Sides(count_words(pairs.sources), count_words(pairs.targets))
 
 
 def hash_words(words: Sequence[str]) -> UInt64[np.ndarray, " words"]:

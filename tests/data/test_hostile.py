@@ -28,7 +28,7 @@ from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
 from data.report import SharedSentences, Sides
 from data.sources.corpus import load_held_out, load_source
-from data.splits import HASHES_FILE, hash_pairs, overlap_with_training, refuse_overlap, save_hashes
+from data.splits import HASHES_FILE, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
 from data.tokenizer import Tokenizer, load_tokenizer, train
 
 ROOT = Path(__file__).parents[2]
@@ -390,7 +390,7 @@ def test_damaged_hashes_are_named_and_never_unpickled(tmp_path, monkeypatch, con
         overlap_with_training(tmp_path, ["a"], ["b"])
     assert str(caught.value).startswith(f"{tmp_path / HASHES_FILE} is damaged: continue the run with train.py, ")
     assert not (tmp_path / "trap").exists()
-    save_hashes(tmp_path, hash_pairs(Pairs(["A!", "c"], ["d", "e"])))
+    save_hashes(tmp_path, Sides(hash_sentences(["A!", "c"]), hash_sentences(["d", "e"])))
     assert overlap_with_training(tmp_path, ["a"], ["b"]) == (1, 0)
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from common.errors import UserError
 from data import store
 from data.pairs import Pairs, normalise
-from data.word_counts import COUNTS_FILE, count_pairs, count_words, load_word_counts, save_word_counts, words_of
+from data.report import Sides
+from data.word_counts import COUNTS_FILE, count_words, load_word_counts, save_word_counts, words_of
 
 PAIRS = Pairs(["The cat saw the dog.", "The end!"], ["El gato vio al perro.", "¡El fin!"])
 
@@ -41,7 +42,7 @@ def test_no_words_at_all():
 
 
 def test_both_sides_are_kept_and_no_text(tmp_path):
-    save_word_counts(tmp_path, count_pairs(PAIRS))
+    save_word_counts(tmp_path, Sides(count_words(PAIRS.sources), count_words(PAIRS.targets)))
     source, target = (load_word_counts(tmp_path, side) for side in ("source", "target"))
     assert source is not None and source.of(["the", "cat", "el"]).tolist() == [3, 1, 0]
     assert target is not None and target.of(["el", "the"]).tolist() == [2, 0]

@@ -1,0 +1,52 @@
+"""Hashes and word counts by several processes are those of one."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from data import folding
+from data.folding import summarise
+from data.splits import hash_sentences
+from data.store import Sentences, store_sentences
+from data.word_counts import count_words
+
+SENTENCES = ["¿Qué tal?", "que tal", "", "İstanbul!", "straße", "STRASSE", "…"]
+SENTENCES += [f"Line {i % 70}, {i}" for i in range(400)]
+
+
+@pytest.mark.parametrize("few", [10**9, 100])
+@pytest.mark.parametrize("build", [list, store_sentences])
+def test_processes_find_what_one_finds(monkeypatch, few, build):
+    monkeypatch.setattr(folding, "FEW", few)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    hashes, words = summarise(build(SENTENCES))
+    np.testing.assert_array_equal(hashes, hash_sentences(SENTENCES))
+    expected = count_words(SENTENCES)
+    np.testing.assert_array_equal(words.hashes, expected.hashes)
+    np.testing.assert_array_equal(words.counts, expected.counts)
+    assert words.of(["line", "tal", "strasse"]).tolist() == [400, 2, 2]
+
+
+class Unreadable(Sentences):
+    """Sentences of which all but single ones, at which the check of types looks, are gone."""
+
+    def text(self, first, last):
+        if last - first > 1:
+            raise OSError("gone")
+        return super().text(first, last)
+
+
+def test_an_error_leaves_no_process(monkeypatch):
+    started, popen = [], subprocess.Popen
+
+    def start(*arguments, **options):
+        started.append(popen(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(folding, "FEW", 100)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(OSError, match="gone"):
+        summarise(Unreadable(*store_sentences(SENTENCES).arrays))
+    assert len(started) == 2 and all(worker.returncode is not None for worker in started)
