@@ -23,6 +23,7 @@ from data.store import Sentences, as_sentences, in_blocks
 from data.word_counts import WordCounts
 
 ROOT = Path(__file__).parents[1]
+Worker = subprocess.Popen[bytes]
 FEW = 200_000  # sentences for which another process takes longer to start than it saves
 
 
@@ -39,7 +40,7 @@ def summarise_here(sentences: Iterable[str]) -> tuple[Hashes, WordCounts]:
         folded = list(fold_all(block))
         digests += hash_folded(folded)
         words = words.add(Counter(chain.from_iterable(sentence.split() for sentence in folded)))
-    return sorted_distinct(digests), words
+    return sorted_distinct(np.frombuffer(digests, dtype="<u8")), words
 
 
 def summarise_apart(sentences: Sentences, processes: int) -> tuple[Hashes, WordCounts]:
@@ -49,19 +50,23 @@ def summarise_apart(sentences: Sentences, processes: int) -> tuple[Hashes, WordC
     workers = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) for _ in range(processes)
     ]
+
+    def give(worker: Worker, bounds: tuple[int, int]) -> dict[str, np.ndarray]:
+        output, _ = worker.communicate(sentences.text(*bounds))  # type: ignore[arg-type]  # any buffer will do
+        with np.load(io.BytesIO(output), allow_pickle=False) as arrays:
+            return dict(arrays)
+
     try:
         with ThreadPoolExecutor(processes) as threads:
-            shares = (sentences.text(first, last) for first, last in pairwise(bounds))
-            outputs = list(threads.map(lambda worker, share: worker.communicate(share)[0], workers, shares))
+            parts = list(threads.map(give, workers, pairwise(bounds)))
     finally:
         for worker in workers:
             worker.kill()
             worker.wait()
-    parts = [np.load(io.BytesIO(output), allow_pickle=False) for output in outputs]
-    words = WordCounts.none()
+    hashes, words = np.concatenate([part.pop("hashes") for part in parts]), WordCounts.none()
     for part in parts:
         words = words.merge(part["words"], part["counts"])
-    return sorted_distinct(bytearray(b"".join(part["hashes"].tobytes() for part in parts))), words
+    return sorted_distinct(hashes), words
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ def hash_sentences(sentences: Iterable[str]) -> Hashes:
     digests = bytearray()  # the sentences themselves would take too much memory
     for block in in_blocks(sentences):
         digests += hash_folded(fold_all(block))
-    return sorted_distinct(digests)
+    return sorted_distinct(np.frombuffer(digests, dtype="<u8"))
 
 
 def hash_folded(folded: Iterable[str]) -> bytes:
@@ -92,9 +92,8 @@ def hash_folded(folded: Iterable[str]) -> bytes:
     return b"".join([hashlib.blake2b(sentence.encode(), digest_size=8).digest() for sentence in set(folded)])
 
 
-def sorted_distinct(digests: bytearray) -> Hashes:
-    """The distinct hashes among these, in order; ``digests`` are sorted in place."""
-    hashes = np.frombuffer(digests, dtype="<u8")
+def sorted_distinct(hashes: UInt64[np.ndarray, " hashes"]) -> Hashes:
+    """The distinct hashes among these, in order; ``hashes`` are sorted in place."""
     hashes.sort()  # in place: np.unique would put integers into a table of six times their size
     is_new = np.ones(len(hashes), dtype=bool)
     is_new[1:] = hashes[1:] != hashes[:-1]

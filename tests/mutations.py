@@ -41,7 +41,7 @@ CORPORA, CONFIGS, TABLES = (
     "tests/configs/test_hostile.py",
     "tests/common/test_text_table.py",
 )
-SAVES = "tests/training/run/test_saves.py"
+SAVES, KEPT = "tests/training/run/test_saves.py", "tests/data/test_kept_corpus.py"
 TRANSLATE, COMPILATION = "tests/scripts/test_translate.py", "tests/training/devices/test_compilation.py"
 KEY_NAMES, LOADING = "tests/configs/test_keys.py", "tests/configs/test_load.py"
 CHANGES, FILES, PROOF = (
@@ -366,6 +366,49 @@ MUTATIONS = [
         "        shutil.rmtree(temporary, ignore_errors=True)\n        if",
         "        if",
         f"{CHECKPOINT}::test_a_save_that_fails_in_the_middle_leaves_no_half",
+    ),
+    # Corpora in the cache.
+    Mutation(
+        "a kept array that is not as it was written is not used",
+        "data/kept.py",
+        "return bool(listed) and hash_files(entry / name for name in listed) == list(listed.values())",
+        "return bool(listed) and all((entry / name).exists() for name in listed)",
+        "tests/data/test_kept.py::test_damage_of_any_file_is_seen_and_mended",
+    ),
+    Mutation(
+        "an entry is whole before it has its name",
+        "data/kept.py",
+        '    temporary = entry.with_name(f".{entry.name}")\n',
+        "    temporary = entry\n",
+        "tests/data/test_kept.py::test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go",
+    ),
+    Mutation(
+        "a corpus is known by every letter of its files",
+        "data/kept_corpus.py",
+        "        digests = hash_files(paths)\n",
+        "        digests = [str(path.stat().st_size) for path in paths]\n",
+        f"{KEPT}::test_a_changed_line_is_seen_though_size_and_time_are_those_of_before",
+    ),
+    Mutation(
+        "a corpus is known by the code that read it",
+        "data/kept_corpus.py",
+        "json.dumps([code(), settings,",
+        "json.dumps([settings,",
+        f"{KEPT}::test_the_key_has_every_setting_of_the_text_the_code_and_its_libraries",
+    ),
+    Mutation(
+        "what was written while it was read is not kept",
+        "data/kept_corpus.py",
+        "            raise FileChangedError\n",
+        "            pass\n",
+        f"{KEPT}::test_a_file_that_is_written_while_it_is_read_is_read_again_and_not_kept",
+    ),
+    Mutation(
+        "tokens are kept by their vocabulary",
+        "data/batches/windows.py",
+        "    settings = [sha256(tokenizer.model), config.row_length,",
+        "    settings = [config.row_length,",
+        f"{KEPT}::test_another_vocabulary_or_row_gives_other_tokens_of_the_same_text",
     ),
     # Saves in the background.
     Mutation(
