@@ -4,22 +4,24 @@ Large corpora are divided among as many processes as there are processors. Each 
 lines and writes arrays, and ends with its standard input, whatever becomes of the process that started it.
 """
 
-import io
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from data.pairs import fold_all
 from data.splits import Hashes, hash_folded, sorted_distinct
-from data.store import Sentences, as_sentences, in_blocks
+from data.store import Sentences, as_sentences, in_blocks, move_to_disk, scratch_folder
 from data.word_counts import WordCounts
 
 ROOT = Path(__file__).parents[1]
@@ -28,9 +30,13 @@ FEW = 200_000  # sentences for which another process takes longer to start than 
 
 
 def summarise(sentences: Sequence[str]) -> tuple[Hashes, WordCounts]:
-    """``hash_sentences`` and ``count_words`` of the sentences."""
+    """``hash_sentences`` and ``count_words`` of the sentences, mapped."""
     processes = min(os.cpu_count() or 1, len(sentences) // FEW)
-    return summarise_here(sentences) if processes < 2 else summarise_apart(as_sentences(sentences), processes)
+    if processes < 2:
+        hashes, words = summarise_here(sentences)
+    else:
+        hashes, words = summarise_apart(as_sentences(sentences), processes)
+    return move_to_disk(hashes), WordCounts(move_to_disk(words.hashes), move_to_disk(words.counts))
 
 
 def summarise_here(sentences: Iterable[str]) -> tuple[Hashes, WordCounts]:
@@ -46,36 +52,42 @@ def summarise_here(sentences: Iterable[str]) -> tuple[Hashes, WordCounts]:
 def summarise_apart(sentences: Sentences, processes: int) -> tuple[Hashes, WordCounts]:
     """``summarise`` in other processes, each of which gets a share."""
     bounds = np.linspace(0, len(sentences), processes + 1).astype(int).tolist()
-    command = [sys.executable, "-m", "data.folding"]
-    workers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) for _ in range(processes)
-    ]
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile(dir=scratch_folder())) for _ in range(processes)]
+        workers = [stack.enter_context(start_worker(output)) for output in outputs]
 
-    def give(worker: Worker, bounds: tuple[int, int]) -> dict[str, np.ndarray]:
-        output, _ = worker.communicate(sentences.text(*bounds))  # type: ignore[arg-type]  # any buffer will do
-        with np.load(io.BytesIO(output), allow_pickle=False) as arrays:
-            return dict(arrays)
+        def give(worker: Worker, bounds: tuple[int, int]) -> None:
+            worker.communicate(sentences.text(*bounds))  # type: ignore[arg-type]  # any buffer will do
 
-    try:
         with ThreadPoolExecutor(processes) as threads:
-            parts = list(threads.map(give, workers, pairwise(bounds)))
+            list(threads.map(give, workers, pairwise(bounds)))
+        for output in outputs:
+            output.seek(0)
+        hashes = sorted_distinct(np.concatenate([np.load(output, allow_pickle=False) for output in outputs]))
+        words = WordCounts.none()
+        for output in outputs:
+            words = words.merge(*(np.load(output, allow_pickle=False) for _ in range(2)))
+    return hashes, words
+
+
+@contextmanager
+def start_worker(output: IO[bytes]) -> Iterator[Worker]:
+    """A process that runs ``main``, and has ended at the end."""
+    worker = subprocess.Popen([sys.executable, "-m", "data.folding"], stdin=subprocess.PIPE, stdout=output, cwd=ROOT)
+    try:
+        yield worker
     finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
-    hashes, words = np.concatenate([part.pop("hashes") for part in parts]), WordCounts.none()
-    for part in parts:
-        words = words.merge(part["words"], part["counts"])
-    return sorted_distinct(hashes), words
+        worker.kill()
+        worker.wait()
 
 
 def main() -> None:
+    """From lines of standard input to three arrays, one after another, on standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one, and kills it
     lines = (line.decode().removesuffix("\n") for line in sys.stdin.buffer)
     hashes, words = summarise_here(lines)
-    output = io.BytesIO()
-    np.savez(output, hashes=hashes, words=words.hashes, counts=words.counts)
-    sys.stdout.buffer.write(output.getbuffer())
+    for array in (hashes, words.hashes, words.counts):
+        np.save(sys.stdout.buffer, array, allow_pickle=False)
 
 
 if __name__ == "__main__":
