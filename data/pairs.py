@@ -123,7 +123,7 @@ def fold(sentence: str) -> str:
 
 
 def fold_all(sentences: Iterable[str]) -> Iterator[str]:
-    """``fold`` of each normalised sentence, in blocks for speed: every start folds the whole corpus."""
+    """``fold`` of each normalised sentence, in blocks for speed: a corpus is folded as a whole."""
     for block in in_blocks(sentences):
         text = "\n".join(block).casefold()
         for character in set(text):
