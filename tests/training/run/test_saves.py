@@ -21,17 +21,24 @@ LIMIT = 60  # seconds: what takes longer hangs
 
 
 @pytest.fixture
-def held(monkeypatch):
+def held(reached, monkeypatch):
     """Saves stay in the background, before their manifest, until this event is set."""
     released, hash_files = threading.Event(), atomic_save.hash_files
 
     def hold(directory):
+        reached.set()
         assert released.wait(LIMIT)
         return hash_files(directory)
 
     monkeypatch.setattr(atomic_save, "hash_files", hold)
     yield released
     released.set()
+
+
+@pytest.fixture
+def reached():
+    """Set when a save is about to have its manifest."""
+    return threading.Event()
 
 
 def fail(monkeypatch):
@@ -74,13 +81,15 @@ def test_training_goes_on_and_reaches_neither_the_checkpoint_nor_its_notes(tmp_p
     assert int(state.step) == 5
 
 
-def test_earlier_checkpoints_go_when_the_save_is_complete_and_not_before(tmp_path, held):
+def test_earlier_checkpoints_go_when_the_save_is_complete_and_not_before(tmp_path, held, reached):
     saves = Saves(tmp_path, keep=1)
     held.set()
     saves.start(make_state(2), Progress())
     saves.wait()
     held.clear()
+    reached.clear()
     saves.start(make_state(4), Progress())
+    assert reached.wait(LIMIT)
     assert good_steps(tmp_path) == [2]
     held.set()
     saves.wait()
