@@ -214,28 +214,31 @@ def test_a_signal_in_an_evaluation_loses_nothing(small_experiment, straight, tmp
 def test_a_save_that_fails_while_training_goes_on_ends_it_and_the_same_command_continues(
     small_experiment, straight, tmp_path, monkeypatch
 ):
-    """The disk fills up while step 2 is saved, and step 3 is taken before that is known."""
-    often = [*SHORT, "training.save_every=2", "training.keep=9"]
-    failed, taken = threading.Event(), list[int]()
+    """The disk fills up while step 4 is saved, and step 5 is taken before that is known."""
+    often = [*SHORT, "training.save_every=4", "training.keep=9"]
+    failed, taken, rename = threading.Event(), list[int](), atomic_save._rename
 
-    def full(temporary, final, replaced):
-        failed.set()
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def rename_or_fail(temporary, final, replaced):
+        if final.name == "4":
+            failed.set()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rename(temporary, final, replaced)
 
     def advance(monitor):
         taken.append(len(taken) + 1)
-        if len(taken) == 3:
+        if len(taken) == 5:
             assert failed.wait(60)
             time.sleep(0.5)
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic_save, "_rename", full)
+        patch.setattr(atomic_save, "_rename", rename_or_fail)
         patch.setattr(Monitor, "advance", advance)
         with pytest.raises(
-            UserError, match=r"checkpoints/2 \(earlier ones are as they were\): No space left on device"
+            UserError, match=r"checkpoints/4 \(earlier ones are as they were\): No space left on device"
         ):
             train_here(small_experiment, tmp_path, *often)
-    assert taken == [1, 2, 3] and not list((tmp_path / "checkpoints").iterdir())
+    assert taken == [1, 2, 3, 4, 5]
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["3"]
     train_here(small_experiment, tmp_path, *often)
     assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
 
