@@ -4,9 +4,6 @@ The weights of a chunk are computed, used and discarded, and computed again for 
 the gradients as in Dao et al. 2022, appendix B.4). Scores are transposed, keys before queries, so that every product
 reads its operands in the order of memory. A product that sums over the rows of both operands, as the gradients of keys
 and values otherwise would, runs at half the speed in XLA on a CPU.
-
-On a CPU keys come in chunks, too, and those of which a chunk of queries sees none are skipped, be it for causality or
-because they belong to other sentences of the row. Elsewhere all heads are computed at once, and so are all keys.
 """
 
 from collections.abc import Callable
@@ -22,7 +19,6 @@ from attention.kernels.request import Request, current_device, dot_product_only
 from attention.masks import Mask, visible_keys
 
 CHUNK = 128  # queries
-KEY_CHUNK = 256  # keys, on a CPU
 
 
 class Rows(NamedTuple):
@@ -65,133 +61,71 @@ def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal:
 
 
 def _forward(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> tuple[Array, Any]:
-    head = partial(outputs_of_head, causal=causal, scale=scale)
-    output, log_total = over_heads(head, (query, key, value), rows, causal)
+    output, log_total = over_heads(partial(outputs_of_head, causal=causal, scale=scale), (query, key, value), rows)
     return output, ((query, key, value, output, log_total), rows)
 
 
 def _backward(causal: bool, scale: float, saved: tuple[Any, Rows], gradient: Array) -> tuple[Array | None, ...]:
     heads, rows = saved
-    head = partial(gradients_of_head, causal=causal, scale=scale)
-    return *over_heads(head, (heads, gradient), rows, causal), None
+    return *over_heads(partial(gradients_of_head, causal=causal, scale=scale), (heads, gradient), rows), None
 
 
 attend_in_chunks.defvjp(_forward, _backward)
 
 
-def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows, causal: bool) -> Any:
-    """``head(*heads, rows, spans)`` for every sentence and head.
+def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows) -> Any:
+    """``head(*heads, rows)`` for every sentence and head: the arrays of ``heads`` have axes B G, those of ``rows`` B.
 
-    The arrays of ``heads`` have axes B G, those of ``rows`` B. With ``vmap``; but in a loop on a CPU, whose cache the
-    scores of a single chunk fill.
+    With ``vmap``; but in a loop on a CPU, whose cache the scores of a single chunk fill.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 
     def sentence(arrays: tuple[tuple[Any, ...], Rows]) -> Any:
         heads, rows = arrays
-        spans = visible_spans(rows, causal)
-        return lift(lambda arrays: head(*arrays, rows, spans), heads)
+        return lift(lambda arrays: head(*arrays, rows), heads)
 
     return lift(sentence, (heads, rows))
 
 
-def visible_spans(rows: Rows, causal: bool) -> Int[Array, "chunks 2"]:
-    """For each chunk of queries, the chunks of keys of which it sees any: the first of them, and the one after all."""
-    size = key_chunk(len(rows.key_segments))
-    queries = split(rows.query_segments), split(rows.query_places)
-    if size == len(rows.key_segments):  # nothing to skip
-        return jnp.tile(jnp.array([0, 1]), (len(queries[0]), 1))
-
-    def span(chunk: tuple[Array, Array]) -> Array:
-        segments, places = chunk
-        seen = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).any(axis=0)
-        first, end = jnp.argmax(seen), len(seen) - jnp.argmax(seen[::-1])
-        return jnp.where(seen.any(), jnp.stack([first // size, -(-end // size)]), 0)
-
-    return jax.lax.map(span, queries)
-
-
-def outputs_of_head(
-    query: Array, key: Array, value: Array, rows: Rows, spans: Array, *, causal: bool, scale: float
-) -> tuple[Array, Array]:
+def outputs_of_head(query: Array, key: Array, value: Array, rows: Rows, *, causal: bool, scale: float) -> Any:
     """The outputs "T U" of one head of one sentence, and the logarithm of each query's softmax denominator."""
-    size = key_chunk(len(key))
-    keys, values_T, key_segments = split(key, size), split(value, size).mT, split(rows.key_segments, size)
+    value_T = value.T
 
-    def of_chunk(chunk: tuple[Array, ...]) -> tuple[Array, Array]:
-        query_T, segments, places, span = chunk
-
-        def add(number: Array | int, sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            weighted, total, highest = sums
-            places_here = places - number * size
-            visible = visible_keys(segments, key_segments[number], causal=causal, query_places=places_here).T
-            scores = jnp.where(visible, product(keys[number], query_T) * scale, -jnp.inf)
-            new_highest = jnp.maximum(highest, jnp.max(scores, axis=0))
-            exponentials, shrunk = jnp.exp(scores - new_highest), jnp.exp(highest - new_highest)
-            weighted = weighted * shrunk + product(values_T[number], exponentials.astype(value.dtype))
-            return weighted, total * shrunk + jnp.sum(exponentials, axis=0), new_highest
-
-        queries = len(segments)
-        nothing = (
-            jnp.zeros((value.shape[1], queries)),
-            jnp.zeros(queries),
-            jnp.full(queries, jnp.finfo(jnp.float32).min),
-        )
-        weighted, total, highest = over_key_chunks(add, len(keys), span, nothing)
+    def of_chunk(chunk: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        query_T, segments, places = chunk
+        visible = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).T
+        scores = jnp.where(visible, product(key, query_T) * scale, -jnp.inf)
+        highest = jnp.max(scores, axis=0, initial=jnp.finfo(scores.dtype).min)
+        exponentials = jnp.exp(scores - highest)
+        total = jnp.sum(exponentials, axis=0)
         total = jnp.where(total == 0, 1, total)  # zero for a query that sees no key
-        return weighted / total, highest + jnp.log(total)
+        return product(value_T, exponentials.astype(value.dtype)) / total, highest + jnp.log(total)
 
-    chunks = split(query).mT, split(rows.query_segments), split(rows.query_places), spans
+    chunks = split(query).mT, split(rows.query_segments), split(rows.query_places)
     output_T, log_total = jax.lax.map(of_chunk, chunks)
     return join(output_T.mT, len(query)).astype(value.dtype), join(log_total, len(query))
 
 
-def gradients_of_head(
-    saved: tuple[Array, ...], gradient: Array, rows: Rows, spans: Array, *, causal: bool, scale: float
-) -> tuple[Array, Array, Array]:
+def gradients_of_head(saved: tuple[Array, ...], gradient: Array, rows: Rows, *, causal: bool, scale: float) -> Any:
     """The gradients of query, key and value for one head of one sentence, from the gradient "T U" of its output."""
     query, key, value, output, log_total = saved
-    size = key_chunk(len(key))
-    keys, values, key_segments = split(key, size), split(value, size), split(rows.key_segments, size)
-    keys_T = keys.mT
+    key_T = key.T
     mean = jnp.sum(gradient.astype(jnp.float32) * output.astype(jnp.float32), axis=-1)
 
     def of_chunk(sums: tuple[Array, Array], chunk: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
-        query, log_total, gradient, mean, segments, places, span = chunk
+        query, log_total, gradient, mean, segments, places = chunk
+        visible = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).T
+        weights = jnp.exp(jnp.where(visible, product(key, query.T) * scale - log_total, -jnp.inf))
+        score_gradient = (weights * (product(value, gradient.T) - mean) * scale).astype(query.dtype)
+        key_gradient = sums[0] + product(score_gradient, query)
+        value_gradient = sums[1] + product(weights.astype(value.dtype), gradient)
+        return (key_gradient, value_gradient), product(key_T, score_gradient)
 
-        def add(number: Array | int, sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            key_gradient, value_gradient, query_gradient_T = sums
-            places_here = places - number * size
-            visible = visible_keys(segments, key_segments[number], causal=causal, query_places=places_here).T
-            scores = jnp.where(visible, product(keys[number], query.T) * scale, -jnp.inf)
-            weights = jnp.exp(scores - log_total)
-            score_gradient = weights * (product(values[number], gradient.T) - mean) * scale
-            score_gradient = score_gradient.astype(query.dtype)
-            key_gradient = key_gradient.at[number].add(product(score_gradient, query))
-            value_gradient = value_gradient.at[number].add(product(weights.astype(value.dtype), gradient))
-            return key_gradient, value_gradient, query_gradient_T + product(keys_T[number], score_gradient)
-
-        key_gradient, value_gradient, query_gradient_T = over_key_chunks(
-            add, len(keys), span, (*sums, jnp.zeros(query.T.shape))
-        )
-        return (key_gradient, value_gradient), query_gradient_T
-
-    queries = (query, log_total, gradient, mean, rows.query_segments, rows.query_places)
-    zeros = jnp.zeros(keys.shape), jnp.zeros(values.shape)
-    (key_gradient, value_gradient), query_gradient_T = jax.lax.scan(of_chunk, zeros, (*map(split, queries), spans))
+    chunks = tuple(map(split, (query, log_total, gradient, mean, rows.query_segments, rows.query_places)))
+    zeros = jnp.zeros(key.shape), jnp.zeros(value.shape)
+    (key_gradient, value_gradient), query_gradient_T = jax.lax.scan(of_chunk, zeros, chunks)
     query_gradient = join(query_gradient_T.mT, len(query))
-    key_gradient, value_gradient = join(key_gradient, len(key)), join(value_gradient, len(key))
     return query_gradient.astype(query.dtype), key_gradient.astype(key.dtype), value_gradient.astype(value.dtype)
-
-
-def over_key_chunks(add: Callable[..., Any], count: int, span: Array, sums: Any) -> Any:
-    """``add(number, sums)`` for each chunk of keys in the span; all of one chunk is no loop."""
-    return add(0, sums) if count == 1 else jax.lax.fori_loop(span[0], span[1], add, sums)
-
-
-def key_chunk(keys: int) -> int:
-    """How many keys come at a time."""
-    return min(keys, KEY_CHUNK) if current_device().platform == "cpu" else keys
 
 
 def product(left: Float[Array, "rows inner"], right: Float[Array, "inner columns"]) -> Float[Array, "rows columns"]:
@@ -201,12 +135,9 @@ def product(left: Float[Array, "rows inner"], right: Float[Array, "inner columns
     return jnp.matmul(left, right, preferred_element_type=jnp.float32)
 
 
-def split(array: Array, size: int = 0) -> Array:
-    """The first axis in chunks of ``size`` (0: of queries), the last one zero-padded.
-
-    A row shorter than a chunk is one chunk of its own length.
-    """
-    size = min(size or CHUNK, len(array))
+def split(array: Array) -> Array:
+    """Axis T in chunks, the last one zero-padded; a row shorter than a chunk is one chunk of its own length."""
+    size = min(CHUNK, len(array))
     return padded(array, 0, size).reshape(-1, size, *array.shape[1:])
 
 

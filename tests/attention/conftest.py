@@ -100,7 +100,6 @@ def output_and_gradients(inputs, output_gradient, mask, *, kernel, device=None, 
     tracing = contextlib.nullcontext() if device is None else tracing_for(*device)
     with tracing, pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunked, "CHUNK", chunk)
-        patch.setattr(chunked, "KEY_CHUNK", 3 * chunk // 4)
         output, pullback = jax.vjp(attended, inputs)
         return {"output": output, **pullback(output_gradient)[0]}
 
