@@ -19,6 +19,7 @@ from typing import IO
 
 import numpy as np
 
+from common.errors import UserError
 from data.pairs import fold_all
 from data.splits import Hashes, hash_folded, sorted_distinct
 from data.store import Sentences, as_sentences, in_blocks, move_to_disk, scratch_folder
@@ -50,14 +51,17 @@ def summarise_here(sentences: Iterable[str]) -> tuple[Hashes, WordCounts]:
 
 
 def summarise_apart(sentences: Sentences, processes: int) -> tuple[Hashes, WordCounts]:
-    """``summarise`` in other processes, each of which gets a share."""
+    """``summarise`` in other processes, each of which gets a share; UserError if one of them does not end well."""
     bounds = np.linspace(0, len(sentences), processes + 1).astype(int).tolist()
     with ExitStack() as stack:
         outputs = [stack.enter_context(tempfile.TemporaryFile(dir=scratch_folder())) for _ in range(processes)]
         workers = [stack.enter_context(start_worker(output)) for output in outputs]
 
         def give(worker: Worker, bounds: tuple[int, int]) -> None:
-            worker.communicate(sentences.text(*bounds))  # type: ignore[arg-type]  # any buffer will do
+            _, told = worker.communicate(sentences.text(*bounds))  # type: ignore[arg-type]  # any buffer will do
+            if worker.returncode:
+                reason = told.decode(errors="replace").strip().rpartition("\n")[2] or f"signal {-worker.returncode}"
+                raise UserError(f"a process that counts words ended ({reason}): is {scratch_folder()} or memory full?")
 
         with ThreadPoolExecutor(processes) as threads:
             list(threads.map(give, workers, pairwise(bounds)))
@@ -73,7 +77,8 @@ def summarise_apart(sentences: Sentences, processes: int) -> tuple[Hashes, WordC
 @contextmanager
 def start_worker(output: IO[bytes]) -> Iterator[Worker]:
     """A process that runs ``main``, and has ended at the end."""
-    worker = subprocess.Popen([sys.executable, "-m", "data.folding"], stdin=subprocess.PIPE, stdout=output, cwd=ROOT)
+    command, pipe = [sys.executable, "-m", "data.folding"], subprocess.PIPE
+    worker = subprocess.Popen(command, stdin=pipe, stdout=output, stderr=pipe, cwd=ROOT)
     try:
         yield worker
     finally:

@@ -81,8 +81,9 @@ def main() -> None:
     positionals = {"CONFIG": "a config file, such as configs/quickstart.yaml"}
     arguments = parse_command_line(__doc__, positionals, add_options)
     with exit_on_user_error():
-        if arguments.kills < 1:
-            raise UserError(f"--kills must be at least 1, not {arguments.kills}")
+        for option, number in (("--kills", arguments.kills), ("--processes", arguments.processes)):
+            if number < 1:
+                raise UserError(f"{option} must be at least 1, not {number}")
         proof = plan_proof(arguments.CONFIG, arguments.overrides, arguments.kills, arguments.seed)
         differences = prove(replace(proof, processes=arguments.processes))
     sys.exit(int(differences > 0))

@@ -5,6 +5,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from common.errors import UserError
 from data import folding
 from data.folding import summarise
 from data.splits import hash_sentences
@@ -35,6 +36,16 @@ class Unreadable(Sentences):
         if last - first > 1:
             raise OSError("gone")
         return super().text(first, last)
+
+
+@pytest.mark.parametrize(("end", "reason"), [("kill -9 $$", "signal 9"), ("echo a >&2; echo b >&2; exit 1", "b")])
+def test_a_process_that_does_not_end_well_is_told_in_one_line(monkeypatch, end, reason):
+    popen = subprocess.Popen
+    monkeypatch.setattr(folding, "FEW", 100)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: popen(["sh", "-c", end], **options))
+    with pytest.raises(UserError, match=rf"^a process that counts words ended \({reason}\): is .* or memory full\?$"):
+        summarise(store_sentences(SENTENCES))
 
 
 def test_an_error_leaves_no_process(monkeypatch):

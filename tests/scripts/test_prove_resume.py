@@ -84,6 +84,7 @@ def test_every_difference_is_seen(proof, small_experiment, tmp_path, capsys):
 def test_mistakes_end_in_one_line(small_experiment, tmp_path, call):
     for arguments, problem in (
         (["--kills", 0, f"run_dir={tmp_path / 'new'}"], "--kills must be at least 1, not 0"),
+        (["--kills", 1, "--processes", 0, f"run_dir={tmp_path / 'new'}"], "--processes must be at least 1, not 0"),
         (["--kills", 1, f"run_dir={tmp_path}"], "is there already: remove it, or set run_dir=NEW_FOLDER"),
     ):
         done = call(PROGRAM, small_experiment, *arguments)

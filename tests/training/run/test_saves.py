@@ -59,6 +59,16 @@ def save_in_a_training(run_dir, error):
             raise error
 
 
+def with_a_checkpoint_at_2(run_dir, held):
+    """Saves that have written step 2 and will be held at the next."""
+    saves = Saves(run_dir, keep=1)
+    held.set()
+    saves.start(make_state(2), Progress())
+    saves.wait()
+    held.clear()
+    return saves
+
+
 def restored(run_dir, step):
     return restore(run_dir, step, drawn_state(MODEL, TRAINING, VOCAB))
 
@@ -82,11 +92,7 @@ def test_training_goes_on_and_reaches_neither_the_checkpoint_nor_its_notes(tmp_p
 
 
 def test_earlier_checkpoints_go_when_the_save_is_complete_and_not_before(tmp_path, held, reached):
-    saves = Saves(tmp_path, keep=1)
-    held.set()
-    saves.start(make_state(2), Progress())
-    saves.wait()
-    held.clear()
+    saves = with_a_checkpoint_at_2(tmp_path, held)
     reached.clear()
     saves.start(make_state(4), Progress())
     assert reached.wait(LIMIT)
@@ -111,11 +117,7 @@ def test_a_save_waits_for_the_one_before_it(tmp_path, held):
 
 
 def test_a_save_that_fails_after_training_went_on_is_told_and_costs_no_earlier_one(tmp_path, held, monkeypatch):
-    saves = Saves(tmp_path, keep=1)
-    held.set()
-    saves.start(make_state(2), Progress())
-    saves.wait()
-    held.clear()
+    saves = with_a_checkpoint_at_2(tmp_path, held)
     fail(monkeypatch)
     saves.start(make_state(4), Progress())
     saves.check()
