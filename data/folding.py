@@ -31,7 +31,7 @@ FEW = 200_000  # sentences for which another process takes longer to start than 
 
 
 def summarise(sentences: Sequence[str]) -> tuple[Hashes, WordCounts]:
-    """``hash_sentences`` and ``count_words`` of the sentences, mapped."""
+    """``hash_sentences`` of the sentences, and how often they have each word, mapped."""
     processes = min(os.cpu_count() or 1, len(sentences) // FEW)
     if processes < 2:
         hashes, words = summarise_here(sentences)

@@ -4,10 +4,8 @@ Words are those of folded sentences: without case and punctuation. A run keeps h
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +13,8 @@ from jaxtyping import Bool, Int, Int64, UInt64
 
 from common.errors import UserError
 from common.files import open_atomically
-from data.pairs import fold, fold_all
+from data.pairs import fold
 from data.report import Sides
-from data.store import in_blocks
 
 COUNTS_FILE = "{side}_words.npz"
 
@@ -65,14 +62,6 @@ class WordCounts:
 def words_of(sentence: str) -> list[str]:
     """The words of a sentence: without case and punctuation, between spaces."""
     return fold(sentence).split()
-
-
-def count_words(sentences: Iterable[str]) -> WordCounts:
-    """Count the words of all sentences, in memory that grows with the distinct words, by 16 bytes for each."""
-    known = WordCounts.none()
-    for block in in_blocks(sentences):
-        known = known.add(Counter(chain.from_iterable(folded.split() for folded in fold_all(block))))
-    return known
 
 
 def hash_words(words: Sequence[str]) -> UInt64[np.ndarray, " words"]:

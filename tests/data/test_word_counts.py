@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from data import store
+from data.folding import summarise_here
 from data.pairs import Pairs, normalise
 from data.report import Sides
-from data.word_counts import COUNTS_FILE, count_words, load_word_counts, save_word_counts, words_of
+from data.word_counts import COUNTS_FILE, load_word_counts, save_word_counts, words_of
 
 PAIRS = Pairs(["The cat saw the dog.", "The end!"], ["El gato vio al perro.", "¡El fin!"])
 
@@ -25,7 +26,7 @@ def test_words_have_neither_case_nor_punctuation():
 def test_counts_are_those_of_a_dictionary(texts):
     sentences = [normalise(text) for text in texts]
     expected = Counter(word for sentence in sentences for word in words_of(sentence))
-    found = count_words(sentences)
+    found = summarise_here(sentences)[1]
     words = [*expected, "never"]
     assert found.of(words).tolist() == [expected[word] for word in words]
     assert len(found.hashes) == len(expected)
@@ -33,16 +34,21 @@ def test_counts_are_those_of_a_dictionary(texts):
 
 def test_words_of_several_blocks_are_added():
     sentences = ["a b", "c"] * store.BLOCK + ["b"]
-    assert count_words(sentences).of(["a", "b", "c", "d"]).tolist() == [store.BLOCK, store.BLOCK + 1, store.BLOCK, 0]
+    assert summarise_here(sentences)[1].of(["a", "b", "c", "d"]).tolist() == [
+        store.BLOCK,
+        store.BLOCK + 1,
+        store.BLOCK,
+        0,
+    ]
 
 
 def test_no_words_at_all():
-    assert count_words([]).of(["a"]).tolist() == [0]
-    assert count_words(["a"]).of([]).tolist() == []
+    assert summarise_here([])[1].of(["a"]).tolist() == [0]
+    assert summarise_here(["a"])[1].of([]).tolist() == []
 
 
 def test_both_sides_are_kept_and_no_text(tmp_path):
-    save_word_counts(tmp_path, Sides(count_words(PAIRS.sources), count_words(PAIRS.targets)))
+    save_word_counts(tmp_path, Sides(summarise_here(PAIRS.sources)[1], summarise_here(PAIRS.targets)[1]))
     source, target = (load_word_counts(tmp_path, side) for side in ("source", "target"))
     assert source is not None and source.of(["the", "cat", "el"]).tolist() == [3, 1, 0]
     assert target is not None and target.of(["el", "the"]).tolist() == [2, 0]

@@ -6,8 +6,9 @@ import shutil
 import pytest
 
 from configs.load import load_config, save_config
+from data.folding import summarise_here
 from data.report import Sides, SourceReport
-from data.word_counts import COUNTS_FILE, count_words, save_word_counts
+from data.word_counts import COUNTS_FILE, save_word_counts
 from evaluation.conditions import Conditions
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
@@ -29,7 +30,7 @@ def make_run(tmp_path, small_experiment):
         run.mkdir(exist_ok=True)
         if report == "test":
             save_config(config, run / "config.yaml")
-            save_word_counts(run, Sides(count_words(["zero"]), count_words(["uno uno"])))
+            save_word_counts(run, Sides(summarise_here(["zero"])[1], summarise_here(["uno uno"])[1]))
         sentences = noisy(SENTENCES, rate, noise)
         scores = score([each.translation for each in sentences], [each.references for each in sentences])
         evaluation = Evaluation(sentences, scores, 1.0)

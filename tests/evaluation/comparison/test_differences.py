@@ -7,7 +7,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from data.word_counts import count_words
+from data.folding import summarise_here
 from evaluation.comparison.differences import (
     Group,
     Ngram,
@@ -44,7 +44,7 @@ def test_groups_by_length_have_the_scores_of_their_sentences():
 
 def test_words_by_their_frequency_by_hand():
     """Of the rare words, gato and perro, the baseline has none right; of la, twice in training, both have all."""
-    frequencies = count_words(["la"] * 12 + ["gato perro"])
+    frequencies = summarise_here(["la"] * 12 + ["gato perro"])[1]
     references = ["La casa, el gato.", "la la perro"]
     base = [sentence("s", references, "la casa el perro")]  # nearest the first: three of four words
     other = [sentence("s", references, "La la gato")]  # nearest the second: two of three
@@ -61,7 +61,7 @@ def test_words_by_their_frequency_by_hand():
 def test_f1_of_words_by_hand():
     """Two of three words of the translation are among the four of the reference: 2 · 2 / 7."""
     found = by_word_frequency(
-        [[sentence("s", ["a b c d"], "a b e")]], [[sentence("s", ["a b c d"], "")]], count_words([])
+        [[sentence("s", ["a b c d"], "a b e")]], [[sentence("s", ["a b c d"], "")]], summarise_here([])[1]
     )
     assert found == [Group("0", 4, round(400 / 7, 9), 0.0)]
 
