@@ -4,6 +4,10 @@ The weights of a chunk are computed, used and discarded, and computed again for 
 the gradients as in Dao et al. 2022, appendix B.4). Scores are transposed, keys before queries, so that every product
 reads its operands in the order of memory. A product that sums over the rows of both operands, as the gradients of keys
 and values otherwise would, runs at half the speed in XLA on a CPU.
+
+On a CPU a chunk of queries reads only a window of the keys, the narrowest that holds all it sees: later keys are hidden
+by causality, and those of other sentences by segments. Elsewhere all chunks of a batch are computed at once, and read
+all keys.
 """
 
 from collections.abc import Callable
@@ -19,6 +23,7 @@ from attention.kernels.request import Request, current_device, dot_product_only
 from attention.masks import Mask, visible_keys
 
 CHUNK = 128  # queries
+WINDOWS = 1, 2, 4, 6, 8  # eighths of the keys; more of them would take longer to compile
 
 
 class Rows(NamedTuple):
@@ -61,69 +66,112 @@ def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal:
 
 
 def _forward(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> tuple[Array, Any]:
-    output, log_total = over_heads(partial(outputs_of_head, causal=causal, scale=scale), (query, key, value), rows)
+    head = partial(outputs_of_head, causal=causal, scale=scale)
+    output, log_total = over_heads(head, (query, key, value), rows, causal)
     return output, ((query, key, value, output, log_total), rows)
 
 
 def _backward(causal: bool, scale: float, saved: tuple[Any, Rows], gradient: Array) -> tuple[Array | None, ...]:
     heads, rows = saved
-    return *over_heads(partial(gradients_of_head, causal=causal, scale=scale), (heads, gradient), rows), None
+    head = partial(gradients_of_head, causal=causal, scale=scale)
+    return *over_heads(head, (heads, gradient), rows, causal), None
 
 
 attend_in_chunks.defvjp(_forward, _backward)
 
 
-def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows) -> Any:
-    """``head(*heads, rows)`` for every sentence and head: the arrays of ``heads`` have axes B G, those of ``rows`` B.
+def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows, causal: bool) -> Any:
+    """``head(*heads, rows, spans)`` for every sentence and head.
 
-    With ``vmap``; but in a loop on a CPU, whose cache the scores of a single chunk fill.
+    The arrays of ``heads`` have axes B G, those of ``rows`` B. With ``vmap``; but in a loop on a CPU, whose cache the
+    scores of a single chunk fill.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 
     def sentence(arrays: tuple[tuple[Any, ...], Rows]) -> Any:
         heads, rows = arrays
-        return lift(lambda arrays: head(*arrays, rows), heads)
+        spans = visible_spans(rows, causal)
+        return lift(lambda arrays: head(*arrays, rows, spans), heads)
 
     return lift(sentence, (heads, rows))
 
 
-def outputs_of_head(query: Array, key: Array, value: Array, rows: Rows, *, causal: bool, scale: float) -> Any:
+def visible_spans(rows: Rows, causal: bool) -> Int[Array, "chunks 2"]:
+    """For each chunk of queries, the first key that any of them sees, and the one after the last."""
+
+    def span(chunk: tuple[Array, Array]) -> Array:
+        segments, places = chunk
+        seen = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).any(axis=0)
+        return jnp.where(seen.any(), jnp.stack([jnp.argmax(seen), len(seen) - jnp.argmax(seen[::-1])]), 0)
+
+    return jax.lax.map(span, (split(rows.query_segments), split(rows.query_places)))
+
+
+def over_window(function: Callable[[Array | int, int], Any], span: Int[Array, "2"], keys: int) -> Any:
+    """``function(start, width)`` for the narrowest window over the keys that holds the span."""
+    if current_device().platform != "cpu":
+        return function(0, keys)
+    (first, end), widths = span, sorted({-(-keys * eighths // 8) for eighths in WINDOWS})
+    windows = [partial(lambda width: function(jnp.maximum(end - width, 0), width), width) for width in widths]
+    return jax.lax.switch(jnp.sum(end - first > jnp.array(widths[:-1], jnp.int32)), windows)
+
+
+def outputs_of_head(
+    query: Array, key: Array, value: Array, rows: Rows, spans: Array, *, causal: bool, scale: float
+) -> tuple[Array, Array]:
     """The outputs "T U" of one head of one sentence, and the logarithm of each query's softmax denominator."""
     value_T = value.T
 
-    def of_chunk(chunk: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        query_T, segments, places = chunk
-        visible = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).T
-        scores = jnp.where(visible, product(key, query_T) * scale, -jnp.inf)
-        highest = jnp.max(scores, axis=0, initial=jnp.finfo(scores.dtype).min)
-        exponentials = jnp.exp(scores - highest)
-        total = jnp.sum(exponentials, axis=0)
-        total = jnp.where(total == 0, 1, total)  # zero for a query that sees no key
-        return product(value_T, exponentials.astype(value.dtype)) / total, highest + jnp.log(total)
+    def of_chunk(chunk: tuple[Array, ...]) -> tuple[Array, Array]:
+        query_T, segments, places, span = chunk
 
-    chunks = split(query).mT, split(rows.query_segments), split(rows.query_places)
+        def of_window(start: Array | int, width: int) -> tuple[Array, Array]:
+            window = partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=width)
+            key_segments, query_places = window(rows.key_segments), places - start
+            visible = visible_keys(segments, key_segments, causal=causal, query_places=query_places).T
+            scores = jnp.where(visible, product(window(key), query_T) * scale, -jnp.inf)
+            highest = jnp.max(scores, axis=0, initial=jnp.finfo(scores.dtype).min)
+            exponentials = jnp.exp(scores - highest)
+            total = jnp.sum(exponentials, axis=0)
+            total = jnp.where(total == 0, 1, total)  # zero for a query that sees no key
+            weighted = product(window(value_T, axis=1), exponentials.astype(value.dtype))
+            return weighted / total, highest + jnp.log(total)
+
+        return over_window(of_window, span, len(key))
+
+    chunks = split(query).mT, split(rows.query_segments), split(rows.query_places), spans
     output_T, log_total = jax.lax.map(of_chunk, chunks)
     return join(output_T.mT, len(query)).astype(value.dtype), join(log_total, len(query))
 
 
-def gradients_of_head(saved: tuple[Array, ...], gradient: Array, rows: Rows, *, causal: bool, scale: float) -> Any:
+def gradients_of_head(
+    saved: tuple[Array, ...], gradient: Array, rows: Rows, spans: Array, *, causal: bool, scale: float
+) -> tuple[Array, Array, Array]:
     """The gradients of query, key and value for one head of one sentence, from the gradient "T U" of its output."""
     query, key, value, output, log_total = saved
     key_T = key.T
     mean = jnp.sum(gradient.astype(jnp.float32) * output.astype(jnp.float32), axis=-1)
 
     def of_chunk(sums: tuple[Array, Array], chunk: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
-        query, log_total, gradient, mean, segments, places = chunk
-        visible = visible_keys(segments, rows.key_segments, causal=causal, query_places=places).T
-        weights = jnp.exp(jnp.where(visible, product(key, query.T) * scale - log_total, -jnp.inf))
-        score_gradient = (weights * (product(value, gradient.T) - mean) * scale).astype(query.dtype)
-        key_gradient = sums[0] + product(score_gradient, query)
-        value_gradient = sums[1] + product(weights.astype(value.dtype), gradient)
-        return (key_gradient, value_gradient), product(key_T, score_gradient)
+        query, log_total, gradient, mean, segments, places, span = chunk
 
-    chunks = tuple(map(split, (query, log_total, gradient, mean, rows.query_segments, rows.query_places)))
+        def of_window(start: Array | int, width: int) -> tuple[tuple[Array, Array], Array]:
+            window = partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=width)
+            key_segments, query_places = window(rows.key_segments), places - start
+            visible = visible_keys(segments, key_segments, causal=causal, query_places=query_places).T
+            weights = jnp.exp(jnp.where(visible, product(window(key), query.T) * scale - log_total, -jnp.inf))
+            score_gradient = (weights * (product(window(value), gradient.T) - mean) * scale).astype(query.dtype)
+            key_gradient = window(sums[0]) + product(score_gradient, query)
+            value_gradient = window(sums[1]) + product(weights.astype(value.dtype), gradient)
+            put = partial(jax.lax.dynamic_update_slice_in_dim, start_index=start, axis=0)
+            new_sums = put(sums[0], key_gradient), put(sums[1], value_gradient)
+            return new_sums, product(window(key_T, axis=1), score_gradient)
+
+        return over_window(of_window, span, len(key))
+
+    queries = query, log_total, gradient, mean, rows.query_segments, rows.query_places
     zeros = jnp.zeros(key.shape), jnp.zeros(value.shape)
-    (key_gradient, value_gradient), query_gradient_T = jax.lax.scan(of_chunk, zeros, chunks)
+    (key_gradient, value_gradient), query_gradient_T = jax.lax.scan(of_chunk, zeros, (*map(split, queries), spans))
     query_gradient = join(query_gradient_T.mT, len(query))
     return query_gradient.astype(query.dtype), key_gradient.astype(key.dtype), value_gradient.astype(value.dtype)
 

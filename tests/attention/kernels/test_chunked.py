@@ -5,6 +5,7 @@ import re
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.test_util import check_grads
 
@@ -14,12 +15,50 @@ from attention.kernels import chunked
 
 @pytest.mark.parametrize("device", [("cpu",), ("gpu",)])
 def test_whole_chunks_and_a_part_of_one_equal_the_definition(device, qkv, normal, packed, differentiate, close):
-    # 300 queries are chunks of 128, 128 and 44.
+    # 300 queries are chunks of 128, 128 and 44. On a CPU, they read 150 keys, 150 and 225, of 300.
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 2, 1, 300, 300, 8, 8), strict=True))
     segments = packed([120, 30, 111], length=300)
     arguments = inputs, normal(1, 1, 2, 300, 8), Mask(segments, segments, causal=True)
     results = differentiate(*arguments, kernel="chunked", device=device)
     close(results, differentiate(*arguments, kernel="definition"))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_keys_outside_the_window_of_a_chunk_of_queries_are_not_read(causal, qkv, packed):
+    """Where keys and values are not numbers, what reads them is not either; what does not is as without them."""
+    query, key, value = qkv(0, 1, 1, 1, 512, 1024, 8, 8)
+    query_segments, key_segments = packed([128, 100, 284], length=512), packed([250, 200, 574], length=1024)
+    mask = Mask(query_segments, key_segments, causal)
+
+    @jax.jit
+    def output_and_gradients(query, key, value):
+        output, pullback = jax.vjp(lambda *qkv: attend(*qkv, mask=mask, kernel="chunked"), query, key, value)
+        return output, pullback(jnp.ones_like(output))
+
+    expected, gradients = output_and_gradients(query, key, value)
+    hidden = slice(512, 1024)  # from the first chunk of queries: of the third sentence, or later
+    broken, broken_gradients = output_and_gradients(
+        query, key.at[:, :, hidden].set(jnp.nan), value.at[:, :, hidden].set(jnp.nan)
+    )
+    np.testing.assert_array_equal(broken[:, :, :128], expected[:, :, :128])
+    np.testing.assert_array_equal(broken_gradients[0][:, :, :128], gradients[0][:, :, :128])
+    assert np.isfinite(expected).all() and np.isnan(broken[:, :, -128:]).all() == (not causal)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("lengths", [[1024], [1, 1023], [130, 120, 6, 700], [16] * 60, [400, 400]])
+def test_windows_of_every_width_equal_the_definition(lengths, causal, qkv, normal, packed, differentiate, close):
+    inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 1, 1, 1024, 1024, 8, 8), strict=True))
+    segments = packed(lengths, length=1024)
+    arguments = inputs, normal(1, 1, 1, 1024, 8), Mask(segments, segments, causal)
+    close(differentiate(*arguments, kernel="chunked"), differentiate(*arguments, kernel="definition"))
+
+
+def test_spans_are_the_first_key_and_the_one_after_the_last_that_a_chunk_of_queries_sees(monkeypatch):
+    monkeypatch.setattr(chunked, "CHUNK", 2)
+    rows = chunked.Rows(jnp.array([1, 1, 2, 2, 0, 0]), jnp.array([0, 1, 1, 2, 1, 2, 0]), jnp.arange(6))
+    np.testing.assert_array_equal(chunked.visible_spans(rows, causal=False), [[1, 5], [3, 6], [0, 0]])
+    np.testing.assert_array_equal(chunked.visible_spans(rows, causal=True), [[1, 2], [3, 4], [0, 0]])
 
 
 @pytest.mark.slow
