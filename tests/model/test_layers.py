@@ -70,6 +70,11 @@ def test_a_draw_compares_sixteen_bits_of_a_word(probability, width):
     np.testing.assert_array_equal(bernoulli(jax.random.key(3), probability, (500, width)), expected)
 
 
+def test_draws_of_a_row_do_not_depend_on_its_shape():
+    flat, shaped = (bernoulli(jax.random.key(3), 0.4, shape) for shape in ((5, 21), (5, 7, 3)))
+    np.testing.assert_array_equal(shaped, flat.reshape(5, 7, 3))
+
+
 def test_draws_of_a_word_are_independent():
     first, second = np.split(np.asarray(bernoulli(jax.random.key(4), 0.5, (200, 1000))), 2, axis=1)
     both = (first & second).mean(), (first & ~second).mean(), (~first & second).mean()
