@@ -31,11 +31,11 @@ def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -
     """Independent draws that are true with this probability, to within 2^-17.
 
     Each random word serves two draws; ``jax.random.bernoulli`` takes one per draw, which is most of dropout's cost.
-    Words with two axes compile faster than with three; the first one is that of rows, which a mesh divides.
+    The words are drawn with one axis for all of a row: with more of them, they take longer to compile.
     """
-    size = math.prod(shape[1:])
-    words = jax.random.bits(key, (shape[0], -(-size // 2)))
-    halves = jnp.concatenate([words & 0xFFFF, words >> 16], axis=-1)[:, :size].reshape(shape)
+    half = *shape[:-1], -(-shape[-1] // 2)
+    words = jax.random.bits(key, (*half[:1], math.prod(half[1:]))).reshape(half)
+    halves = jnp.concatenate([words & 0xFFFF, words >> 16], axis=-1)[..., : shape[-1]]
     return halves < jnp.uint32(round(2**16 * probability))
 
 
