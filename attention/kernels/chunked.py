@@ -107,12 +107,19 @@ def visible_spans(rows: Rows, causal: bool) -> Int[Array, "chunks 2"]:
     return jax.lax.map(span, (split(rows.query_segments), split(rows.query_places)))
 
 
-def over_window(function: Callable[[Array | int, int], Any], span: Int[Array, "2"], keys: int) -> Any:
-    """``function(start, width)`` for the narrowest window over the keys that holds the span."""
+def over_window(function: Callable[[Callable[..., Array], Array | int], Any], span: Int[Array, "2"], keys: int) -> Any:
+    """``function(window, start)`` for the narrowest window that holds the span: it starts at the key ``start``.
+
+    ``window(array, axis=0)`` is the part of an array over the keys that lies in the window.
+    """
+
+    def within(start: Array | int, width: int) -> Any:
+        return function(partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=width), start)
+
     if current_device().platform != "cpu":
-        return function(0, keys)
+        return within(0, keys)
     (first, end), widths = span, sorted({-(-keys * eighths // 8) for eighths in WINDOWS})
-    windows = [partial(lambda width: function(jnp.maximum(end - width, 0), width), width) for width in widths]
+    windows = [partial(within, jnp.maximum(end - width, 0), width) for width in widths]
     return jax.lax.switch(jnp.sum(end - first > jnp.array(widths[:-1], jnp.int32)), windows)
 
 
@@ -125,8 +132,7 @@ def outputs_of_head(
     def of_chunk(chunk: tuple[Array, ...]) -> tuple[Array, Array]:
         query_T, segments, places, span = chunk
 
-        def of_window(start: Array | int, width: int) -> tuple[Array, Array]:
-            window = partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=width)
+        def of_window(window: Callable[..., Array], start: Array | int) -> tuple[Array, Array]:
             key_segments, query_places = window(rows.key_segments), places - start
             visible = visible_keys(segments, key_segments, causal=causal, query_places=query_places).T
             scores = jnp.where(visible, product(window(key), query_T) * scale, -jnp.inf)
@@ -155,8 +161,7 @@ def gradients_of_head(
     def of_chunk(sums: tuple[Array, Array], chunk: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
         query, log_total, gradient, mean, segments, places, span = chunk
 
-        def of_window(start: Array | int, width: int) -> tuple[tuple[Array, Array], Array]:
-            window = partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=width)
+        def of_window(window: Callable[..., Array], start: Array | int) -> tuple[tuple[Array, Array], Array]:
             key_segments, query_places = window(rows.key_segments), places - start
             visible = visible_keys(segments, key_segments, causal=causal, query_places=query_places).T
             weights = jnp.exp(jnp.where(visible, product(window(key), query.T) * scale - log_total, -jnp.inf))

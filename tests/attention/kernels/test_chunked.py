@@ -15,7 +15,7 @@ from attention.kernels import chunked
 
 @pytest.mark.parametrize("device", [("cpu",), ("gpu",)])
 def test_whole_chunks_and_a_part_of_one_equal_the_definition(device, qkv, normal, packed, differentiate, close):
-    # 300 queries are chunks of 128, 128 and 44. On a CPU, they read 150 keys, 150 and 225, of 300.
+    # 300 queries are chunks of 128, 128 and 44. On a CPU, each of them reads 150 of the 300 keys.
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 2, 1, 300, 300, 8, 8), strict=True))
     segments = packed([120, 30, 111], length=300)
     arguments = inputs, normal(1, 1, 2, 300, 8), Mask(segments, segments, causal=True)
