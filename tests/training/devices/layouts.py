@@ -73,6 +73,7 @@ class Training:
 
 def main(folder: Path) -> None:
     jax.config.update("jax_num_cpu_devices", 8)
+    jax.config.update("jax_enable_compilation_cache", False)  # what XLA loads from it hangs here in a collective
     trainings = {name: Training(shape) for name, shape in LAYOUTS.items()}
     losses = {name: training.take(0, STEPS) for name, training in trainings.items()}
     compiled = {name: training.step._cache_size() for name, training in trainings.items()}
