@@ -35,8 +35,8 @@ def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -
     """
     half = *shape[:-1], -(-shape[-1] // 2)
     words = jax.random.bits(key, (*half[:1], math.prod(half[1:]))).reshape(half)
-    halves = jnp.concatenate([words & 0xFFFF, words >> 16], axis=-1)[..., : shape[-1]]
-    return halves < jnp.uint32(round(2**16 * probability))
+    bound = jnp.uint32(round(2**16 * probability))
+    return jnp.concatenate([(words & 0xFFFF) < bound, (words >> 16) < bound], axis=-1)[..., : shape[-1]]
 
 
 def skip_sentences(
