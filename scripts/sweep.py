@@ -28,7 +28,7 @@ from cli.evaluated_runs import group_by_system, read_evaluated
 from cli.sweep.devices import shares
 from cli.sweep.jobs import Jobs
 from cli.sweep.slurm import array_script
-from cli.sweep.states import COMPLETE, FAILED, WAITING, State, check_directories, read_state, table_of_states
+from cli.sweep.states import COMPLETE, FAILED, WAITING, State, check_directories, observe, read_state, table_of_states
 from common.errors import UserError, exit_on_user_error, write_note
 from common.files import explain_write_errors, write_atomically
 from common.text_table import as_text
@@ -49,16 +49,15 @@ def main() -> None:
     sweep = load_sweep(arguments.SWEEP)
     cells = choose(sweep, arguments.cell)
     check_directories(cells)
-    states = {cell.name: read_state(cell, arguments.set) for cell in cells}
     if arguments.slurm:
         script = array_script(sweep, arguments.SWEEP, arguments.set, sys.executable, Path.cwd(), arguments.slurm)
         sweep.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(arguments.slurm, script)
         print(f"written  {arguments.slurm}")
     elif arguments.status:
-        print(as_text(table_of_states(cells, states)))
+        print(as_text(table_of_states(cells, {cell.name: observe(cell, arguments.set) for cell in cells})))
     else:
-        train_all(sweep, cells, states, arguments.jobs, arguments.set)
+        train_all(sweep, cells, arguments.jobs, arguments.set)
 
 
 def make_parser() -> Parser:
@@ -81,10 +80,11 @@ def choose(sweep: Sweep, number: int | None) -> list[Cell]:
     return [sweep.cells[number]]
 
 
-def train_all(sweep: Sweep, cells: list[Cell], states: dict[str, State], jobs: int | None, set_name: str) -> None:
+def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) -> None:
     """Train what is not complete, then compare; exit with 128 plus a signal's number, or with 2 if a cell failed."""
     with explain_write_errors(sweep.folder):
         sweep.folder.mkdir(parents=True, exist_ok=True)
+    states = {cell.name: read_state(cell, set_name) for cell in cells}
     left = [cell for cell in cells if states[cell.name].word != COMPLETE]
     print(f"{sweep.folder}: {len(cells)} cells, {len(cells) - len(left)} of them complete", flush=True)
     live = sys.stdout.isatty()

@@ -13,6 +13,7 @@ from configs.sweep import Cell
 from training.progress import Progress
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes
+from training.run.lock import is_in_use
 from training.run.metrics import read_metrics
 
 WAITING, INTERRUPTED, TRAINED, COMPLETE = "waiting", "interrupted", "trained", "complete"
@@ -37,6 +38,11 @@ def read_state(cell: Cell, set_name: str) -> State:
     if not is_trained(cell, steps[-1]):
         return with_metrics(cell, INTERRUPTED)
     return with_metrics(cell, COMPLETE if is_scored(cell, set_name) else TRAINED)
+
+
+def observe(cell: Cell, set_name: str) -> State:
+    """The state of a cell at which another process may work."""
+    return with_metrics(cell, ELSEWHERE) if is_in_use(cell.run_dir) else read_state(cell, set_name)
 
 
 def is_trained(cell: Cell, newest: int) -> bool:
@@ -79,5 +85,5 @@ def table_of_states(cells: Sequence[Cell], states: dict[str, State], hidden: Seq
 
 def row_of(cell: Cell, state: State) -> list[str]:
     steps = f"{state.step} / {cell.config.training.steps or '?'}"
-    left = f"{state.minutes_left:.0f}" if state.word == TRAINING and state.minutes_left is not None else ""
+    left = f"{state.minutes_left:.0f}" if state.word in (TRAINING, ELSEWHERE) and state.minutes_left is not None else ""
     return [cell.name, state.word, steps, "" if state.bleu is None else f"{state.bleu:.2f}", left]

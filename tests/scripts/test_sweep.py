@@ -16,6 +16,7 @@ from cli.sweep.devices import shares
 from configs.sweep import load_sweep
 from scripts.sweep import main
 from training.replay.run_digest import digest_run
+from training.run.lock import lock_run
 
 TEXT = "base: small.yaml\noverrides: {OVERRIDES}\ngrid: {model.dropout: [0.1, 0.2]}\nseeds: [1]\n"
 
@@ -162,6 +163,16 @@ def test_complete_cells_are_skipped_failed_ones_tried_again_and_the_test_set_is_
     code, out, err = sweep("mine.yaml")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "is a run of another config: model.d_ff: 32 → 16. Move it away" in err
+
+
+def test_the_status_of_a_cell_at_which_another_process_works(folder, sweep):
+    cell = load_sweep(folder / "mine.yaml").cells[0]
+    with lock_run(cell.run_dir):
+        line = {"step": 4, "kind": "train", "minutes_left": 2.6}
+        (cell.run_dir / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+        code, out, _ = sweep("mine.yaml", "--status")
+    assert code == 0 and out.startswith("CELLS\n1 in use elsewhere, 1 waiting\n")
+    assert out.splitlines()[3].split() == [cell.name, "in", "use", "elsewhere", "4", "/", "10", "3"]
 
 
 def test_mistakes(folder, sweep):
