@@ -56,7 +56,7 @@ def lock_run(run_dir: Path) -> Iterator[None]:
 
 
 def is_in_use(run_dir: Path) -> bool:
-    """Whether a process holds the run directory now."""
+    """Whether a process holds the run directory now; False where the lock may not be opened, as in others' runs."""
     if not (run_dir / LOCK).exists():
         return False
     lock = FileLock(run_dir / LOCK, blocking=False)
@@ -64,6 +64,8 @@ def is_in_use(run_dir: Path) -> bool:
         lock.acquire()
     except Timeout:
         return True
+    except OSError:
+        return False
     lock.release()
     return False
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from training.run.lock import check_not_lost, lock_run
+from training.run.lock import check_not_lost, is_in_use, lock_run
 
 ROOT = Path(__file__).parents[3]
 HOLD = """
@@ -82,3 +82,8 @@ def test_a_run_whose_folder_is_moved_away_is_told_so_whatever_failed_for_it(tmp_
     with pytest.raises(UserError, match="no longer the folder"):
         check_not_lost(tmp_path / "nothing")
     assert not run_dir.exists()  # and no other is begun in its place
+
+
+def test_a_lock_that_cannot_be_opened_tells_nothing(tmp_path):
+    (tmp_path / ".lock").mkdir()
+    assert not is_in_use(tmp_path)
