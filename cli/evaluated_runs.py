@@ -18,8 +18,9 @@ from model.config import DecodingConfig
 
 # What changes no translation, or only by rounding.
 NO_MATTER = (
-    *("mesh.", "data.root:", "data.test:", "data.prefetch:", "data.allow_overlap:", "decoding.batch_sentences:"),
-    *(f"training.{key}:" for key in "minutes max_skipped log_every save_every keep profile".split()),
+    *("mesh.", "decoding.batch_sentences:", "model.rematerialize:"),
+    *(f"data.{key}:" for key in "root test prefetch allow_overlap max_malformed".split()),
+    *(f"training.{key}:" for key in "minutes max_skipped log_every save_every save_minutes keep profile".split()),
 )
 SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}
 

@@ -39,8 +39,9 @@ class Tokens(NamedTuple):
 
     @classmethod
     def one_per_row(cls, ids: Int[Array, "B T"]) -> "Tokens":
-        """One sentence per row, then PAD."""
-        return cls(ids, (ids != PAD).astype(jnp.int32), jnp.broadcast_to(jnp.arange(ids.shape[1]), ids.shape))
+        """One sentence per row, then PAD, at position 0: a padded row may be longer than a table of positions."""
+        is_real = ids != PAD
+        return cls(ids, is_real.astype(jnp.int32), jnp.where(is_real, jnp.arange(ids.shape[1]), 0))
 
 
 class DecoderWeights(NamedTuple):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from cli.process import ROOT, program_environment
@@ -20,10 +19,11 @@ from cli.sweep.states import COMPLETE, ELSEWHERE, EVALUATING, FAILED, TRAINED, T
 from common.files import explain_write_errors
 from configs.sweep import Cell, Sweep
 from training.run.lock import is_in_use
-from training.run.signals import handle_signals
+from training.run.signals import SIGNALS, handle_signals
 
 POLL = 0.2  # seconds
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+SAVED = tuple(128 + number for number in SIGNALS)  # exit codes of a training that somebody else stopped
 
 
 @dataclass
@@ -35,6 +35,7 @@ class Job:
     word: str
     process: subprocess.Popen[bytes]
     output: Path
+    signals: int = 0  # that it was sent
 
 
 @dataclass
@@ -49,26 +50,33 @@ class Jobs:
     waiting: deque[Cell] = field(default_factory=deque)
     running: list[Job] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)  # the last line of a failed cell's output
-    signal: int = 0
+    signals: list[int] = field(default_factory=list)  # that arrived
+
+    @property
+    def signal(self) -> int:
+        """The first signal that arrived, or 0."""
+        return self.signals[0] if self.signals else 0
 
     def run(self, cells: Sequence[Cell], on_poll: Callable[[], object]) -> None:
         """Work at all cells; after a signal, which every job gets too, only wait for those that run."""
         self.waiting.extend(cells)
-        with handle_signals(self.stop):
+        with handle_signals(lambda number, frame: self.signals.append(number)):
             while self.running or (self.waiting and not self.signal):
                 for cell in [self.waiting.popleft() for _ in cells[: len(self.waiting)]]:
                     if not self.free or self.signal or not self.take(cell):
                         self.waiting.append(cell)
                 time.sleep(POLL)
+                self.pass_signals_on()
                 for job in [job for job in self.running if job.process.poll() is not None]:
                     self.end(job)
                 on_poll()
 
-    def stop(self, number: int, frame: FrameType | None) -> None:
-        """Pass a signal on: training saves and ends. A second one kills, as it kills train.py."""
-        self.signal = number
+    def pass_signals_on(self) -> None:
+        """Training saves and ends at the first signal. A second one kills it."""
         for job in self.running:
-            job.process.send_signal(number)
+            for number in self.signals[job.signals :]:
+                job.process.send_signal(number)
+            job.signals = len(self.signals)
 
     def take(self, cell: Cell) -> bool:
         """Start a cell's next program, if there is one. False if another process works at the cell."""
@@ -103,8 +111,9 @@ class Jobs:
         self.free.append(job.share)
         if code == 2 and is_in_use(job.cell.run_dir):  # another sweep of the same file was first
             self.waiting.append(job.cell)
-        elif 0 < code < 128:
-            self.failures[job.cell.name] = last_line(job.output)
+        elif code not in (0, *SAVED) and not (code < 0 and self.signal):
+            killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
+            self.failures[job.cell.name] = killed or last_line(job.output)
             state = replace(state, word=FAILED)
         self.change(job.cell, state)
 

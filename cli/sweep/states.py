@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.errors import UserError
+from common.files import read_json_object
 from common.text_table import Table
 from configs.changes import classify_changes
 from configs.load import load_run_config
 from configs.sweep import Cell
+from evaluation.conditions import sentences_beside
 from training.progress import Progress
 from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes
@@ -35,9 +37,10 @@ def read_state(cell: Cell, set_name: str) -> State:
     steps = good_steps(cell.run_dir)
     if not steps:
         return with_metrics(cell, WAITING)
-    if not is_trained(cell, steps[-1]):
+    progress = Progress(**read_notes(cell.run_dir, steps[-1]))
+    if not is_trained(cell, steps[-1], progress):
         return with_metrics(cell, INTERRUPTED)
-    return with_metrics(cell, COMPLETE if is_scored(cell, set_name) else TRAINED)
+    return with_metrics(cell, COMPLETE if is_scored(cell, set_name, steps[-1], progress) else TRAINED)
 
 
 def observe(cell: Cell, set_name: str) -> State:
@@ -45,14 +48,18 @@ def observe(cell: Cell, set_name: str) -> State:
     return with_metrics(cell, ELSEWHERE) if is_in_use(cell.run_dir) else read_state(cell, set_name)
 
 
-def is_trained(cell: Cell, newest: int) -> bool:
+def is_trained(cell: Cell, newest: int, progress: Progress) -> bool:
     """Whether nothing is left to train and to validate after the newest checkpoint."""
-    progress, training = Progress(**read_notes(cell.run_dir, newest)), cell.config.training
+    training = cell.config.training
     return progress.evaluated == newest and (newest >= training.steps or progress.is_exhausted(training.patience))
 
 
-def is_scored(cell: Cell, set_name: str) -> bool:
-    return all((cell.run_dir / "eval" / f"{set_name}{ending}").exists() for ending in (".json", ".jsonl"))
+def is_scored(cell: Cell, set_name: str, newest: int, progress: Progress) -> bool:
+    """Whether there is a report with its sentences, and of the checkpoint that counts, not of an earlier one."""
+    path = cell.run_dir / "eval" / f"{set_name}.json"
+    step = read_json_object(path).get("step")
+    best = progress.best_step if set_name == "test" and cell.config.decoding.checkpoint == "best" else 0
+    return step == (best or newest) and sentences_beside(path).exists()
 
 
 def with_metrics(cell: Cell, word: str) -> State:
@@ -65,14 +72,23 @@ def with_metrics(cell: Cell, word: str) -> State:
 
 
 def check_directories(cells: list[Cell]) -> None:
-    """UserError if a cell's directory holds a run of another config, before anything starts."""
+    """UserError if a cell's directory holds a run of another config, or a longer one, before anything starts."""
     for cell in cells:
-        if not (cell.run_dir / "config.yaml").exists() or not good_steps(cell.run_dir):
+        steps = good_steps(cell.run_dir)
+        if not (cell.run_dir / "config.yaml").exists() or not steps:
             continue
         changed = classify_changes(load_run_config(cell.run_dir), cell.config)
-        if lines := [line for line, kind in changed.items() if kind != "harmless"]:
+        if lines := [line for line, kind in changed.items() if kind != "harmless" or changes_scores(line)]:
             described = f"{cell.run_dir} is a run of another config: {'; '.join(lines)}"
             raise UserError(f"{described}. Move it away, or give the sweep another name")
+        if steps[-1] > cell.config.training.steps:
+            described = f"{cell.run_dir} is at step {steps[-1]}, beyond training.steps={cell.config.training.steps}"
+            raise UserError(f"{described}. Move it away, or give the sweep another name")
+
+
+def changes_scores(line: str) -> bool:
+    """Whether a change after which training goes on makes the scores that are there those of something else."""
+    return line.startswith(("decoding.", "data.test:")) and not line.startswith("decoding.batch_sentences:")
 
 
 def table_of_states(cells: Sequence[Cell], states: dict[str, State], hidden: Sequence[str] = ()) -> Table:

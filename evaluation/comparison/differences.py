@@ -113,9 +113,9 @@ def changed_ngrams(base: Runs, other: Runs) -> tuple[list[Ngram], list[Ngram]]:
     """The n-grams that the other system gains most often, and those that it loses: matches per run, as BLEU counts."""
     bases, others = count_matches(base), count_matches(other)
     grams = [Ngram(" ".join(words), bases.get(words, 0.0), others.get(words, 0.0)) for words in {**bases, **others}]
-    grams.sort(key=lambda gram: (gram.base - gram.other, -len(gram.words), gram.words))
-    gained = [gram for gram in grams[:LISTED_NGRAMS] if gram.other > gram.base]
-    return gained, [gram for gram in grams[: -LISTED_NGRAMS - 1 : -1] if gram.other < gram.base]
+    gains = sorted(grams, key=lambda gram: (gram.base - gram.other, -len(gram.words), gram.words))[:LISTED_NGRAMS]
+    losses = sorted(grams, key=lambda gram: (gram.other - gram.base, -len(gram.words), gram.words))[:LISTED_NGRAMS]
+    return [gram for gram in gains if gram.other > gram.base], [gram for gram in losses if gram.other < gram.base]
 
 
 def count_matches(runs: Runs) -> dict[tuple[str, ...], float]:

@@ -71,20 +71,22 @@ def randomisation_p(pairs: Sequence[Pair], trials: int = TRIALS, seed: int = SEE
     """The p-value of the difference by approximate randomisation (Riezler and Maxwell 2005), two-sided.
 
     A trial exchanges the translations of each sentence between the runs of a pair with probability ½, as if it were
-    chance which system they are from. p is the share of trials, the observed one included, whose difference is at least
-    as large.
+    chance which system they are from. All pairs exchange the same sentences, because a sentence that is easier for one
+    system is so with every seed: drawn apart, such effects would cancel, and p be too small. p is the share of trials,
+    the observed one included, whose difference is at least as large.
     """
     rng, observed, as_large = np.random.default_rng(seed), abs(round(difference(pairs), 9)), 0
     for count in blocks_of(trials):
-        differences = mean_of([_exchanged(pair, count, rng) for pair in pairs])
+        chosen = rng.integers(2, size=(count, len(pairs[0].base.counts))).astype(np.float64)
+        differences = mean_of([_exchange(pair, chosen) for pair in pairs])
         as_large += int((abs(differences) >= observed).sum())
     return (as_large + 1) / (trials + 1)
 
 
-def _exchanged(pair: Pair, trials: int, rng: np.random.Generator) -> Float[np.ndarray, " draws"]:
-    """Differences of scores after random exchanges."""
+def _exchange(pair: Pair, chosen: Float[np.ndarray, "draws sentences"]) -> Float[np.ndarray, " draws"]:
+    """Differences of scores after the chosen sentences of each draw are exchanged."""
     base, other = pair.base.counts, pair.other.counts
-    moved = rng.integers(2, size=(trials, len(base))).astype(np.float64) @ (other - base)
+    moved = chosen @ (other - base)
     return pair.other.scores(other.sum(0) - moved) - pair.base.scores(base.sum(0) + moved)
 
 

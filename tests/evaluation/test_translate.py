@@ -16,6 +16,7 @@ from common.errors import UserError
 from evaluation.minimum_risk import expected_utilities
 from evaluation.translate import Translator, batch_size, bucket_of, group_by_bucket, search_batch
 from model.config import DecodingConfig
+from tests.drawn import drawn_params
 
 SENTENCES = [
     "Tom eats.",
@@ -197,6 +198,20 @@ def test_sources_end_where_training_ended_or_positions_do(translator):
     assert translator.longest == 64
     assert with_settings(translator, max_source_tokens=9).longest == 9
     assert replace(translator, models=(*translator.models, learned)).longest == 20
+
+
+def test_a_table_of_positions_may_be_shorter_than_a_padded_row(translator):
+    """A source of 18 tokens, padded to 24, translates as with a longer table that begins with the same 20 rows."""
+    line = "Tom eats here, Ana"
+    assert len(translator.tokenizer.encode(line)) == 18 and bucket_of(18) == 24
+    short, long = (
+        replace(translator, models=(replace(translator.models[0], positions="learned", max_positions=size),))
+        for size in (20, 64)
+    )
+    table = drawn_params(long.models[0], translator.tokenizer.vocab_size)
+    cut = table | {"embedding": table["embedding"] | {"positions": table["embedding"]["positions"][:20]}}
+    found = short.translate((cut,), [line])
+    assert math.isfinite(found[0].log_prob) and found == long.translate((table,), [line])
 
 
 def test_settings_that_cannot_be_are_refused():

@@ -13,6 +13,8 @@ import pytest
 
 from cli.process import ROOT, program_environment
 from cli.sweep.devices import shares
+from cli.sweep.jobs import Job, Jobs, launch
+from common.files import write_atomically
 from configs.sweep import load_sweep
 from scripts.sweep import main
 from training.replay.run_digest import digest_run
@@ -159,10 +161,19 @@ def test_complete_cells_are_skipped_failed_ones_tried_again_and_the_test_set_is_
     code, out, _ = sweep("mine.yaml", "--status", "--set", "test")
     assert out.startswith("CELLS\n2 complete\n")
 
-    write_sweep(folder, "training.eval_every: 5, model.d_ff: 16")
-    code, out, err = sweep("mine.yaml")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "is a run of another config: model.d_ff: 32 → 16. Move it away" in err
+    report = Path("runs/sweeps/mine/dropout=0.1,seed=1/eval/test.json")
+    write_atomically(report, report.read_text().replace('"step": ', '"step": 9'))
+    code, out, err = sweep("mine.yaml", "--status", "--set", "test")
+    assert out.startswith("CELLS\n1 trained, 1 complete\n")
+
+    for overrides, message in (
+        ("model.d_ff: 16", "is a run of another config: model.d_ff: 32 → 16. Move it away"),
+        ("decoding.beam_size: 7", "is a run of another config: decoding.beam_size: "),
+        ("decoding.batch_sentences: 7", ""),
+    ):
+        write_sweep(folder, f"training.eval_every: 5, {overrides}")
+        code, out, err = sweep("mine.yaml", "--status")
+        assert (code, err.count("\n")) == ((2, 1) if message else (0, 0)) and message in err
 
 
 def test_the_status_of_a_cell_at_which_another_process_works(folder, sweep):
@@ -173,6 +184,43 @@ def test_the_status_of_a_cell_at_which_another_process_works(folder, sweep):
         code, out, _ = sweep("mine.yaml", "--status")
     assert code == 0 and out.startswith("CELLS\n1 in use elsewhere, 1 waiting\n")
     assert out.splitlines()[3].split() == [cell.name, "in", "use", "elsewhere", "4", "/", "10", "3"]
+
+
+@pytest.mark.parametrize(
+    ("script", "word", "reason"),
+    [
+        ("exit 0", "waiting", None),
+        ("exit 143", "waiting", None),  # told to stop, by somebody else
+        ("echo error: no room; exit 2", "failed", "error: no room"),
+        ("kill -9 $$", "failed", "killed by SIGKILL"),
+        ("exit 134", "failed", "no output"),
+    ],
+)
+def test_how_a_cell_ended(folder, script, word, reason):
+    loaded, output = load_sweep(folder / "mine.yaml"), folder / "output"
+    cell, share = loaded.cells[0], shares(None)[0]
+    work = Jobs(loaded, "valid", [], {}, report=lambda cell, state: None)
+    with open(output, "wb") as file:
+        job = Job(cell, share, "training", launch(["sh", "-c", script], share, file), output)
+    work.running.append(job)
+    job.process.wait()
+    work.end(job)
+    assert work.states[cell.name].word == word and work.free == [share]
+    assert work.failures == ({cell.name: reason} if reason else {})
+
+
+def test_a_job_that_started_while_a_signal_arrived_gets_it_once(folder):
+    loaded, output = load_sweep(folder / "mine.yaml"), folder / "output"
+    cell, share = loaded.cells[0], shares(None)[0]
+    work = Jobs(loaded, "valid", [], {}, report=lambda cell, state: None, signals=[signal.SIGTERM])
+    with open(output, "wb") as file:
+        work.running.append(Job(cell, share, "training", launch(["sh", "-c", COUNTING], share, file), output))
+    wait_for(lambda: b"ready" in output.read_bytes())
+    work.pass_signals_on()
+    wait_for(lambda: b"TERM" in output.read_bytes())
+    work.pass_signals_on()
+    work.running[0].process.wait(timeout=60)
+    assert output.read_bytes() == b"ready\nTERM\n"
 
 
 def test_mistakes(folder, sweep):
@@ -188,6 +236,7 @@ def test_mistakes(folder, sweep):
     assert (code, err.count("\n")) == (2, 1) and "cannot write runs/sweeps/mine" in err
 
 
+COUNTING = "trap 'echo TERM' TERM; echo ready; for i in 1 2 3 4 5; do sleep 0.1; done"
 STAND_IN = "#!/bin/sh\ntrap 'exit 143' TERM\necho $* > started\nwhile :; do sleep 0.1; done\n"
 
 

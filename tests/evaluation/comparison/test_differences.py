@@ -85,8 +85,13 @@ def test_ngrams_gained_and_lost_by_hand():
     assert {each.words for each in gained} == {"una casa es", "una casa", "casa es", "es", "una"}
     assert {each.words for each in lost} == {"la casa", "grande", "la"}
     assert changed_ngrams([base], [base]) == ([], [])
+    assert changed_ngrams([other], [base]) == ([swap(each) for each in lost], [swap(each) for each in gained])
     gained, _ = changed_ngrams([base, base], [base, other])
     assert gained[0] == Ngram("una casa es", 0.0, 0.5)
+
+
+def swap(gram):
+    return Ngram(gram.words, gram.other, gram.base)
 
 
 def test_the_sentences_that_change_most():

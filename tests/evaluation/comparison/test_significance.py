@@ -104,6 +104,14 @@ def test_several_seeds_are_compared_within_seeds():
     assert randomisation_p(pairs, 500) < np.mean([randomisation_p([pair], 500) for pair in pairs])
 
 
+def test_a_run_given_twice_is_no_further_evidence():
+    """What all seeds of a system share must not count once for each."""
+    pair = pair_of(noisy(SENTENCES, 0.3, 1), noisy(SENTENCES, 0.25, 2))
+    p, interval = randomisation_p([pair], 500), bootstrap_interval([pair], 500)
+    assert 0.01 < p < 0.5
+    assert randomisation_p([pair] * 5, 500) == p and bootstrap_interval([pair] * 5, 500) == interval
+
+
 def test_the_same_seed_draws_the_same():
     pair = pair_of(noisy(SENTENCES, 0.3, 1), noisy(SENTENCES, 0.27, 2))
     assert randomisation_p([pair], 700) == randomisation_p([pair], 700) != randomisation_p([pair], 700, seed=1)
