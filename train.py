@@ -88,7 +88,8 @@ def take_steps(run: Run) -> int:
 
     def prepare(step: int, batch: Batch) -> tuple[Batch, int]:
         """The batch on its devices, ahead of its step, and its digest."""
-        return run.devices.place(batch), digest_batch(batch, step + 1, run.devices.local_rows.start)
+        devices = run.devices
+        return devices.place(batch), digest_batch(batch, step + 1, devices.local_rows.start, devices.counted_rows)
 
     def evaluation_due() -> bool:
         return (due(settings.eval_every) or step == run.last_step) and progress.evaluated < step  # never at step 0

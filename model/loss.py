@@ -101,7 +101,8 @@ def _forward(
         return table_gradient + more, (sums, x_gradient)
 
     table_gradient, (sums, x_gradient) = jax.lax.scan(add, jnp.zeros_like(table), _chunks(x, labels, real))
-    x_gradient = jnp.moveaxis(x_gradient, 0, 1).reshape(x.shape)
+    batch, length, width = x.shape
+    x_gradient = jnp.moveaxis(x_gradient, 0, 1).reshape(batch, -1, width)[:, :length]
     return jax.tree.map(jnp.sum, sums), (x_gradient, table_gradient)
 
 
@@ -116,8 +117,13 @@ loss_in_chunks.defvjp(_forward, _backward)
 
 
 def _chunks(*arrays: Array) -> tuple[Array, ...]:
-    """Arrays "B T …" as "chunks B T/chunks …", with about ``CHUNK`` positions per chunk."""
+    """Arrays "B T …" as "chunks B T/chunks …", with ``CHUNK`` to ``2 * CHUNK`` positions per chunk if T allows it.
+
+    A T that no fitting number divides, such as a prime, is filled up with zeros, which are not real.
+    """
     batch, length = arrays[0].shape[:2]
-    most = max(1, batch * length // CHUNK)
-    count = next(count for count in range(most, 0, -1) if length % count == 0)
-    return tuple(jnp.moveaxis(a.reshape(batch, count, -1, *a.shape[2:]), 1, 0) for a in arrays)
+    most = min(length, max(1, batch * length // CHUNK))
+    size = length // next((count for count in range(most, most // 2, -1) if length % count == 0), most)
+    count = -(-length // size)
+    filled = [jnp.pad(a, [(0, 0), (0, count * size - length), *[(0, 0)] * (a.ndim - 2)]) for a in arrays]
+    return tuple(jnp.moveaxis(a.reshape(batch, count, size, *a.shape[2:]), 1, 0) for a in filled)

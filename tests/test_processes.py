@@ -95,13 +95,15 @@ def assert_same_run(run_dir, other):
 
 
 @pytest.mark.slow
-def test_two_processes_train_what_one_trains_and_one_of_them_speaks(start, small_experiment, tmp_path):
+@pytest.mark.parametrize("axis", ["data", "tensor"])
+def test_two_processes_train_what_one_trains_and_one_of_them_speaks(start, small_experiment, tmp_path, axis):
+    """Along tensor, both hold every row."""
     changes = ["training.steps=3", "training.eval_every=3"]
-    processes = start(tmp_path / "two", *changes)
+    processes = start(tmp_path / "two", f"mesh.{axis}=2", *changes)
     train_here(small_experiment, tmp_path / "one", *changes)
     (first, told), (second, told_by_second) = ended(processes)
     assert (first, second) == (0, 0), told + told_by_second
-    assert "step 0 of 3 on 2 × cpu (data 2) in 2 processes" in told
+    assert f"step 0 of 3 on 2 × cpu ({axis} 2) in 2 processes" in told
     assert not told_by_second
     assert_same_run(tmp_path / "two", tmp_path / "one")
 

@@ -37,7 +37,7 @@ class TrainingConfig:
     beta2: float = option(0.98, "Adam's decay of the second moment", min=0, below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", above=0)
     weight_decay: float = option(
-        0.0, "decay of matrices by adamw and muon, decoupled; biases and norms are spared", min=0
+        0.0, "decoupled decay: adamw of all but biases and norms, muon of the matrices of dense layers", min=0
     )
     clip_norm: float = option(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
     label_smoothing: float = option(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
@@ -51,7 +51,7 @@ class TrainingConfig:
         0.05, "share of the tokens of both sides that the second view of simcut and cutoff does not see", min=0, below=1
     )
     accumulation: int = option(
-        1, "slices into which a step's batch is cut to save memory; results do not change", min=1
+        1, "slices into which a step's batch is cut to save memory; only the draws of dropout change", min=1
     )
     ema_decay: float = option(
         0.0, "decay of the averaged parameters that are evaluated, such as 0.999; 0: off", min=0, below=1
@@ -75,8 +75,10 @@ class TrainingConfig:
         require_in_bounds("training", self)
         if not (self.steps or self.epochs):
             raise ValueError("set training.steps or training.epochs: schedules and completion depend on them")
-        if self.schedule in ENDING and not self.steps:
-            raise ValueError(f"training.schedule={self.schedule} needs training.steps: it ends where the run ends")
+        if self.schedule in ENDING and (self.epochs or not self.steps):
+            raise ValueError(
+                f"training.schedule={self.schedule} ends where the run ends: set training.steps, and training.epochs=0"
+            )
         if (self.schedule == "wsd") != bool(self.decay_steps):
             raise ValueError("training.schedule=wsd and training.decay_steps are set together")
         if self.decay_steps and self.decay_steps > self.steps - self.warmup_steps:

@@ -1,6 +1,7 @@
 """Learning-rate schedules and the optimizer."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +52,7 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
 
     def update(gradients: PyTree, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
         updates, state = chosen.update(gradients, state, params)
-        return scale_tables(updates, config.embedding_rate), state
+        return scale_embeddings(updates, config.embedding_rate), state
 
     return optax.GradientTransformation(chosen.init, update)
 
@@ -74,10 +75,15 @@ def _optimizer(config: TrainingConfig) -> optax.GradientTransformation:
             raise NotImplementedError(f"training.optimizer={config.optimizer}")
 
 
-def scale_tables(updates: PyTree, factor: float) -> PyTree:
+def scale_embeddings(updates: PyTree, factor: float) -> PyTree:
     if factor == 1:
         return updates
-    return jax.tree.map_with_path(lambda path, leaf: leaf * factor if path[-1].key == "table" else leaf, updates)
+    return jax.tree.map_with_path(lambda path, leaf: leaf * factor if is_embedding(path) else leaf, updates)
+
+
+def is_embedding(path: tuple[Any, ...]) -> bool:
+    """Whether this is the table of embeddings, and not one of relative positions."""
+    return (path[0].key, path[-1].key) == ("embedding", "table")
 
 
 def kinds(params: PyTree) -> PyTree:

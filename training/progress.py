@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections import deque
+from collections.abc import Container
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,16 @@ class Progress:
         return bool(patience) and self.stale >= patience
 
 
-def digest_batch(batch: Batch, step: int, first_row: int = 0) -> int:
-    """The digest of the batch of update ``step``, or of its rows from ``first_row`` on.
+def digest_batch(batch: Batch, step: int, first_row: int = 0, counted: Container[int] | None = None) -> int:
+    """The digest of the batch of update ``step``, or of its rows from ``first_row`` on, of which all are ``counted``.
 
-    It is the sum of each row's SHA-256, which covers the row's step and place. Processes that read different rows each
+    It is the sum of each row's SHA-256, which covers the row's step and place. Processes that count different rows each
     add to the same sum, however many processes there are.
     """
     total = 0
     for place, row in enumerate(zip(*batch, strict=True), first_row):
+        if counted is not None and place not in counted:
+            continue
         digest = hashlib.sha256(f"{step} {place}".encode())
         for array in row:
             digest.update(np.ascontiguousarray(array).data)

@@ -80,7 +80,8 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
     """``(parameters, batch, number of earlier steps) → (gradient per target token, loss sums)``.
 
     The dropout of a step depends on the seed and the step alone. Gradients are summed over the slices of a batch and
-    divided once, by its number of real target tokens, so accumulation changes nothing but memory.
+    divided once, by its number of real target tokens, so accumulation changes nothing but memory and, since each slice
+    has a key of its own, the draws of dropout.
     """
     root_key = jax.random.key(config.seed)
 

@@ -4,9 +4,11 @@ One device is the mesh 1 × 1 × 1; nothing else changes with the number of devi
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import jax
@@ -72,6 +74,17 @@ class Devices:
         parts = self.by_rows.addressable_devices_indices_map((self.batch_rows,)).values()
         bounds = [index[0].indices(self.batch_rows) for index in parts if index]
         return slice(min(start for start, _, _ in bounds), max(stop for _, stop, _ in bounds))
+
+    @cached_property
+    def counted_rows(self) -> frozenset[int]:
+        """The rows of a batch that this process counts: of all that hold a row, the first one does."""
+        holders = defaultdict(list)
+        places: Mapping[Any, Any] = self.by_rows.devices_indices_map((self.batch_rows,))
+        for device, index in places.items():
+            rows = index[0].indices(self.batch_rows) if index else (0, self.batch_rows, 1)
+            holders[rows].append(device.process_index)
+        mine = [range(*rows) for rows, processes in holders.items() if min(processes) == jax.process_index()]
+        return frozenset(chain.from_iterable(mine))
 
     def place(self, batch: Batch) -> Batch:
         """The global batch, of which ``batch`` holds the local rows; each device gets its own rows."""

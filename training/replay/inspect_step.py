@@ -171,7 +171,7 @@ def token_losses(
 ) -> tuple[Float[np.ndarray, "B T"], Float[np.ndarray, "B T"]]:
     """Objective and cross-entropy at every target position, 0 at padding, under the dropout of the next update.
 
-    The dropout keys are those of ``make_gradients`` and ``over_slices``: from seed and step, split over slices.
+    The dropout keys are those of ``make_gradients`` and ``accumulate``: from seed and step, split over slices.
     """
     slices = setup.training.accumulation
     key = jax.random.fold_in(jax.random.key(setup.training.seed), state.step)

@@ -352,3 +352,7 @@ def test_the_sequence_of_batches_is_a_sum_of_sha256_over_rows_their_places_and_s
             progress = progress.after_batch(digest_batch(slice_rows(batch, slice(row, row + 1)), step, row))
         of_processes.append(int(progress.batches, 16))
     assert f"{sum(of_processes) % 2**256:064x}" == both
+
+    # So they do if both hold both rows, of which each counts one.
+    counted = [digest_batch(batches[0], 1, counted={row}) for row in range(2)]
+    assert sum(counted) == digest_batch(batches[0], 1)
