@@ -133,9 +133,10 @@ def refuse_overlap(overlap: Overlap, allowed: list[str]) -> None:
         example = (sides.source.examples + sides.target.examples)[0]
         described.append(f'{splits} {counts}, such as "{in_brief(example)}"')
     names = ",".join([*allowed, *leaks])
+    drop = "drop those training pairs with data.drop_overlap=true, " * any("train" in splits for splits in leaks)
     raise UserError(
         f"splits share sentences (case and punctuation ignored): {'; '.join(described)}. "
-        f"Remove them from one of the files, or accept them with data.allow_overlap=[{names}]"
+        f"Remove them from one of the files, {drop}or accept them with data.allow_overlap=[{names}]"
     )
 
 

@@ -3,7 +3,7 @@
 The mean of a run's last checkpoints often translates better than any of them, and as fast (Vaswani et al. 2017, section
 6.1, averaged 5 or 20). If the run keeps an exponential average of its parameters, that is what is averaged. The result
 is RUN/averages/NAME, which every program here accepts as decoding.checkpoint=NAME. training.keep sets how many
-checkpoints a run keeps.
+checkpoints a run keeps, and training.save_every how often it writes one besides those of its evaluations.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from training.run.averaging import By, choose_steps, read_validated, write_avera
 from training.run.catalog import damaged_steps, good_steps
 
 EXAMPLES = """example:
-  python train.py configs/tatoeba-small.yaml training.keep=5
+  python train.py configs/tatoeba-small.yaml training.ema_decay=0 training.save_every=310 training.keep=5
   python scripts/average_checkpoints.py runs/tatoeba-small --last 5
   python eval.py runs/tatoeba-small decoding.checkpoint=last-5
 """

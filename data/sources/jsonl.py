@@ -18,7 +18,7 @@ IN_WORDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an
 
 
 def read_jsonl(config: DataConfig, path: Path) -> Rows:
-    """Read one JSON object per line, with the two languages as keys or inside a ``translation``."""
+    """Read one JSON object per line, with the two languages as keys or inside a ``translation``, if neither is that."""
 
     def parse(line: str) -> Row:
         try:
@@ -27,7 +27,7 @@ def read_jsonl(config: DataConfig, path: Path) -> Rows:
             raise Malformed("not a JSON object", for_all=ONE_A_LINE) from None
         if not isinstance(row, dict):
             raise Malformed(f"{name_type(row)}, not an object", for_all=ONE_A_LINE)
-        row = row.get("translation", row)
+        row = row if "translation" in config.languages else row.get("translation", row)
         if not isinstance(row, dict):
             raise Malformed(f"translation is {name_type(row)}, not an object")
         return texts_of(config, row)

@@ -116,7 +116,7 @@ def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
 
 def read_cells(config: DataConfig, table: Any, place: str) -> Iterable[tuple[Any, Any]]:
     """The cells of both languages by row; UserError if a column is missing, no text or not UTF-8."""
-    inside = "translation." if "translation" in table.column_names else ""
+    inside = "translation." if "translation" in set(table.column_names) - set(config.languages) else ""
     names = [inside + language for language in config.languages]
     flat = table.flatten() if inside else table
     types = {name: str(flat.schema.field(name).type) for name in dict.fromkeys(flat.column_names)}

@@ -56,7 +56,10 @@ def test_planted_overlap_is_found_and_stops():
     assert report["train/test"] == Sides(SharedSentences(1, ["go"]), SharedSentences(1, ["ya veo"]))
     with pytest.raises(UserError, match=r'1 source and 1 target sentences, such as "go"') as caught:
         refuse_overlap(report, allowed=["valid/test"])
+    assert "drop those training pairs with data.drop_overlap=true, or accept them" in str(caught.value)
     assert "data.allow_overlap=[valid/test,train/test]" in str(caught.value)
+    with pytest.raises(UserError, match="Remove them from one of the files, or accept them"):
+        refuse_overlap(find_overlap(CLEAN | {"test": CLEAN["valid"]}), allowed=["train/test"])
     refuse_overlap(report, allowed=["train/test"])
 
 

@@ -127,7 +127,7 @@ def test_mistakes_end_in_one_line_and_code_2(run, average, tmp_path):
         "unrecognized arguments: --lasting=2": [run, "--lasting=2", "--last", 2],
         "--last must be at least 1, not 0": [run, "--last", 0],
         "--best must be at least 1, not -1": [run, "--best", -1],
-        "has 5 good checkpoints, not 6: training.keep=6 keeps more": [run, "--last", 6],
+        "has 5 good checkpoints, not 6: training.keep=6 keeps as many": [run, "--last", 6],
         "has 4 good checkpoints whose validation BLEU is known, not 5": [run, "--best", 5],
         "--name cannot be best": [run, "--best", 1, "--name", "best"],
         "--name must be a letter, then": [run, "--best", 1, "--name", "../x"],

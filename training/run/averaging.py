@@ -63,7 +63,8 @@ def choose_steps(run_dir: Path, good: list[int], count: int, by: By, validated: 
         what = "good checkpoint" if len(candidates) == 1 else "good checkpoints"
         known = " whose validation BLEU is known" if by == "best" else ""
         raise UserError(
-            f"{run_dir} has {len(candidates)} {what}{known}, not {count}: training.keep={count} keeps more of them"
+            f"{run_dir} has {len(candidates)} {what}{known}, not {count}: training.keep={count} keeps as many, and "
+            f"training.{'eval' if by == 'best' else 'save'}_every=N says how often one is written"
         )
     return sorted(candidates[-count:])
 

@@ -159,6 +159,9 @@ def test_missing_columns_are_named_with_those_there_are(tmp_path):
     assert "has no column translation.en, only translation.es, translation.fr" in refused(tmp_path, "a.parquet")
     write(tmp_path / "a.parquet", {"translation": ["a"], "en": ["b"], "es": ["c"]})
     assert "has no column translation.en, only translation, en, es" in refused(tmp_path, "a.parquet")
+    write(tmp_path / "a.parquet", {"translation": ["b"], "source": ["a"]})
+    found = load(tmp_path, "a.parquet", columns=["source", "translation"], source="source", target="translation")
+    assert found[0] == Pairs(["a"], ["b"])
 
 
 @pytest.mark.parametrize("malformed", ["stop", "skip"])

@@ -90,6 +90,9 @@ def test_keys_and_files_are_named_by_the_columns(tmp_path):
     config = DataConfig(root=str(tmp_path), columns=["x", "y"], source="y", target="x")
     for name in ("a.jsonl", "n.LANG"):
         assert load_source(config, name, "train")[0] == Pairs(["uno"], ["one"])
+    write(tmp_path, {"b.jsonl": '{"source": "one", "translation": "uno"}\n'})
+    config = DataConfig(root=str(tmp_path), columns=["source", "translation"], source="source", target="translation")
+    assert load_source(config, "b.jsonl", "train")[0] == Pairs(["one"], ["uno"])
 
 
 def test_a_gzip_file_of_several_parts_is_read_whole(tmp_path):

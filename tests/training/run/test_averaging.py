@@ -216,16 +216,21 @@ def test_steps_are_the_last_or_those_of_the_best_bleu():
     assert choose_steps(RUN, good, 2, "best", validated) == [200, 300]  # of equal BLEU, the lower loss
 
 
+SAVE, EVALUATE = (
+    f"keeps as many, and training.{every}_every=N says how often one is written" for every in ("save", "eval")
+)
+
+
 @pytest.mark.parametrize(
     ("good", "count", "by", "complaint"),
     [
-        ([1, 2], 5, "last", "runs/x has 2 good checkpoints, not 5: training.keep=5 keeps more of them"),
-        ([1], 2, "last", "runs/x has 1 good checkpoint, not 2: training.keep=2 keeps more of them"),
+        ([1, 2], 5, "last", f"runs/x has 2 good checkpoints, not 5: training.keep=5 {SAVE}"),
+        ([1], 2, "last", f"runs/x has 1 good checkpoint, not 2: training.keep=2 {SAVE}"),
         (
             [1, 2],
             2,
             "best",
-            "runs/x has 1 good checkpoint whose validation BLEU is known, not 2: training.keep=2 keeps more of them",
+            f"runs/x has 1 good checkpoint whose validation BLEU is known, not 2: training.keep=2 {EVALUATE}",
         ),
         ([1, 2], 0, "last", "--last must be at least 1, not 0"),
         ([1, 2], -3, "best", "--best must be at least 1, not -3"),
