@@ -81,16 +81,16 @@ def choose(sweep: Sweep, number: int | None) -> list[Cell]:
 
 
 def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) -> None:
-    """Train what is not complete, then compare; exit with 128 plus a signal's number, or with 2 if a cell failed."""
+    """Train what is not complete, then compare; exit with 128 plus a signal's number, or with 2 if a cell is left."""
     with explain_write_errors(sweep.folder):
         sweep.folder.mkdir(parents=True, exist_ok=True)
     states = {cell.name: read_state(cell, set_name) for cell in cells}
-    left = [cell for cell in cells if states[cell.name].word != COMPLETE]
-    print(f"{sweep.folder}: {len(cells)} cells, {len(cells) - len(left)} of them complete", flush=True)
+    to_do = [cell for cell in cells if states[cell.name].word != COMPLETE]
+    print(f"{sweep.folder}: {len(cells)} cells, {len(cells) - len(to_do)} of them complete", flush=True)
     live = sys.stdout.isatty()
     work = Jobs(sweep, set_name, shares(jobs), states, report=lambda cell, state: None if live else say(cell, state))
     draw = redrawing(cells, work) if live else lambda: None
-    work.run(left, on_poll=draw)
+    work.run(to_do, on_poll=draw)
     draw()
     if work.signal:
         write_note(f"stopped; what was training is saved. The same command goes on with {sweep.folder}")
@@ -98,11 +98,11 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
     complete = [cell for cell in cells if states[cell.name].word == COMPLETE]
     if len(complete) > 1 and complete[0] is cells[0]:
         print_comparison(complete, set_name)
-    if len(complete) < len(cells):
-        print(f"\n{len(cells) - len(complete)} of {len(cells)} cells are not complete: the same command goes on")
     if work.failures:
         reasons = "; ".join(f"{name} ({why})" for name, why in work.failures.items())
         raise UserError(f"{len(work.failures)} of {len(cells)} cells failed; the same command tries again: {reasons}")
+    if left := len(cells) - len(complete):  # which somebody stopped
+        raise UserError(f"{left} of {len(cells)} cells are not complete; the same command goes on")
 
 
 def print_comparison(cells: list[Cell], set_name: str) -> None:

@@ -57,9 +57,9 @@ def is_trained(cell: Cell, newest: int, progress: Progress) -> bool:
 def is_scored(cell: Cell, set_name: str, newest: int, progress: Progress) -> bool:
     """Whether there is a report with its sentences, and of the checkpoint that counts, not of an earlier one."""
     path = cell.run_dir / "eval" / f"{set_name}.json"
-    step = read_json_object(path).get("step")
-    best = progress.best_step if set_name == "test" and cell.config.decoding.checkpoint == "best" else 0
-    return step == (best or newest) and sentences_beside(path).exists()
+    report, steps = read_json_object(path), {"best": progress.best_step or newest, "latest": newest}
+    checkpoint = "latest" if set_name == "valid" else cell.config.decoding.checkpoint
+    return sentences_beside(path).exists() and report.get("step", -1) == steps.get(checkpoint, report.get("step"))
 
 
 def with_metrics(cell: Cell, word: str) -> State:
