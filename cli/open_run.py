@@ -19,6 +19,7 @@ from data.prepare import Prepared, prepare
 from data.report import DATA_FILE, DataReport
 from evaluation.translate import Translator
 from model.transformer import build
+from training.config import ENDING
 from training.devices.compilation import compile_ahead, in_background
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
@@ -120,7 +121,12 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
 
 
 def check_run(config: RunConfig) -> None:
-    """Checks that need neither corpus nor run directory: UserError for a wrong kernel, or configs that differ."""
+    """Checks that need neither corpus nor run directory: UserError for a wrong kernel or configs that differ."""
+    if config.training.epochs and config.training.schedule in ENDING:
+        raise UserError(
+            f"training.schedule={config.training.schedule} falls to zero at training.steps, and training.epochs could "
+            "end the run before: set training.epochs=0"
+        )
     choose_kernels(config.model, (config.data.row_length, config.data.row_length))
     check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
 

@@ -123,7 +123,7 @@ def _chunks(*arrays: Array) -> tuple[Array, ...]:
     """
     batch, length = arrays[0].shape[:2]
     most = min(length, max(1, batch * length // CHUNK))
-    size = length // next((count for count in range(most, most // 2, -1) if length % count == 0), most)
+    size = -(-length // next((count for count in range(most, most // 2, -1) if length % count == 0), most))
     count = -(-length // size)
     filled = [jnp.pad(a, [(0, 0), (0, count * size - length), *[(0, 0)] * (a.ndim - 2)]) for a in arrays]
     return tuple(jnp.moveaxis(a.reshape(batch, count, size, *a.shape[2:]), 1, 0) for a in filled)

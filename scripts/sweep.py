@@ -101,7 +101,7 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
     if work.failures:
         reasons = "; ".join(f"{name} ({why})" for name, why in work.failures.items())
         raise UserError(f"{len(work.failures)} of {len(cells)} cells failed; the same command tries again: {reasons}")
-    if left := len(cells) - len(complete):  # which somebody stopped
+    if left := len(cells) - len(complete):  # stopped, or paused after training.minutes
         raise UserError(f"{left} of {len(cells)} cells are not complete; the same command goes on")
 
 

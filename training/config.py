@@ -75,10 +75,8 @@ class TrainingConfig:
         require_in_bounds("training", self)
         if not (self.steps or self.epochs):
             raise ValueError("set training.steps or training.epochs: schedules and completion depend on them")
-        if self.schedule in ENDING and (self.epochs or not self.steps):
-            raise ValueError(
-                f"training.schedule={self.schedule} ends where the run ends: set training.steps, and training.epochs=0"
-            )
+        if self.schedule in ENDING and not self.steps:
+            raise ValueError(f"training.schedule={self.schedule} needs training.steps: it ends where the run ends")
         if (self.schedule == "wsd") != bool(self.decay_steps):
             raise ValueError("training.schedule=wsd and training.decay_steps are set together")
         if self.decay_steps and self.decay_steps > self.steps - self.warmup_steps:

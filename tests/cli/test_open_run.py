@@ -150,6 +150,16 @@ def test_a_change_that_no_checkpoint_has_can_be_undone(here):
     assert "from step 4 with training.learning_rate: 0.5 → 0.001 (undone: no checkpoint has it)" in told
 
 
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "constant"])
+def test_a_schedule_that_ends_takes_no_epochs(small_experiment, schedule):
+    """The config itself is valid, so that an older run of such a config still translates."""
+    config = load_config(small_experiment, [f"training.schedule={schedule}", "training.epochs=2"])
+    if schedule == "constant":
+        return check_run(config)
+    with pytest.raises(UserError, match=f"training.schedule={schedule} falls to zero .* set training.epochs=0"):
+        check_run(config)
+
+
 def test_a_continuation_that_is_accepted_is_recorded(here):
     """The files that the refused commands leave alone are those that an accepted one changes."""
     before = content(here / "run")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -161,10 +162,11 @@ def test_complete_cells_are_skipped_failed_ones_tried_again_and_the_test_set_is_
     code, out, _ = sweep("mine.yaml", "--status", "--set", "test")
     assert out.startswith("CELLS\n2 complete\n")
 
-    report = Path("runs/sweeps/mine/dropout=0.1,seed=1/eval/test.json")
-    write_atomically(report, report.read_text().replace('"step": ', '"step": 9'))
-    code, out, err = sweep("mine.yaml", "--status", "--set", "test")
-    assert out.startswith("CELLS\n1 trained, 1 complete\n")
+    for set_name in ("test", "valid"):  # reports of another step
+        report = Path(f"runs/sweeps/mine/dropout=0.1,seed=1/eval/{set_name}.json")
+        write_atomically(report, report.read_text().replace('"step": ', '"step": 9'))
+        code, out, err = sweep("mine.yaml", "--status", "--set", set_name)
+        assert out.startswith("CELLS\n1 trained, 1 complete\n")
 
     for overrides, message in (
         ("model.d_ff: 16", "is a run of another config: model.d_ff: 32 → 16. Move it away"),
@@ -219,8 +221,22 @@ def test_a_job_that_started_while_a_signal_arrived_gets_it_once(folder):
     work.pass_signals_on()
     wait_for(lambda: b"TERM" in output.read_bytes())
     work.pass_signals_on()
+    Path("end").touch()
     work.running[0].process.wait(timeout=60)
     assert output.read_bytes() == b"ready\nTERM\n"
+
+
+@pytest.mark.slow
+def test_a_sweep_with_a_cell_that_is_not_complete_ends_with_2(folder, sweep):
+    """Here because each start trains for a moment only."""
+    write_sweep(folder, "training.minutes: 1e-9")
+    code, out, err = sweep("mine.yaml", "--cell", "0")
+    assert (code, err) == (2, "error: 1 of 1 cells are not complete; the same command goes on\n")
+    assert "interrupted at step " in out
+
+    write_sweep(folder, "training.steps: 1")
+    code, out, err = sweep("mine.yaml", "--status")
+    assert (code, out) == (2, "") and re.search(r"is at step \d+, beyond training.steps=1. Move it away", err)
 
 
 def test_mistakes(folder, sweep):
@@ -236,7 +252,7 @@ def test_mistakes(folder, sweep):
     assert (code, err.count("\n")) == (2, 1) and "cannot write runs/sweeps/mine" in err
 
 
-COUNTING = "trap 'echo TERM' TERM; echo ready; for i in 1 2 3 4 5; do sleep 0.1; done"
+COUNTING = "trap 'echo TERM' TERM; echo ready; until [ -e end ]; do sleep 0.1; done"
 STAND_IN = "#!/bin/sh\ntrap 'exit 143' TERM\necho $* > started\nwhile :; do sleep 0.1; done\n"
 
 

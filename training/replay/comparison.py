@@ -16,7 +16,8 @@ from common.files import read_json_object
 from data.tokenizer import load_tokenizer
 from model.transformer import init_params
 from training.replay.replay import RecordedRun, Replay, ReplayedUpdate, show_progress, start_replay
-from training.run.catalog import good_steps
+from training.run.atomic_save import is_intact
+from training.run.catalog import checkpoint_path, good_steps
 from training.run.checkpoint import list_shapes
 from training.run.config_history import change_steps
 from training.state import TrainState
@@ -125,7 +126,8 @@ def _list_not_reproduced(replay: Replay, update: ReplayedUpdate, saved: list[int
     prefix, lines = f"the replay of {replay.run.folder} does not give its", []
     if differences := replay.run.list_metric_differences(update):
         lines.append(f"{prefix} recorded line at step {update.step}: {'; '.join(differences)}")
-    if update.step in saved and (found := compare_with_checkpoint(replay)):
+    is_there = update.step in saved and is_intact(checkpoint_path(replay.run.folder, update.step))
+    if is_there and (found := compare_with_checkpoint(replay)):
         lines.append(f"{prefix} checkpoint at step {update.step}: it differs {found}")
     return lines
 
