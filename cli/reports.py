@@ -1,5 +1,6 @@
 """The reports of a run's scores: what one belongs to, by the run's config and data, and where to find it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from configs.load import load_run_config
@@ -27,6 +28,15 @@ def own_conditions(run_dir: Path, run: str = "") -> Conditions:
 def find_own_report(run_dir: Path) -> Path | None:
     """The report on the run's own test set, searched as its config says."""
     return find_report(run_dir / "eval", "test", own_conditions(run_dir), own=True)
+
+
+def find_report_of(config: RunConfig, run_dir: Path) -> Path | None:
+    """The report on the run's own test set, of this direction, checkpoint and search, in the run's precision."""
+    own = own_conditions(run_dir)
+    conditions = replace(conditions_of(config, own.test_set_sha256), precision=own.precision)
+    name = "test" if conditions.direction == own.direction else f"test.{conditions.direction}"
+    is_own = conditions == replace(own, direction=conditions.direction)
+    return find_report(run_dir / "eval", name, conditions, own=is_own)
 
 
 def find_report_on(run_dir: Path, source: str) -> Path | None:

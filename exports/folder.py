@@ -16,17 +16,18 @@ def write_whole(folder: Path) -> Iterator[Path]:
 
     UserError if there is anything but an empty folder in its place, or if it cannot be written.
     """
-    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+    if os.path.lexists(folder) and not (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())):
         raise UserError(f"{folder} exists and is not an empty folder: name another, or move it away")
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    place = Path(os.path.abspath(folder))  # so that . has a name
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     with explain_write_errors(folder):
         temporary.mkdir(parents=True)
         try:
             yield temporary
             for path in (*temporary.rglob("*"), temporary):
                 flush(path)
-            os.replace(temporary, folder)
-            flush(folder.parent)
+            os.replace(temporary, place)
+            flush(place.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 

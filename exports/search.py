@@ -48,7 +48,8 @@ def describe_ctranslate2(decoding: DecodingConfig) -> str:
 def describe_transformers(decoding: DecodingConfig) -> str:
     settings = (
         f'`translate.py` searches in a beam of {decoding.beam_size} with `early_stopping="never"`, never takes '
-        f"`<pad>`, `<unk>` or `<s>`, and ranks by log P(Y) / {divisor(decoding)}, with `</s>` counted in |Y|."
+        f"`<pad>`, `<unk>` or `<s>`, and ranks by log P(Y) / {divisor(decoding)}, with `</s>` counted in |Y|. Where a "
+        "translation reaches its limit of length, one without an end may displace one that the run would take."
     )
     if decoding.normalization == "length" or not decoding.length_penalty:
         return f"{settings} `generation_config.json` says the same, so that `model.generate` does it, too."

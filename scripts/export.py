@@ -12,13 +12,16 @@ decoding.checkpoint=NAME exports another checkpoint or an average.
 
 import argparse
 import json
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from cli.command_line import parse_command_line, positive_integer
 from cli.load_run import LoadedRun, load_run
-from cli.reports import find_own_report
+from cli.reports import find_report_of
 from common.errors import UserError, exit_on_user_error
 from common.files import read_json_object
 from configs.load import load_run_config
@@ -123,13 +126,17 @@ def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "export.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def compare(form: str, run: LoadedRun, run_dir: Path, folder: Path, sentences: int) -> Check:
-    """Ask the other library about the first sentences of the test set that both translate in one piece."""
+def compare(form: str, run: LoadedRun, run_dir: Path, folder: Path, sentences: int) -> Check | None:
+    """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
     pairs, _ = load_held_out(run.config.data, "test", run_dir)
     sources = list(dict.fromkeys(pairs.sources))
     translator: Translator = replace(run.translator, decoding=plain(form, run.config.decoding))
     whole = [source for source in sources if len(translator.pieces(source)) == 1]
-    return check(folder, translator, run.params[:1], whole[:sentences])
+    if not whole:
+        return None
+    exact = nullcontext() if form == "stablehlo" else jax.default_matmul_precision("float32")  # not a GPU's TF32
+    with exact:
+        return check(folder, translator, run.params[:1], whole[:sentences])
 
 
 def describe_folder(
@@ -140,7 +147,7 @@ def describe_folder(
     sizes: dict[str, Any],
     found: Check | None,
 ) -> None:
-    config, report = run.config, find_own_report(run_dir)
+    config, report = run.config, find_report_of(run.config, run_dir)
     example = "Thank you." if config.data.source == "en" else "Gracias."
     facts = {
         "name": run_dir.resolve().name,

@@ -271,11 +271,12 @@ def histogram_table(card: Card) -> Table:
 
 def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
     spelled = ~byte_pieces(card.tokenizer)
-    spelled[: EOS + 1] = False  # the special pieces come first
+    special = [*range(EOS + 1), *chain.from_iterable(map(card.tokenizer.tag, card.languages))]
+    spelled[special] = False
     used, often = int((counts[spelled] > 0).sum()), int((counts[spelled] >= OFTEN).sum())
     rows = [
         ["type", card.tokenizer_config.type],
-        ["pieces", f"{card.tokenizer.vocab_size:,}: {spelled.sum():,} of text, 256 bytes and 4 special ones"],
+        ["pieces", f"{card.tokenizer.vocab_size:,}: {spelled.sum():,} of text, 256 bytes, {len(special)} special ones"],
         ["used in training", f"{used:,} of the pieces of text ({used / spelled.sum():.1%})"],
         [f"at least {OFTEN} times", f"{often:,} ({often / spelled.sum():.1%})"],
         ["SHA-256", sha256(card.tokenizer.model)[:12]],

@@ -5,7 +5,7 @@ from typing import Any
 
 import ctranslate2
 
-from sentences import FOLDER, Pieces, Sentences
+from sentences import END, FOLDER, Pieces, Sentences
 
 
 class Model(Sentences):
@@ -29,17 +29,21 @@ class Model(Sentences):
         return found
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
-        """The best translation of each source, among twice as many as the beam holds."""
+        """The best translation of each source, among twice as many as the beam holds; first of those that ended."""
         size = self.facts["search"]["beam_size"]
         found = 2 * size if size > 1 else 1
         options = {"beam_size": size, "num_hypotheses": found, "patience": found / size, "length_penalty": 1e-9}
         options |= {"max_decoding_length": limit, "min_decoding_length": 0, "max_input_length": 0, "max_batch_size": 32}
         results = self.translator.translate_batch(sources, return_scores=True, return_end_token=True, **options)
-        return [max(zip(each.scores, each.hypotheses, strict=True), key=self.score)[1] for each in results]
+        return [max(zip(each.scores, each.hypotheses, strict=True), key=self.rank)[1] for each in results]
 
     def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
         """The log-probability of each piece of the target, </s> included."""
         return list(self.translator.score_batch([source], [target], max_input_length=0)[0].log_probs)
+
+    def rank(self, hypothesis: tuple[float, Pieces]) -> tuple[bool, float]:
+        """One that reached its limit without an end comes after all that ended, as in the run."""
+        return hypothesis[1][-1:] == [END], self.score(hypothesis)
 
     def score(self, hypothesis: tuple[float, Pieces]) -> float:
         """The log-probability divided by a function of the length, which CTranslate2 does not have in this form."""

@@ -55,9 +55,9 @@ class Sentences:
         return max(1, min(asked, self.facts["longest_target"]))
 
     def translate_input(self) -> None:
-        """Translate standard input to standard output, or say in a line why not."""
+        """Translate standard input, whose lines end with line feeds alone, to standard output; or say why not."""
         try:
-            for translation in self.translate([line.rstrip("\n") for line in sys.stdin]):
-                print(translation)
+            lines = [line.decode("utf-8").removesuffix("\n") for line in sys.stdin.buffer]
+            sys.stdout.buffer.writelines(f"{translation}\n".encode() for translation in self.translate(lines))
         except ValueError as error:
             sys.exit(f"error: {error}")

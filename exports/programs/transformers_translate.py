@@ -40,14 +40,15 @@ class Model(Sentences):
         return [found[index] for index in range(len(sources))]
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
-        """The best translation of each source; generation_config.json has the size of the beam."""
+        """The best translation of each source, first of those that ended; generation_config.json has the beam size."""
         search = self.facts["search"]
-        kind = {"gnmt": GNMT, "length": float}[search["normalization"]]
-        options = {"length_penalty": kind(search["length_penalty"])} if search["beam_size"] > 1 else {}
+        size, kind = search["beam_size"], {"gnmt": GNMT, "length": float}[search["normalization"]]
+        options = {"length_penalty": kind(search["length_penalty"]), "num_return_sequences": size} if size > 1 else {}
         with torch.inference_mode():
             rows = self.model.generate(**self.inputs(sources), max_length=limit + 1, **options)
         found = [[self.pieces.id_to_piece(token) for token in row] for row in rows[:, 1:].tolist()]
-        return [pieces[: pieces.index(END) + 1] if END in pieces else pieces for pieces in found]
+        cut = [pieces[: pieces.index(END) + 1] if END in pieces else pieces for pieces in found]
+        return [max(cut[first : first + size], key=lambda each: END in each) for first in range(0, len(cut), size)]
 
     def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
         """The log-probability of each piece of the target, </s> included."""

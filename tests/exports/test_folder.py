@@ -1,5 +1,7 @@
 """Folders that are written whole or not at all."""
 
+from pathlib import Path
+
 import pytest
 
 from common.errors import UserError
@@ -30,8 +32,16 @@ def test_nothing_is_left_of_what_failed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["full", "file", "link"])
-def test_nothing_is_replaced(kind, tmp_path):
+def test_the_empty_folder_one_works_in(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path / "folder")
+    with write_whole(Path(".")) as new:
+        (new / "file").write_text("text")
+    assert (tmp_path / "folder" / "file").read_text() == "text" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("kind", ["full", "file", "link", "link to an empty folder"])
+def test_nothing_is_replaced(kind, tmp_path, tmp_path_factory):
     folder = tmp_path / "folder"
     match kind:
         case "full":
@@ -41,6 +51,8 @@ def test_nothing_is_replaced(kind, tmp_path):
             folder.write_text("mine")
         case "link":
             folder.symlink_to("nowhere")
+        case "link to an empty folder":
+            folder.symlink_to(tmp_path_factory.mktemp("empty"))
     with pytest.raises(UserError, match="exists and is not an empty folder"):
         fail(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

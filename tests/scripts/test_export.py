@@ -24,14 +24,19 @@ from training.run.checkpoint import save
 
 @pytest.fixture(scope="module")
 def ending_run(run_dir, tmp_path_factory):
-    """A run whose translations end: random parameters, but EOS is likelier, and PAD, UNK and BOS as good as never."""
-    run = shutil.copytree(run_dir, tmp_path_factory.mktemp("ending") / "run")
+    """A run whose translations end."""
+    return make_ending_run(run_dir, tmp_path_factory.mktemp("ending") / "run", end=25.0, scale=30)
+
+
+def make_ending_run(run_dir, run, end, scale):
+    """Random parameters, but EOS has the logit ``end`` and PAD, UNK and BOS are as good as never."""
+    shutil.copytree(run_dir, run)
     config = load_run_config(run)
     state = drawn_state(config.model, config.training, load_tokenizer(run).vocab_size)
     bias = 100 * state.params["final_norms"][1]["bias"]  # what all outputs have in common
     table, direction = state.params["embedding"]["table"], bias / jnp.sum(bias**2)
-    logits = jnp.zeros(len(table)).at[: EOS + 1].set(jnp.array([-300.0, -300.0, -300.0, 25.0]))
-    state.params["final_norms"][1] = {"bias": bias, "scale": 30 * state.params["final_norms"][1]["scale"]}
+    logits = jnp.zeros(len(table)).at[: EOS + 1].set(jnp.array([-300.0, -300.0, -300.0, end]))
+    state.params["final_norms"][1] = {"bias": bias, "scale": scale * state.params["final_norms"][1]["scale"]}
     state.params["embedding"]["table"] = table + jnp.outer(logits - table @ bias, direction)
     save(run, state, {"best_step": 0})
     return run
@@ -68,6 +73,19 @@ def test_an_export_is_the_run(exported, ending_run, call):
     ours = call("scripts/translate.py", ending_run, "decoding.beam_size=3", *FLOAT32, text=f"{sources}\n".encode())
     assert alone.stdout == ours.stdout.decode() and alone.stdout.endswith("\n\n")
     assert len(set(alone.stdout.splitlines())) > 5
+
+
+def test_the_limit_of_length_cuts_the_translations_that_the_run_cuts(run_dir, call, tmp_path):
+    """In a beam, what ended comes first; a carriage return ends no line."""
+    ending_run = make_ending_run(run_dir, tmp_path / "run", end=4.0, scale=10)
+    short = ["decoding.beam_size=3", "decoding.max_length_factor=0", "decoding.max_length_extra=4"]
+    assert call("scripts/export.py", ending_run, "ct2", tmp_path / "short", *short).returncode == 0
+    lines = load_held_out(load_run_config(ending_run).data, "test", ending_run)[0].sources
+    text = "".join(f"{line}\n" for line in [*lines, "Tom\rruns."]).encode()
+    command = [sys.executable, str(tmp_path / "short" / "translate.py")]
+    alone = subprocess.run(command, input=text, capture_output=True, check=True)
+    ours = call("scripts/translate.py", ending_run, *short, *FLOAT32, text=text)
+    assert alone.stdout == ours.stdout and alone.stdout.count(b"\n") == len(lines) + 1
 
 
 def test_a_line_that_is_too_long(exported):
