@@ -23,7 +23,7 @@ from benchmarks.cost.accelerators import ACCELERATORS, Accelerator
 from benchmarks.cost.operations import StepCost
 from benchmarks.cost.scaling import Scenario, scaling_table, step_table
 from cli.command_line import Parser, positive, positive_integer, positive_integers, share
-from common.errors import exit_on_user_error
+from common.errors import UserError, exit_on_user_error
 from common.text_table import as_markdown, as_text
 from configs.load import load_config
 
@@ -39,6 +39,9 @@ def main() -> None:
     with exit_on_user_error():
         arguments = command_line()
         config = load_config(arguments.CONFIG, arguments.CHANGES)
+        if config.model.kernel == "auto":
+            told = "model.kernel=auto depends on the machine that trains: name a kernel, such as model.kernel=xla"
+            raise UserError(told)
         length = config.data.row_length
         cost = StepCost(config.model, config.tokenizer.vocab_size, config.data.batch_rows, length, length)
         scenario = Scenario(config.training, choose_accelerator(arguments), arguments.utilisation)

@@ -41,6 +41,7 @@ QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for 
     ("attention/multihead.py", "chosen == 'definition'"): "the others follow in a match that raises",
     ("model/embedding.py", "config.positions == 'learned'"): "these alone have a table",
     ("model/transformer.py", "config.positions == 'relative'"): "these alone have learned biases",
+    ("scripts/scaling.py", "config.model.kernel == 'auto'"): "the others are kernels, which a match tells apart",
     ("training/devices/preflight.py", "config.positions != 'learned'"): "these alone have a table that ends",
     ("evaluation/translate.py", "model.positions == 'learned'"): "these alone have a table that ends",
     ("data/sources/table.py", "config.quoting == 'stop'"): "any other is read in a match that raises",

@@ -18,6 +18,12 @@ def test_devices_that_divide_the_rows_and_others(call):
     assert sum("1·1·6" in line and "–" in line for line in printed.splitlines()) == 2  # 8 heads
 
 
+def test_a_kernel_that_a_machine_chooses_is_asked_for(call):
+    done = call(PROGRAM, ROOT / "configs/quickstart.yaml", "model.kernel=auto")
+    told = "model.kernel=auto depends on the machine that trains: name a kernel, such as model.kernel=xla"
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (2, "", f"error: {told}\n")
+
+
 def test_a_mistake_is_one_line(call):
     done = call(PROGRAM, ROOT / "configs/transformer-base.yaml", "--devices", "8,0")
     assert done.returncode == 2
