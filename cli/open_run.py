@@ -121,7 +121,11 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
 
 
 def check_run(config: RunConfig) -> None:
-    """Checks that need neither corpus nor run directory: UserError for a wrong kernel or configs that differ."""
+    """Checks that need neither corpus nor run directory.
+
+    UserError for a wrong kernel, for epochs that could end a run before its schedule, or for processes whose configs
+    differ.
+    """
     if config.training.epochs and config.training.schedule in ENDING:
         raise UserError(
             f"training.schedule={config.training.schedule} falls to zero at training.steps, and training.epochs could "

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cli.evaluated_runs import NO_MATTER
 from common.errors import UserError
 from common.files import read_json_object
 from common.text_table import Table
@@ -88,7 +89,7 @@ def check_directories(cells: list[Cell]) -> None:
 
 def changes_scores(line: str) -> bool:
     """Whether a change after which training goes on makes the scores that are there those of something else."""
-    return line.startswith(("decoding.", "data.test:")) and not line.startswith("decoding.batch_sentences:")
+    return line.startswith("data.test:") or (line.startswith("decoding.") and not line.startswith(NO_MATTER))
 
 
 def table_of_states(cells: Sequence[Cell], states: dict[str, State], hidden: Sequence[str] = ()) -> Table:

@@ -100,14 +100,13 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
     start, until = one.step, comparison.until or one.step
     divergence = compare_states(start, one.state, other.state)
     updates: list[tuple[ReplayedUpdate, ReplayedUpdate]] = []
-    saved = {replay.run.folder: good_steps(replay.run.folder) for replay in (one, other)}
     not_reproduced: dict[Path, list[str]] = {}  # of a run's first such step only: those after it follow from it
     for _ in show_progress(range(start, start if divergence else until), one, other):
         ours, theirs = one.take_update(), other.take_update()
         divergence = compare_updates(ours, theirs) or compare_states(ours.step, one.state, other.state)
         updates = [*updates[-1:], (ours, theirs)]
         for replay, update in ((one, ours), (other, theirs)):
-            if problems := _list_not_reproduced(replay, update, saved[replay.run.folder]):
+            if problems := _list_not_reproduced(replay, update):
                 not_reproduced.setdefault(replay.run.folder, problems)
         if divergence:
             break
@@ -121,13 +120,12 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
     )
 
 
-def _list_not_reproduced(replay: Replay, update: ReplayedUpdate, saved: list[int]) -> list[str]:
-    """Lines on what the run recorded of this step and its replay does not reproduce; ``saved`` are its checkpoints."""
+def _list_not_reproduced(replay: Replay, update: ReplayedUpdate) -> list[str]:
+    """Lines on what the run recorded of this step and its replay does not reproduce."""
     prefix, lines = f"the replay of {replay.run.folder} does not give its", []
     if differences := replay.run.list_metric_differences(update):
         lines.append(f"{prefix} recorded line at step {update.step}: {'; '.join(differences)}")
-    is_there = update.step in saved and is_intact(checkpoint_path(replay.run.folder, update.step))
-    if is_there and (found := compare_with_checkpoint(replay)):
+    if is_intact(checkpoint_path(replay.run.folder, update.step)) and (found := compare_with_checkpoint(replay)):
         lines.append(f"{prefix} checkpoint at step {update.step}: it differs {found}")
     return lines
 
