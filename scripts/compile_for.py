@@ -17,6 +17,7 @@ import argparse
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.compiled.compile import compile_program
@@ -72,12 +73,18 @@ def command_line() -> argparse.Namespace:
 
 
 def plan(config: RunConfig, target: Target) -> Workload:
-    """What the config computes on the target's devices, with the kernels that attention chooses there."""
+    """What the config computes on the target's devices, with the kernel that attention chooses there.
+
+    UserError if it chooses two: the figures by arithmetic are of one.
+    """
     mesh, length = make_mesh(config.mesh, target.devices), config.data.row_length
     with target.tracing():
-        kernels = choose_kernels(config.model, (length, length))
-    print(f"{target.name}, mesh {'·'.join(map(str, mesh.devices.shape))}, {', '.join(sorted(set(kernels.values())))}")
-    cost = StepCost(config.model, config.tokenizer.vocab_size, config.data.batch_rows, length, length)
+        kernels = sorted(set(choose_kernels(config.model, (length, length)).values()))
+    if len(kernels) > 1:
+        raise UserError(f"model.kernel={config.model.kernel} chooses {' and '.join(kernels)} there: name one of them")
+    print(f"{target.name}, mesh {'·'.join(map(str, mesh.devices.shape))}, {kernels[0]}")
+    model = replace(config.model, kernel=kernels[0])
+    cost = StepCost(model, config.tokenizer.vocab_size, config.data.batch_rows, length, length)
     return Workload(cost, config.training, config.decoding, mesh)
 
 

@@ -95,7 +95,7 @@ def export(run: LoadedRun, run_dir: Path, arguments: argparse.Namespace) -> Chec
         sizes = save_model(form, new, run.translator, run.params[0], languages, quantization)
         facts = facts_of(run, run_dir) | {"format": form, "quantization": quantization} | sizes
         write_facts(new, facts)
-        found = compare(form, run, run_dir, new, arguments.sentences) if can_check else None
+        found = compare(form, run, run_dir, new, arguments.sentences, sizes["longest_source"]) if can_check else None
         if found and found.numbers == quantization == "float32" and found.log_prob_difference > TOLERANCE:
             raise UserError(f"nothing is exported, because it is not the same model: {found.lines()[1]}")
         write_facts(new, facts | {"check": found and asdict(found)})
@@ -126,11 +126,15 @@ def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "export.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def compare(form: str, run: LoadedRun, run_dir: Path, folder: Path, sentences: int) -> Check | None:
+def compare(
+    form: str, run: LoadedRun, run_dir: Path, folder: Path, sentences: int, longest_source: int
+) -> Check | None:
     """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
     pairs, _ = load_held_out(run.config.data, "test", run_dir)
     sources = list(dict.fromkeys(pairs.sources))
-    translator: Translator = replace(run.translator, decoding=plain(form, run.config.decoding))
+    longest = min(run.translator.longest, longest_source)
+    decoding = replace(plain(form, run.config.decoding), max_source_tokens=longest)
+    translator: Translator = replace(run.translator, decoding=decoding)
     whole = [source for source in sources if len(translator.pieces(source)) == 1]
     if not whole:
         return None

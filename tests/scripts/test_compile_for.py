@@ -2,6 +2,16 @@
 
 from pathlib import Path
 
+import jax
+import pytest
+
+from attention.kernels.request import Device
+from benchmarks.compiled.targets import Target
+from benchmarks.cost.accelerators import ACCELERATORS
+from common.errors import UserError
+from configs.load import load_config
+from scripts.compile_for import plan
+
 PROGRAM, ROOT = "scripts/compile_for.py", Path(__file__).parents[2]
 CONFIG = ROOT / "configs/quickstart.yaml"
 
@@ -17,3 +27,12 @@ def test_an_unknown_target_is_one_line_and_nothing_is_written(call, tmp_path, mo
 def test_help_shows_targets_and_examples(call):
     printed = call(PROGRAM, "--help").stdout.decode()
     assert "v5p:2x2x4" in printed and "python scripts/compile_for.py h200:1 configs/transformer-big.yaml" in printed
+
+
+def test_figures_are_of_the_kernel_that_auto_chooses_there():
+    target = Target("h200:1", ACCELERATORS["h200"], Device("gpu", 9.0), tuple(jax.devices()[:1]))
+    low = ["model.kernel=auto", "model.dtype=bfloat16", "model.matmul_dtype=bfloat16"]
+    assert plan(load_config(CONFIG, low), target).cost.model.kernel == "cudnn"
+    with pytest.raises(UserError) as refused:
+        plan(load_config(CONFIG, [*low, "model.positions=alibi"]), target)
+    assert str(refused.value) == "model.kernel=auto chooses cudnn and definition there: name one of them"

@@ -15,7 +15,7 @@ from configs.load import load_config, load_run_config, save_config
 from data.pairs import normalise
 from data.sources.corpus import load_held_out
 from data.tokenizer import load_tokenizer
-from scripts.export import FLOAT32, main
+from scripts.export import FLOAT32, compare, main
 from tests.drawn import drawn_state
 from tests.exports.hostile import HOSTILE
 from tests.training.test_disks import ROOT, in_namespace
@@ -95,6 +95,16 @@ def test_a_line_that_is_too_long(exported):
     done = subprocess.run(command, input="Tom\n" + "Tom " * most, capture_output=True, text=True, check=False)
     told = f"error: line 2 has more than {most - 1} tokens: cut it first\n"
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(told)
+
+
+def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_run):
+    folder, _ = exported
+    run = load_run(ending_run, FLOAT32, "test")
+    lines = load_held_out(run.config.data, "test", ending_run)[0].sources
+    lengths = [len(tokens) + 1 for tokens in run.translator.encode_sources(list(map(normalise, lines)))]
+    longest = sorted(lengths)[3]
+    found = compare(folder.name, run, ending_run, folder, len(lines), longest)
+    assert found and found.sentences == sum(length <= longest for length in lengths) < len(lines)
 
 
 def test_hostile_strings_have_the_same_tokens(exported, run_dir, monkeypatch):
