@@ -77,6 +77,8 @@ class DataConfig:
             raise ValueError("data.columns must name two different languages")
         if self.source == self.target or [self.columns.count(name) for name in (self.source, self.target)] != [1, 1]:
             raise ValueError(f"data.source and data.target must be two of data.columns, [{', '.join(self.columns)}]")
+        if "/" in self.source + self.target:
+            raise ValueError("data.source and data.target name files of a run, and can have no /")
         if not self.train or not all(self.train):
             raise ValueError("data.train must name at least one source, and none may be empty")
         if self.weights and (len(self.weights) != len(self.train) or not all(weight > 0 for weight in self.weights)):

@@ -289,6 +289,11 @@ def test_an_override_that_a_message_quotes_is_not_named_twice(plain):
     assert refused(plain, "data.encoding=klingon") == told
 
 
+def test_a_language_that_cannot_name_a_file_is_refused(plain):
+    told = refused(plain, "data.columns=[en,pt/br]", "data.target=pt/br", "data.source=en")
+    assert told.endswith(": data.source and data.target name files of a run, and can have no /")
+
+
 def test_views_that_nothing_tells_apart_are_refused(plain):
     assert "r_drop needs model.dropout" in refused(plain, "model.dropout=0", "training.consistency=r_drop")
     load_config(plain, ["model.dropout=0", "model.decoder_layer_drop=0.1", "training.consistency=r_drop"])
