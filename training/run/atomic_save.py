@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from training.devices.distributed import is_first, is_lost_process, wait_for_all
 
 for name in ("absl", "asyncio"):  # where Orbax logs every step of a save, and each error many times
     logging.getLogger(name).setLevel(logging.CRITICAL)
+# of a save that fails because its folder vanishes: Orbax drops the writes that it had not begun
+warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
 MANIFEST = "manifest.json"
 SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for what else a run writes
