@@ -56,7 +56,7 @@ def main() -> None:
     print(f"{run_dir} at step {run.step} on {os.path.relpath(file.file)}")
     print_scores(evaluation, file)
     if one_sided := count_one_sided(pairs):
-        print(f"one-sided {one_sided} of these rows have text on one side only, and stand in the scores")
+        print(f"one-sided {one_sided} of these rows have text on one side only")
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
     print_limits(evaluation)
     print_examples(evaluation)

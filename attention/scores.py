@@ -19,7 +19,8 @@ Score = jax.tree_util.Partial
 def scaled_dot_product(query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:
     """q·k / √H (Vaswani et al. 2017, section 3.2.1). H is the width of a key, not the number of keys.
 
-    If the components of q and k are independent with variance 1, q·k has variance H; dividing by √H restores 1.
+    If the components of q and k are independent with mean 0 and variance 1, q·k has variance H; dividing by √H
+    restores 1.
     """
     return dot_product(query, key) / math.sqrt(query.shape[-1])
 

@@ -1,7 +1,7 @@
 """Load a run for inference: its config with overrides, its tokenizer, its parameters, and a translator."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.errors import UserError
@@ -58,7 +58,7 @@ def check_direction(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> Non
 
 
 def _load_member(name: str, config: RunConfig, tokenizer: Tokenizer) -> tuple[ModelConfig, Params]:
-    """Load RUN or RUN:CHECKPOINT; UserError if its tokenizer or direction differs from the run's."""
+    """Load RUN or RUN:CHECKPOINT, in the run's precision; UserError if its tokenizer or direction differs."""
     folder, _, checkpoint = (name, "", "") if os.path.isdir(name) else name.rpartition(":")
     member_dir = Path(folder or name)
     member = load_run_config(member_dir)
@@ -66,4 +66,5 @@ def _load_member(name: str, config: RunConfig, tokenizer: Tokenizer) -> tuple[Mo
     if load_tokenizer(member_dir).model != tokenizer.model or config.data.source not in sources:
         raise UserError(f"decoding.ensemble: {member_dir} has another vocabulary or direction than {config.run_dir}")
     which = checkpoint or member.decoding.checkpoint
-    return member.model, load_for_inference(member_dir, which, member.model, tokenizer.vocab_size)[0]
+    model = replace(member.model, dtype=config.model.dtype, matmul_dtype=config.model.matmul_dtype)
+    return model, load_for_inference(member_dir, which, model, tokenizer.vocab_size)[0]

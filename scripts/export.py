@@ -7,7 +7,8 @@
 FOLDER is written whole or not at all. It has the model, the tokenizer, a program that translates without this project,
 and a README with the search settings that give the run's translations. A process of its own then loads it with the
 other library, and compares log-probabilities and translations of held-out sentences with the run's.
-decoding.checkpoint=NAME exports another checkpoint or an average.
+decoding.checkpoint=NAME exports another checkpoint or an average; of a run with both directions, data.source and
+data.target choose one.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from exports.search import describe, plain, settings_of
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # those that need no PyTorch
 FLOAT32 = ["model.dtype=float32", "model.matmul_dtype=float32"]
+EXAMPLES = {"en": "Thank you.", "es": "Gracias."}
 TOLERANCE = 1e-4  # nats a token, of an export in float32
 
 
@@ -45,7 +47,7 @@ def main() -> None:
         "FORMAT": "ct2, hf or stablehlo",
         "FOLDER": "a new folder",
     }
-    arguments = parse_command_line(__doc__, positionals, add_options, ("decoding.",))
+    arguments = parse_command_line(__doc__, positionals, add_options, ("decoding.", "data.source:", "data.target:"))
     require_sense(arguments)
     run_dir, form = Path(arguments.RUN), arguments.FORMAT
     dtypes = [] if form == "stablehlo" else FLOAT32
@@ -152,7 +154,7 @@ def describe_folder(
     found: Check | None,
 ) -> None:
     config, report = run.config, find_report_of(run.config, run_dir)
-    example = "Thank you." if config.data.source == "en" else "Gracias."
+    example = EXAMPLES.get(config.data.source, f"A sentence in {config.data.source}.")
     facts = {
         "name": run_dir.resolve().name,
         "source": config.data.source,

@@ -5,18 +5,20 @@ training. The curves are drawn against minutes of training and evaluation, in al
 time between them. To compare runs from different machines, or from one that did other work, too, use --updates.
 """
 
+import argparse
+import io
 from pathlib import Path
 
 from cli.command_line import Parser, output_file
 from common.errors import exit_on_user_error
 from common.files import write_atomically
-from evaluation.attention_lessons.pictures import png
 from training.run.curves import draw_curves, read_curves
 
 EXAMPLES = """examples:
   python scripts/plot_curves.py runs/tatoeba-small
-  python scripts/plot_curves.py runs/with-simcut runs/without --updates --output curves.png
+  python scripts/plot_curves.py runs/with-simcut runs/without --updates --output curves.pdf
 """
+WITHOUT_DATE = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # equal figures are equal files
 
 
 @exit_on_user_error()
@@ -24,13 +26,22 @@ def main() -> None:
     parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("RUN", type=Path, nargs="+", help="run directories, also of runs that go on")
     parser.add_argument("--updates", action="store_true", help="draw against updates instead of minutes")
-    help = "the PNG file (default: curves.png in the first run)"
-    parser.add_argument("--output", type=output_file, metavar="FILE", help=help)
+    help = "a file that ends in .png, .svg or .pdf (default: curves.png in the first run)"
+    parser.add_argument("--output", type=picture_file, metavar="FILE", help=help)
     arguments = parser.parse_args()
     figure = draw_curves([read_curves(run) for run in arguments.RUN], by_updates=arguments.updates)
     path = arguments.output or arguments.RUN[0] / "curves.png"
-    write_atomically(path, png(figure))
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix[1:], dpi=130, facecolor="white", metadata=WITHOUT_DATE[path.suffix])
+    write_atomically(path, picture.getvalue())
     print(f"written  {path}")
+
+
+def picture_file(text: str) -> Path:
+    path = output_file(text)
+    if path.suffix not in WITHOUT_DATE:
+        raise argparse.ArgumentTypeError(f"{text} must end in .png, .svg or .pdf")
+    return path
 
 
 if __name__ == "__main__":

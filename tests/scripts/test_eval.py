@@ -6,12 +6,15 @@ import json
 import shutil
 
 import pytest
+import sacrebleu
 
+from cli.load_run import load_run
 from cli.reports import find_own_report, find_report_on
 from common.errors import UserError
 from configs.load import load_run_config
 from eval import check_columns, main
 from evaluation.conditions import name_of_source
+from scripts import translate
 
 
 def test_a_report_of_the_test_set(run_dir, call):
@@ -42,6 +45,27 @@ def read_report(run_dir, name):
 def copy(run_dir, tmp_path):
     """A run of the test's own, without reports."""
     return shutil.copytree(run_dir, tmp_path / "copy", ignore=shutil.ignore_patterns("eval", "attention"))
+
+
+def test_translations_row_by_row_have_the_score_of_the_rows(copy, run_main, tmp_path):
+    """The recipe of docs/comparing.md for other tools, on a set in which a source has three references."""
+    sources = ["Tom runs here.", "Ana eats.", "Tom runs here.", "Tom", "Tom runs here."]
+    references = ["¡Tom corre!", "Ana come.", "Tom corre aquí.", "Tom", "Aquí corre Tom."]
+    rows = "".join(f"{source}\t{target}\n" for source, target in zip(sources, references, strict=True))
+    (tmp_path / "rows.tsv").write_text(rows, encoding="utf-8")
+    assert run_main(main, copy, f"data.test={tmp_path / 'rows.tsv'}")[0] == 0
+    code, out, _ = run_main(translate.main, copy, text="".join(f"{source}\n" for source in sources).encode())
+    assert code == 0
+    report = read_report(copy, "rows")
+    translations = out.split("\n")[:-1]
+    assert sacrebleu.corpus_bleu(translations, [references]).score == report["bleu_per_row"]
+    assert report["sources"] == 3 and len(translations) == 5
+
+
+def test_every_model_of_an_ensemble_has_the_precision_that_the_report_names(run_dir):
+    overrides = [f"decoding.ensemble=[{run_dir}:latest]", "model.matmul_dtype=bfloat16"]
+    run = load_run(run_dir, overrides, "eval.py")
+    assert [(each.dtype, each.matmul_dtype) for each in run.translator.models] == [("float32", "bfloat16")] * 2
 
 
 def test_no_other_set_or_search_replaces_the_runs_own_report(copy, run_main, tmp_path, small_experiment):
@@ -183,7 +207,7 @@ def test_what_casts_doubt_on_a_set_is_told(run_dir, run_main, tmp_path):
         f"{tmp_path / 'odd.tsv'}: its first line (Deutsch, Französisch) does not look like a header and is a pair"
         in err
     )
-    assert "\none-sided 2 of these rows have text on one side only, and stand in the scores\n" in out
+    assert "\none-sided 2 of these rows have text on one side only\n" in out
 
 
 @pytest.mark.parametrize(

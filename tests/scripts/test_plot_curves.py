@@ -24,8 +24,19 @@ def test_the_picture_goes_to_the_first_run_or_where_it_is_told(runs, tmp_path, r
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_end_of_the_name_decides_the_format(runs, tmp_path, run_main):
+    for name, start in (("x.pdf", b"%PDF-"), ("x.svg", b"<?xml"), ("x.png", b"\x89PNG")):
+        files = []
+        for _ in range(2):
+            assert run_main(main, *runs, "--output", tmp_path / name)[0] == 0
+            files.append((tmp_path / name).read_bytes())
+        assert files[0].startswith(start)
+        assert name == "x.svg" or files[0] == files[1]
+
+
 def test_what_cannot_be_drawn(runs, tmp_path, refuses):
     refuses(main, "RUN")
     refuses(main, "nothing is no run directory: it has no metrics.jsonl", runs[0], tmp_path / "nothing")
     refuses(main, "is a folder; name a file", runs[0], "--output", tmp_path)
+    refuses(main, "x.jpg must end in .png, .svg or .pdf", runs[0], "--output", tmp_path / "x.jpg")
     assert not (runs[0] / "curves.png").exists()

@@ -13,6 +13,7 @@ from training.run.metrics import METRICS, read_metrics
 
 Series = Float[np.ndarray, " n"]
 COLOURS = ["#2b5c8a", "#e07b39", "#2f9e77", "#8e5ea2", "#b23a48", "#777777"]
+STYLES = ["-", "--", ":", "-."]  # of the first six runs, the next six …
 
 
 class Curves(NamedTuple):
@@ -52,11 +53,12 @@ def draw_curves(runs: Sequence[Curves], *, by_updates: bool) -> Figure:
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for number, run in enumerate(runs):
-        colour = COLOURS[number % len(COLOURS)]
+        style: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)]}
+        style["linestyle"] = STYLES[number // len(COLOURS) % len(STYLES)]
         places, trained = (run.updates, run.trained_updates) if by_updates else (run.minutes, run.trained_minutes())
-        left.plot(places, run.bleu, color=colour, marker="o", markersize=3.5, label=run.name)
-        right.plot(places, run.cross_entropy, color=colour, marker="o", markersize=3.5)
-        right.plot(trained, run.trained_cross_entropy, color=colour, linewidth=0.8, alpha=0.7)
+        left.plot(places, run.bleu, **style, marker="o", markersize=3.5, label=run.name)
+        right.plot(places, run.cross_entropy, **style, marker="o", markersize=3.5)
+        right.plot(trained, run.trained_cross_entropy, **style, linewidth=0.8, alpha=0.7)
     left.set_title("BLEU, validation set", fontsize=11)
     right.set_title("Cross-entropy in nats, validation set and (thin) training", fontsize=11)
     right.set_ylim(*_focus(runs))

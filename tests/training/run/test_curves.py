@@ -75,3 +75,8 @@ def test_a_run_without_an_evaluation(run):
     (run / "metrics.jsonl").write_text("".join(line for line in lines if "train" in line))
     with pytest.raises(UserError, match=r"metrics\.jsonl has no evaluation: training\.eval_every"):
         read_curves(run)
+
+
+def test_every_run_of_a_sweep_has_a_look_of_its_own(run):
+    left, _ = draw_curves([read_curves(run)] * 24, by_updates=True).axes
+    assert len({(line.get_color(), line.get_linestyle()) for line in left.get_lines()}) == 24
