@@ -92,7 +92,7 @@ def take_steps(run: Run) -> int:
         return devices.place(batch), digest_batch(batch, step + 1, devices.local_rows.start, devices.counted_rows)
 
     def evaluation_due() -> bool:
-        return (due(settings.eval_every) or step == run.last_step) and progress.evaluated < step  # never at step 0
+        return (due(settings.eval_every) or step >= run.last_step) and progress.evaluated < step  # never at step 0
 
     with (
         closing(prefetch(stream, step, run.config.data.prefetch, run.devices.local_rows, prepare)) as batches,
@@ -128,11 +128,14 @@ def take_steps(run: Run) -> int:
                 break
         run.saves.wait()
         if step >= run.last_step or progress.is_exhausted(settings.patience):
-            best = f"BLEU {progress.best_bleu:.2f} at step {progress.best_step}"
-            run.monitor.say(f"{run.directory} is complete at step {step}: {best}")
+            run.monitor.say(f"{run.directory} is complete at step {step}{describe_best(progress)}")
         else:
             run.monitor.say(f"paused at step {step} after {pause}; the same command continues")
     return pause.signal
+
+
+def describe_best(progress: Progress) -> str:
+    return f": BLEU {progress.best_bleu:.2f} at step {progress.best_step}" if progress.best_bleu >= 0 else ""
 
 
 def log(run: Run, state: TrainState, step: int) -> TrainState:

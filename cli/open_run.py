@@ -10,13 +10,13 @@ from pathlib import Path
 from cli.reports import conditions_of
 from common.errors import UserError
 from common.files import remove_leftovers, write_atomically
-from configs.changes import accepted_changes
+from configs.changes import accepted_changes, classify_changes
 from configs.load import list_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.stream import BatchStream, validation_batches
 from data.config import DataConfig
 from data.prepare import Prepared, prepare
-from data.report import DATA_FILE, DataReport
+from data.report import DATA_FILE, DataReport, load_identity
 from evaluation.translate import Translator
 from model.transformer import build
 from training.config import ENDING
@@ -88,6 +88,8 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         state = in_background(lambda: compiled.result()())
     elif newest is not None:
         step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
+        if is_judged_anew(config, run_dir, newest, prepared):
+            progress = progress.judged_anew()
         state = in_background(restore, run_dir, newest, like)
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + prepared.changes)
@@ -150,6 +152,15 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
     return undone + changes
 
 
+def is_judged_anew(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
+    """Whether the scores of the run's newest checkpoint say nothing of what it does from here on."""
+    config_file, data_file = (records(run_dir, name, newest)[-1] for name in ("config.yaml", DATA_FILE))
+    before = load_config(config_file, [f"run_dir={run_dir}"])
+    known, new = load_identity(run_dir, data_file.name), prepared.report.identity()
+    has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))
+    return has_other_data or "changes the validation" in classify_changes(before, config).values()
+
+
 def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
     """Check the corpus against the run's checkpoints and the other processes."""
     found = [path.name for path in records(run_dir, DATA_FILE, newest)]
@@ -183,7 +194,7 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
     """Write what describes the run: config, data, environment, and the changes since its newest checkpoint."""
     if newest is not None:
         rewind_history(run_dir, newest)
-        if any("changes the training" in line for line in changes):
+        if any("(changes the " in line for line in changes):
             archive_config(run_dir, newest)
     for line in prepared.corpus.warnings:
         warn(run_dir, line)

@@ -1,4 +1,7 @@
-"""Making untrusted text safe to show in a message or on a page."""
+"""Making text safe to show in a message or on a page, or to paste into a command."""
+
+import json
+import re
 
 
 def visible(text: str) -> str:
@@ -9,3 +12,12 @@ def visible(text: str) -> str:
 def in_brief(text: str, longest: int = 100) -> str:
     """Make text visible and cut it to ``longest`` characters."""
     return visible(text if len(text) <= longest else f"{text[:longest]}…")
+
+
+OTHER = r"(?:no|yes|on|off|true|false|null|y|n)$"  # what YAML 1.1 reads as no text
+PLAIN = re.compile(rf"(?!{OTHER})([^\W\d]|/)([\w/.+=@ -]|:(?! ))*(?<=[\w/.])", re.IGNORECASE)
+
+
+def as_list_item(text: str) -> str:
+    """A string as an item of a YAML list in brackets, in quotes where YAML might read something else: no is false."""
+    return text if PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from types import GenericAlias
 
+from common.text import as_list_item
 from configs.schema import RunConfig
 
 
@@ -64,7 +65,7 @@ def _nearest(last: str, names: list[str]) -> str | None:
 
 def format_value(value: object) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(format_value, value))}]"
+        return f"[{', '.join(as_list_item(item) if isinstance(item, str) else str(item) for item in value)}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

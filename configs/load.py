@@ -41,7 +41,7 @@ EXPECTED: dict[type | GenericAlias, str] = {
     float: "a number",
     bool: "true or false",
     str: "a string (quote what YAML would read as something else)",
-    list[str]: "a list of strings such as [en, es]",
+    list[str]: "a list of strings such as [en, es] (quote what YAML would read as something else)",
     list[int]: "a list of whole numbers such as [21, 30]",
     list[float]: "a list of numbers such as [1, 0.5]",
 }

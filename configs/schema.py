@@ -20,7 +20,7 @@ class RunConfig:
     mesh: MeshConfig = field(default_factory=MeshConfig)
     run_dir: str = option("", "where the run lives; runs/NAME for configs/NAME.yaml unless set")
     allow_changes: bool = option(
-        False, "continue a run although its config or its corpus changes the training from here on"
+        False, "continue a run although its config or its corpus changes the training or the validation from here on"
     )
     dry_run: bool = option(False, "print sizes, memory and the resolved config, then stop")
 

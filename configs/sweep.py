@@ -4,14 +4,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from common.errors import UserError
 from common.text import in_brief
 from configs.keys import format_value
-from configs.load import check_value, load_config, parse_file
+from configs.load import check_value, load_config, parse_file, to_yaml
 from configs.schema import RunConfig
 
 PARTS = "base", "overrides", "grid", "cells", "seeds"
@@ -64,7 +64,9 @@ def load_sweep(path: Path) -> Sweep:
     changes = _read_grid(path, tree["grid"]) if "grid" in tree else _read_cells(path, tree.get("cells", [{}]))
     named = [(name_cell(own, seed), own, seed) for own, seed in product(changes, _read_seeds(path, tree))]
     _check_names(path, [name for name, _, _ in named])
-    return Sweep(base, folder, [_make_cell(base, folder / name, name, common | own, seed) for name, own, seed in named])
+    cells = [_make_cell(base, folder / name, name, common | own, seed) for name, own, seed in named]
+    _check_configs(path, cells)
+    return Sweep(base, folder, cells)
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -74,6 +76,14 @@ def _check_names(path: Path, names: list[str]) -> None:
         raise UserError(f"{path}: two cells are {in_brief(twice[0])}")
     if long := [name for name in names if len(name) > LONGEST_NAME]:
         raise UserError(f"{path}: {in_brief(long[0])} is too long for a folder; set what all cells share in overrides")
+
+
+def _check_configs(path: Path, cells: list[Cell]) -> None:
+    known: dict[str, str] = {}
+    for cell in cells:
+        first = known.setdefault(to_yaml(replace(cell.config, run_dir="")), cell.name)
+        if first != cell.name:
+            raise UserError(f"{path}: {first} and {cell.name} are the same experiment; leave one out")
 
 
 def _read_changes(path: Path, part: str, tree: object) -> Changes:

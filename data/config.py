@@ -63,7 +63,11 @@ class DataConfig:
         "stop", "stop at a line that cannot be read, or skip it and count it", choices=("stop", "skip")
     )
     max_malformed: float = option(0.01, "share of a file's lines that data.malformed=skip may drop", min=0, max=1)
-    row_length: int = option(64, "tokens in a packed row, on the longer side; longer training pairs are dropped", min=8)
+    row_length: int = option(
+        64,
+        "tokens in a packed row, on the longer side; training pairs longer than a row on either side are dropped",
+        min=8,
+    )
     batch_rows: int = option(64, "packed rows in the batch of one training step", min=1)
     window: int = option(65536, "pairs that are shuffled and packed together", min=1)
     subword_sampling: float = option(

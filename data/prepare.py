@@ -12,7 +12,7 @@ from data.kept_corpus import KnownCorpus, load_corpus
 from data.pairs import Pairs
 from data.report import DATA_FILE, DataIdentity, DataReport, Sides, Vocabulary, load_identity
 from data.sources.corpus import held_out_path
-from data.splits import save_hashes
+from data.splits import save_hashes, with_earlier
 from data.tokenizer import Tokenizer, has_checkpoints, train_or_load_tokenizer
 from data.word_counts import save_word_counts
 
@@ -40,7 +40,8 @@ class Prepared:
         for split, content in self.corpus.taken_out.items():
             write_atomically(held_out_path(run_dir, split), content)
         self.tokenizer.save(run_dir)
-        save_hashes(run_dir, self.corpus.hashes)
+        hashes = self.corpus.hashes
+        save_hashes(run_dir, with_earlier(run_dir, hashes) if has_checkpoints(run_dir) else hashes)
         save_word_counts(run_dir, self.corpus.words)
         write_atomically(run_dir / DATA_FILE, self.report.as_json())
 
@@ -95,27 +96,24 @@ def find_changes(run_dir: Path, records: Sequence[str], new: DataIdentity, allow
         if not allow_changes:
             raise UserError(f"{lost}; bring it back, or continue all the same with allow_changes=true")
         return [lost]
-    incompatible = [
-        *compare("tokenizer", [old.tokenizer], [new.tokenizer]),
-        *compare("data.valid", old.files["valid"], new.files["valid"]),
-    ]
-    if incompatible:
-        lines = "; ".join(incompatible)
-        raise UserError(f"the data of {run_dir} changed: {lines} (incompatible): undo it, or set run_dir=NEW_FOLDER")
+    for line in compare("tokenizer", [old.tokenizer], [new.tokenizer]):
+        raise UserError(f"the data of {run_dir} changed: {line} (incompatible): undo it, or set run_dir=NEW_FOLDER")
     harmless = [f"{line} (harmless)" for line in compare("data.test", old.files["test"], new.files["test"])]
-    if old.fingerprint == new.fingerprint:
-        return harmless
-    changes = [
-        *compare("data.train", old.files["train"], new.files["train"]),
-        f"training batches: fingerprint {old.fingerprint[:8]} → {new.fingerprint[:8]}",
-        f"training pairs: {old.training_pairs} → {new.training_pairs}",
-    ]
-    if not allow_changes:
+    validation = compare("data.valid", old.files["valid"], new.files["valid"])
+    changes = [f"{line} (changes the validation)" for line in validation]
+    if old.fingerprint != new.fingerprint:
+        training = [
+            *compare("data.train", old.files["train"], new.files["train"]),
+            f"training batches: fingerprint {old.fingerprint[:8]} → {new.fingerprint[:8]}",
+            f"training pairs: {old.training_pairs} → {new.training_pairs}",
+        ]
+        changes += [f"{line} (changes the training)" for line in training]
+    if changes and not allow_changes:
         raise UserError(
-            f"the training data of {run_dir} changed since its checkpoints: {'; '.join(changes)} (changes the "
-            "training). Undo it, set run_dir=NEW_FOLDER, or go on with the new data: allow_changes=true"
+            f"the data of {run_dir} changed since its checkpoints: {'; '.join(changes)}. Undo it, set "
+            "run_dir=NEW_FOLDER, or go on with the new data: allow_changes=true"
         )
-    return [*harmless, *(f"{line} (changes the training)" for line in changes)]
+    return harmless + changes
 
 
 def compare(what: str, old: list[str], new: list[str]) -> list[str]:

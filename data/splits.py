@@ -7,6 +7,7 @@ translation.
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 
@@ -148,6 +149,15 @@ def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
     """Write the hashes of the training sentences, so that later test sets can be compared with them."""
     with open_atomically(run_dir / HASHES_FILE) as file:
         np.savez(file, source=hashes.source, target=hashes.target)
+
+
+def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
+    """These hashes and those of the run: its parameters have seen the sentences of an earlier corpus, too."""
+    with suppress(UserError):  # missing or damaged: these are all that is known
+        known = load_hashes(run_dir)
+        both = zip(known, (hashes.source, hashes.target), strict=True)
+        return Sides(*(new if np.array_equal(old, new) else np.union1d(old, new) for old, new in both))
+    return hashes
 
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:

@@ -663,7 +663,7 @@ MUTATIONS = [
     Mutation(
         "what changes the training must be asked for",
         "configs/changes.py",
-        'if "changes the training" in kinds.values() and not new.allow_changes:',
+        'if not {*kinds.values()} <= {"harmless"} and not new.allow_changes:',
         "if False:",
         f"{CHANGES}::test_what_may_go_on_is_told_and_what_may_not_is_refused",
     ),

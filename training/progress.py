@@ -44,6 +44,13 @@ class Progress:
         finite = loss if math.isfinite(loss) else None
         return waited if new < best else replace(waited, best_bleu=bleu, best_step=step, best_loss=finite)
 
+    def judged_anew(self) -> "Progress":
+        """Progress whose next evaluation is the best, however it scores; until then, the best step is that of before.
+
+        For another validation set or search, or training data of another domain: scores do not compare then.
+        """
+        return replace(self, best_bleu=Progress.best_bleu, best_loss=None, stale=0)
+
     def after_batch(self, digest: int) -> "Progress":
         """Progress including one more batch with this ``digest_batch``."""
         return replace(self, batches=f"{(int(self.batches, 16) + digest) % 2**256:064x}")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.text import in_brief
+from common.text import as_list_item, in_brief
 from data.config import DataConfig
 from data.sources.lines import Malformed
 from data.sources.recognise import name_of
@@ -56,7 +56,7 @@ def suggest(config: DataConfig, names: Sequence[str]) -> str:
     by_order = dict(zip(config.languages, names, strict=False))
     sides = ("source", "target") if {"source", "target"} <= by_side.keys() else (config.source, config.target)
     source, target = ((by_side if set(sides) <= by_side.keys() else by_order)[side] for side in sides)
-    columns = ",".join(name for name in names if name in (source, target))
+    columns = ",".join(as_list_item(name) for name in names if name in (source, target))
     return in_brief(f"data.columns=[{columns}] data.source={source} data.target={target} names them", 300)
 
 

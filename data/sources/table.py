@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from common.errors import UserError
-from common.text import in_brief
+from common.text import as_list_item, in_brief
 from data.config import DataConfig
 from data.sources.lines import Malformed, read_byte_lines
 from data.sources.recognise import (
@@ -189,4 +189,4 @@ def of_all_files(config: DataConfig) -> str:
 
 
 def as_setting(columns: Sequence[str]) -> str:
-    return f"[{','.join(columns)}]"
+    return f"[{','.join(map(as_list_item, columns))}]"

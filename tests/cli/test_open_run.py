@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,13 @@ from cli.open_run import check_run, find_devices, open_run
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from data.report import load_identity
+from data.splits import load_hashes
 from tests.drawn import drawn_state
 from tests.prepared import prepare_and_save
 from train import train
 from training.progress import Progress
 from training.run.catalog import checkpoint_path
-from training.run.checkpoint import save
+from training.run.checkpoint import read_notes, save, update_notes
 
 LEARNED = ["model.positions=learned", "model.max_positions=64"]
 
@@ -94,7 +96,7 @@ REFUSED = {
     ),
     "other training pairs": ([], lambda here: with_other_pairs(here / "corpus", "train.tsv"), "data.train: SHA-256"),
     "another validation set": (
-        LEARN_FASTER,
+        [],
         lambda here: with_other_pairs(here / "corpus", "valid.tsv"),
         "data.valid: SHA-256",
     ),
@@ -148,6 +150,55 @@ def test_a_change_that_no_checkpoint_has_can_be_undone(here):
     assert load_run_config(here / "run") == plain
     told = (here / "run" / "log.txt").read_text()
     assert "from step 4 with training.learning_rate: 0.5 → 0.001 (undone: no checkpoint has it)" in told
+
+
+@pytest.mark.parametrize(
+    ("overrides", "change", "anew"),
+    [
+        (["training.label_smoothing=0.2", "data.batch_rows=3"], None, False),
+        (["decoding.batch_sentences=5"], None, False),
+        (["decoding.beam_size=1"], None, True),
+        ([], "valid.tsv", True),
+        (["data.valid=test.tsv", "data.allow_overlap=[valid/test]"], None, True),
+        ([], "train.tsv", True),
+    ],
+)
+def test_scores_that_do_not_compare_choose_the_best_checkpoint_anew(here, overrides, change, anew):
+    """However often the run is opened before its next checkpoint; the best step of before stays until then."""
+    for path in (here / "run").glob("*.until-6.*"):
+        path.unlink()
+    update_notes(here / "run", 4, Progress(best_bleu=50.0, best_loss=1.0, best_step=4, stale=2).to_notes())
+    if change:
+        with_other_pairs(here / "corpus", change)
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides, "allow_changes=true"))
+    for again in range(2):
+        with open_run(replace(config, allow_changes=not again), find_devices(config)) as run:
+            later = run.progress.after_evaluation(6, 1.0, 9.0)
+            assert (run.progress.best_step, later.best_step, later.stale) == ((4, 6, 0) if anew else (4, 4, 3))
+
+
+def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(here):
+    for path in (here / "run").glob("*.until-6.*"):
+        path.unlink()
+    first = load_hashes(here / "run")
+    pairs = here / "corpus" / "train.tsv"
+    rows = [line.rstrip("\n").split("\t") for line in pairs.open(encoding="utf-8")]
+    pairs.write_text("".join(f"{source[::-1]}\t{target}\n" for source, target in rows))
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, "allow_changes=true"))
+    for _ in range(2):
+        with open_run(config, find_devices(config)):
+            pass
+    both = load_hashes(here / "run")
+    assert [len(np.setdiff1d(old, new)) for old, new in zip(first, both, strict=True)] == [0, 0]
+    assert [len(new) - len(old) for old, new in zip(first, both, strict=True)] == [len(first[0]), 0]
+
+
+def test_a_run_that_ends_before_its_newest_checkpoint_is_evaluated_there(here):
+    """As after Ctrl-C at step 4, when 3 steps were found to be enough."""
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, "training.steps=3"))
+    train(config)
+    notes = read_notes(here / "run", 4)
+    assert (notes["evaluated"], notes["best_step"]) == (4, 4)
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "constant"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from common.errors import UserError
-from configs.changes import CHANGES_TRAINING, HARMLESS, accepted_changes, classify_changes
+from configs.changes import CHANGES_TRAINING, CHANGES_VALIDATION, HARMLESS, accepted_changes, classify_changes
 from configs.keys import KEYS, RUN_KEYS, SECTIONS
 from configs.schema import RunConfig
 
@@ -21,7 +21,7 @@ def kinds(new, old=OLD):
 
 
 def test_the_tables_name_keys_that_there_are_and_none_twice():
-    named = [*HARMLESS, *CHANGES_TRAINING]
+    named = [*HARMLESS, *CHANGES_TRAINING, *CHANGES_VALIDATION]
     assert len(named) == len(set(named))
     assert set(named) <= KEYS.keys() | SECTIONS.keys()
     assert not set(named) & {key.name for key in RUN_KEYS}
@@ -36,7 +36,9 @@ def test_the_tables_name_keys_that_there_are_and_none_twice():
         ("training", {"save_minutes": 9.0}, "harmless"),
         ("data", {"root": "/elsewhere"}, "harmless"),
         ("data", {"max_malformed": 0.5}, "harmless"),
-        ("decoding", {"beam_size": 2}, "harmless"),
+        ("decoding", {"batch_sentences": 2}, "harmless"),
+        ("decoding", {"beam_size": 2, "length_penalty": 0.6}, "changes the validation"),
+        ("data", {"valid": "other.tsv"}, "changes the validation"),
         ("training", {"learning_rate": 0.5}, "changes the training"),
         ("training", {"schedule": "cosine"}, "changes the training"),
         ("training", {"seed": 9}, "changes the training"),
@@ -51,7 +53,6 @@ def test_the_tables_name_keys_that_there_are_and_none_twice():
         ("training", {"optimizer": "adamw"}, "incompatible"),
         ("training", {"ema_decay": 0.9}, "incompatible"),
         ("data", {"source": "es", "target": "en"}, "incompatible"),
-        ("data", {"valid": "other.tsv"}, "incompatible"),
     ],
 )
 def test_a_change_is_of_its_kind(section, values, kind):

@@ -219,8 +219,14 @@ def test_a_lone_string_is_a_list_only_where_there_are_strings(configs):
     path = configs(top="training: {steps: 1}")
     assert "must be a list of numbers such as [1, 0.5], not 0.5" in refused(path, "data.weights=0.5")
     assert "must be a list of numbers such as [1, 0.5], not 'x'" in refused(path, "data.weights=x")
-    assert "must be a list of strings such as [en, es], not 3" in refused(path, "data.train=3")
-    assert "must be a list of strings such as [en, es], not nothing" in refused(path, "data.train=")
+    assert (
+        "must be a list of strings such as [en, es] (quote what YAML would read as something else), not 3"
+        in refused(path, "data.train=3")
+    )
+    assert (
+        "must be a list of strings such as [en, es] (quote what YAML would read as something else), not nothing"
+        in refused(path, "data.train=")
+    )
 
 
 def test_weights_are_numbers_above_nothing_one_for_each_source(configs):

@@ -6,7 +6,7 @@ import pytest
 
 from cli.command_line import parse_command_line
 from configs.keys import KEYS, SECTIONS, describe_keys, find_nearest_key, format_value
-from configs.load import EXPECTED
+from configs.load import EXPECTED, load_config
 
 
 def test_every_key_has_one_line_of_help_and_a_type_that_loading_knows():
@@ -142,3 +142,30 @@ def test_help_lists_only_the_keys_that_a_program_accepts(called_with, capsys):
         parse_command_line("Score.", {"RUN": "a run"}, accepted=("decoding.", "data.test:"))
     listed = set(re.findall(r"^  ([a-z_]+(?:\.[a-z_]+)?)=", capsys.readouterr().out, re.MULTILINE))
     assert listed - {"key"} == {name for name in KEYS if name.startswith("decoding.")} | {"data.test"}
+
+
+ITEMS = ["no", "On", "null", "n", "~", "1", "1e3", ".5", "0x1", "a: b", "a:", "a:b", "a, b.tsv", "c d.tsv", " x", "x "]
+ITEMS += [
+    "[x]",
+    "{x}",
+    'say "x"',
+    "it's",
+    "#x",
+    "x #y",
+    "*x",
+    "&x",
+    "!x",
+    "%x",
+    "-",
+    "- x",
+    "?",
+    "@x",
+    "é",
+    "/x/y",
+    "_",
+]
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_a_list_is_read_as_it_is_written(small_experiment, item):
+    assert load_config(small_experiment, [f"data.train={format_value([item, 'no'])}"]).data.train == [item, "no"]

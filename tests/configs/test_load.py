@@ -134,10 +134,22 @@ WRONG = [
     ("training.learning_rate", "null", "a number, not nothing"),
     ("dry_run", "3", "true or false, not 3"),
     ("dry_run", "'off'", "true or false, not 'off'"),
-    ("data.columns", "3", "a list of strings such as [en, es], not 3"),
-    ("data.columns", "[1, 2]", "a list of strings such as [en, es], not [1, 2]"),
-    ("data.columns", "{en: es}", "a list of strings such as [en, es], not {'en': 'es'}"),
-    ("data.allow_overlap", "null", "a list of strings such as [en, es], not nothing"),
+    ("data.columns", "3", "a list of strings such as [en, es] (quote what YAML would read as something else), not 3"),
+    (
+        "data.columns",
+        "[1, 2]",
+        "a list of strings such as [en, es] (quote what YAML would read as something else), not [1, 2]",
+    ),
+    (
+        "data.columns",
+        "{en: es}",
+        "a list of strings such as [en, es] (quote what YAML would read as something else), not {'en': 'es'}",
+    ),
+    (
+        "data.allow_overlap",
+        "null",
+        "a list of strings such as [en, es] (quote what YAML would read as something else), not nothing",
+    ),
     ("training.profile", "10", "a list of whole numbers such as [21, 30], not 10"),
     ("training.profile", "[2.5, 3]", "a list of whole numbers such as [21, 30], not [2.5, 3]"),
 ]

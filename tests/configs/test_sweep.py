@@ -76,6 +76,7 @@ def test_names_are_folders(write):
         ("base: small.yaml\ncells: {}", "cells must be a list"),
         ("base: small.yaml\ncells: [3]", "cells must map keys to values"),
         ("base: small.yaml\ncells: [{}, {}]", "two cells are base,seed=1"),
+        ("base: small.yaml\ncells: [{}, {model.norm: pre}]", "base,seed=1 and norm=pre,seed=1 are the same experiment"),
         ("base: small.yaml\noverrides: {run_dir: x}", "overrides cannot set run_dir"),
         ("base: small.yaml\ngrid: {training.seed: [1, 2]}", "grid cannot set training.seed; seeds sets the seeds"),
         ("base: small.yaml\nseeds: 3", "seeds must be a list of whole numbers"),
