@@ -28,7 +28,7 @@ from training.devices.profile import profiled
 from training.progress import Progress, find_last_step
 from training.run.catalog import find_newest_checkpoint
 from training.run.checkpoint import check_restorable, read_notes, restore
-from training.run.config_history import archive_config, records, rewind_history
+from training.run.config_history import archive_config, find_record, records, rewind_history
 from training.run.environment import describe_environment
 from training.run.lines import tell, warn
 from training.run.metrics import Monitor
@@ -154,9 +154,8 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
 
 def is_judged_anew(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
     """Whether the scores of the run's newest checkpoint say nothing of what it does from here on."""
-    config_file, data_file = (records(run_dir, name, newest)[-1] for name in ("config.yaml", DATA_FILE))
-    before = load_config(config_file, [f"run_dir={run_dir}"])
-    known, new = load_identity(run_dir, data_file.name), prepared.report.identity()
+    before = load_config(find_record(run_dir, "config.yaml", newest), [f"run_dir={run_dir}"])
+    known, new = load_identity(run_dir, find_record(run_dir, DATA_FILE, newest).name), prepared.report.identity()
     has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))
     return has_other_data or "changes the validation" in classify_changes(before, config).values()
 

@@ -14,8 +14,8 @@ def in_brief(text: str, longest: int = 100) -> str:
     return visible(text if len(text) <= longest else f"{text[:longest]}…")
 
 
-OTHER = r"(?:no|yes|on|off|true|false|null|y|n)$"  # what YAML 1.1 reads as no text
-PLAIN = re.compile(rf"(?!{OTHER})([^\W\d]|/)([\w/.+=@ -]|:(?! ))*(?<=[\w/.])", re.IGNORECASE)
+NO_TEXT = r"(?:no|yes|on|off|true|false|null|y|n)$"  # to YAML 1.1
+PLAIN = re.compile(rf"(?!{NO_TEXT})([^\W\d]|/)([\w/.+=@ -]|:(?! ))*(?<=[\w/.])", re.IGNORECASE)
 
 
 def as_list_item(text: str) -> str:

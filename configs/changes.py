@@ -47,7 +47,7 @@ def accepted_changes(old: RunConfig, new: RunConfig) -> list[str]:
     message = f"{new.run_dir} was trained with another config: {'; '.join(lines)}"
     if "incompatible" in kinds.values():
         raise UserError(f"{message}. Undo what is incompatible, or set run_dir=NEW_FOLDER")
-    if not {*kinds.values()} <= {"harmless"} and not new.allow_changes:
+    if any(kind != "harmless" for kind in kinds.values()) and not new.allow_changes:
         raise UserError(f"{message}. Undo it, set run_dir=NEW_FOLDER, or continue with it: allow_changes=true")
     return lines
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.text import in_brief
 from configs.keys import format_value
-from configs.load import check_value, load_config, parse_file, to_yaml
+from configs.load import check_value, load_config, parse_file
 from configs.schema import RunConfig
 
 PARTS = "base", "overrides", "grid", "cells", "seeds"
@@ -81,7 +81,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 def _check_configs(path: Path, cells: list[Cell]) -> None:
     known: dict[str, str] = {}
     for cell in cells:
-        first = known.setdefault(to_yaml(replace(cell.config, run_dir="")), cell.name)
+        first = known.setdefault(repr(replace(cell.config, run_dir="")), cell.name)
         if first != cell.name:
             raise UserError(f"{path}: {first} and {cell.name} are the same experiment; leave one out")
 

@@ -663,7 +663,7 @@ MUTATIONS = [
     Mutation(
         "what changes the training must be asked for",
         "configs/changes.py",
-        'if not {*kinds.values()} <= {"harmless"} and not new.allow_changes:',
+        'if any(kind != "harmless" for kind in kinds.values()) and not new.allow_changes:',
         "if False:",
         f"{CHANGES}::test_what_may_go_on_is_told_and_what_may_not_is_refused",
     ),
@@ -694,6 +694,13 @@ MUTATIONS = [
         "            archive_config(run_dir, newest)\n",
         "            pass\n",
         _CHANGED,
+    ),
+    Mutation(
+        "scores that do not compare choose no checkpoint",
+        "cli/open_run.py",
+        "        if is_judged_anew(config, run_dir, newest, prepared):\n",
+        "        if False:\n",
+        f"{OPENING}::test_scores_that_do_not_compare_choose_the_best_checkpoint_anew",
     ),
     Mutation(
         "a lost record is not taken for the same data",

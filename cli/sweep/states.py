@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cli.evaluated_runs import NO_MATTER
 from common.errors import UserError
 from common.files import read_json_object
 from common.text_table import Table
@@ -88,8 +87,8 @@ def check_directories(cells: list[Cell]) -> None:
 
 
 def changes_scores(line: str) -> bool:
-    """Whether a change after which training goes on makes the scores that are there those of something else."""
-    return line.startswith("data.test:") or (line.startswith("decoding.") and not line.startswith(NO_MATTER))
+    """Whether a harmless change makes the scores that are there those of something else."""
+    return line.startswith(("data.test:", "decoding.checkpoint:", "decoding.ensemble:"))
 
 
 def table_of_states(cells: Sequence[Cell], states: dict[str, State], hidden: Sequence[str] = ()) -> Table:

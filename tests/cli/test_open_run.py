@@ -39,8 +39,8 @@ def started(small_experiment, tmp_path_factory):
     save_config(config, run / "config.yaml")
     (run / "metrics.jsonl").write_text('{"step": 4, "kind": "train"}\n{"step": 5, "kind": "train"}\n')
     (run / "log.txt").write_text("step 5\n")
-    for name in ("config.until-6.yaml", "data.until-6.json"):  # of steps beyond the checkpoint, to be taken again
-        (run / name).write_text("later")
+    for name in ("config.yaml", "data.json"):  # of steps beyond the checkpoint, to be taken again
+        shutil.copy(run / name, (run / name).with_stem(f"{Path(name).stem}.until-6"))
     state = drawn_state(config.model, config.training, 300)
     save(run, state._replace(step=state.step + 4), Progress().to_notes())
     return folder
@@ -165,8 +165,6 @@ def test_a_change_that_no_checkpoint_has_can_be_undone(here):
 )
 def test_scores_that_do_not_compare_choose_the_best_checkpoint_anew(here, overrides, change, anew):
     """However often the run is opened before its next checkpoint; the best step of before stays until then."""
-    for path in (here / "run").glob("*.until-6.*"):
-        path.unlink()
     update_notes(here / "run", 4, Progress(best_bleu=50.0, best_loss=1.0, best_step=4, stale=2).to_notes())
     if change:
         with_other_pairs(here / "corpus", change)
@@ -177,9 +175,16 @@ def test_scores_that_do_not_compare_choose_the_best_checkpoint_anew(here, overri
             assert (run.progress.best_step, later.best_step, later.stale) == ((4, 6, 0) if anew else (4, 4, 3))
 
 
+def test_a_checkpoint_from_before_such_a_change_is_judged_anew_too(here):
+    """The change was made after step 6, whose checkpoint is lost."""
+    update_notes(here / "run", 4, Progress(best_bleu=50.0, best_step=4).to_notes())
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, "decoding.beam_size=1"))
+    save_config(config, here / "run" / "config.yaml")
+    with open_run(config, find_devices(config)) as run:
+        assert run.progress.best_bleu < 0
+
+
 def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(here):
-    for path in (here / "run").glob("*.until-6.*"):
-        path.unlink()
     first = load_hashes(here / "run")
     pairs = here / "corpus" / "train.tsv"
     rows = [line.rstrip("\n").split("\t") for line in pairs.open(encoding="utf-8")]

@@ -145,25 +145,7 @@ def test_help_lists_only_the_keys_that_a_program_accepts(called_with, capsys):
 
 
 ITEMS = ["no", "On", "null", "n", "~", "1", "1e3", ".5", "0x1", "a: b", "a:", "a:b", "a, b.tsv", "c d.tsv", " x", "x "]
-ITEMS += [
-    "[x]",
-    "{x}",
-    'say "x"',
-    "it's",
-    "#x",
-    "x #y",
-    "*x",
-    "&x",
-    "!x",
-    "%x",
-    "-",
-    "- x",
-    "?",
-    "@x",
-    "é",
-    "/x/y",
-    "_",
-]
+ITEMS += ["[x]", "{x}", 'say "x"', "it's", "#x", "x #y", "*x", "&x", "!x", "%x", "-", "- x", "?", "@x", "é", "/x", "_"]
 
 
 @pytest.mark.parametrize("item", ITEMS)
