@@ -16,20 +16,20 @@ if __name__ == "__main__":
     prepare_process()
 
 from cli.command_line import add_output, offer_output, parse_command_line
-from cli.load_run import MAY_CHANGE, LoadedRun, load_run
-from cli.reports import conditions_of, own_conditions
 from common.errors import UserError, exit_on_user_error, write_note
 from configs.load import load_run_config
 from data.config import DataConfig
-from data.doubts import describe_doubts
-from data.language import advise
+from data.corpus.language import advise
+from data.corpus.report import DATA_FILE, SourceReport, describe_unscored
+from data.corpus.splits import overlap_with_training
+from data.corpus.warnings import describe_doubts
 from data.pairs import Pairs, count_one_sided
-from data.report import DATA_FILE, SourceReport, describe_unscored
 from data.sources.corpus import load_held_out
-from data.splits import overlap_with_training
 from evaluation.conditions import READING, name_of_source, place_report
 from evaluation.evaluate import Evaluation, evaluate
 from evaluation.report import write_report
+from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
+from experiment.own_reports import conditions_of, own_conditions
 
 TEST_SET = tuple(f"data.{key}:" for key in ("root", "test", "max_malformed", *READING))  # what overrides may change
 

@@ -16,22 +16,22 @@ if __name__ == "__main__":
 import jax
 
 from cli.command_line import parse_command_line
-from cli.load_experiment import load_experiment
-from cli.open_run import Run, check_run, find_devices, open_run
 from common.errors import exit_on_user_error, explain_lack_of_memory
+from common.signals import exit_when_interrupted
 from configs.load import to_yaml
 from configs.schema import RunConfig
 from data.batches.packing import Batch
 from data.batches.stream import prefetch
+from experiment.load_experiment import load_experiment
+from experiment.open_run import Run, check_run, find_devices, open_run
 from training.devices.compilation import report_compilations
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
 from training.devices.preflight import dry_run_summary
 from training.progress import DivergenceCheck, Progress, digest_batch, training_metrics
-from training.run.catalog import delete_old_checkpoints
 from training.run.checkpoint import update_notes
+from training.run.checkpoints import delete_old_checkpoints
 from training.run.lock import check_not_lost, lock_run
 from training.run.pause import Pause, pausing
-from training.run.signals import exit_when_interrupted
 from training.state import TrainState, reset_sums
 from training.step import StepArguments
 

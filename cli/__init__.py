@@ -1,1 +1,1 @@
-"""What the entry points share: command line, process start, loading a run, standard input."""
+"""What the entry points share: command line, process start, standard input."""

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from common.files import cache_folder, sha256
 
-ROOT = Path(__file__).parents[1]
 MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used programs
 
 
@@ -62,12 +61,6 @@ def enable_compilation_cache() -> None:
             os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
             os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MAX_CACHE_BYTES))
             os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-
-
-def program_environment() -> dict[str, str]:
-    """The environment for programs of this clone, which find its rooms wherever they start."""
-    path = [str(ROOT), os.environ.get("PYTHONPATH")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
 
 
 def processor_id() -> str:

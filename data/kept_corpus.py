@@ -10,19 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
+from common.cache import Arrays, hash_files, keep
 from common.errors import UserError
 from common.files import sha256
-from data.assemble import Corpus, assemble
 from data.batches.windows import Weights
 from data.config import DataConfig
-from data.folding import summarise
-from data.kept import Arrays, hash_files, keep
+from data.corpus.build import Corpus, assemble
+from data.corpus.report import Files, Overlap, SharedSentences, Sides, SourceAccount, SourceReport, TakenOutReport
+from data.corpus.splits import Hashes
+from data.corpus.summary import summarise
+from data.corpus.word_counts import WordCounts
 from data.pairs import Pairs
 from data.phrasebook.cached import fingerprint as fingerprint_of_code
-from data.report import Files, Overlap, SharedSentences, Sides, SourceAccount, SourceReport, TakenOutReport
 from data.sources.corpus import find_source_files, held_out_path
-from data.splits import Hashes
-from data.word_counts import WordCounts
 
 # What changes nothing of the text. The root is in the names of the files.
 UNUSED = {"root", "row_length", "batch_rows", "window", "subword_sampling", "prefetch"}

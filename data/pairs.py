@@ -11,7 +11,7 @@ from itertools import chain, compress
 import numpy as np
 from jaxtyping import Bool
 
-from data.store import Sentences, SentenceWriter, as_sentences, in_blocks, store_sentences
+from data.sentences import Sentences, SentenceWriter, as_sentences, in_blocks, store_sentences
 
 SHORT = 1000  # characters; in shorter sentences no run of combining marks takes long to sort
 

@@ -8,13 +8,13 @@ from common.errors import UserError
 from common.files import sha256, write_atomically
 from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
+from data.corpus.report import DATA_FILE, DataIdentity, DataReport, Sides, Vocabulary, load_identity
+from data.corpus.splits import save_hashes, with_earlier
+from data.corpus.word_counts import save_word_counts
 from data.kept_corpus import KnownCorpus, load_corpus
 from data.pairs import Pairs
-from data.report import DATA_FILE, DataIdentity, DataReport, Sides, Vocabulary, load_identity
 from data.sources.corpus import held_out_path
-from data.splits import save_hashes, with_earlier
-from data.tokenizer import Tokenizer, has_checkpoints, train_or_load_tokenizer
-from data.word_counts import save_word_counts
+from data.tokens.tokenizer import Tokenizer, has_checkpoints, train_or_load_tokenizer
 
 
 @dataclass(frozen=True)

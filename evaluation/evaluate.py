@@ -8,7 +8,7 @@ from itertools import chain
 from tqdm import tqdm
 
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer
+from data.tokens.tokenizer import Tokenizer
 from evaluation.metrics import Scores, group_references, score
 from evaluation.sentences import Sentence
 from evaluation.translate import Translation, Translator

@@ -18,7 +18,7 @@ from attention import current_device
 from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
 from data.pairs import normalise
-from data.tokenizer import Tokenizer
+from data.tokens.tokenizer import Tokenizer
 from evaluation.long_lines import cut, join
 from evaluation.minimum_risk import choose, probabilities
 from evaluation.over_devices import call_on_rows, collect, deal, mesh_of

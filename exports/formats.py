@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from data.tokenizer import MODEL_FILE
+from data.tokens.tokenizer import MODEL_FILE
 from evaluation.translate import Translator
 from model.config import ModelConfig
 from model.transformer import Params

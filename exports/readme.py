@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from common.files import read_json_object
-from data.report import DATA_FILE
+from data.corpus.report import DATA_FILE
 
 CTRANSLATE2 = """# $name
 

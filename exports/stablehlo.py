@@ -20,8 +20,8 @@ from jax import export
 from jaxtyping import Array, Float, Int
 
 from evaluation.translate import Translator, bucket_of, search_settings
+from model.cache import Cache, LayerCache, own_places
 from model.decoding.beam import beam_search
-from model.decoding.cache import Cache, LayerCache, own_places
 from model.decoding.hypotheses import Sources
 from model.decoding.sampling import greedy
 from model.decoding.settings import SearchSettings

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from safetensors.numpy import save
 
 from common.special_tokens import BOS, EOS, PAD
-from data.tokenizer import Tokenizer, tag_piece
+from data.tokens.tokenizer import Tokenizer, tag_piece
 from exports.heads import Heads, Linear, dense, join_heads, pad_axis, scale_of, split_heads
 from model.config import DecodingConfig, ModelConfig
 from model.positions import sinusoidal_positions

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from attention import Mask
 from common.special_tokens import PAD
+from model.cache import Cache, LayerCache, lineage_bias, own_places
 from model.config import POSITIONS, ModelConfig
-from model.decoding.cache import Cache, LayerCache, lineage_bias, own_places
 from model.embedding import Embedding, hide
 from model.layers import (
     DropoutKey,

@@ -27,7 +27,6 @@ from benchmarks.startup import measure_start, start_table
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, list_on_corpus, measure_training
 from benchmarks.turns import Contestant
 from cli.command_line import Parser, output_file, positive_integer, positive_integers
-from cli.load_run import load_run
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
@@ -35,6 +34,7 @@ from configs.load import load_config, load_run_config
 from configs.schema import RunConfig
 from data.sources.corpus import load_held_out
 from evaluation.evaluate import evaluate
+from experiment.load_run import load_run
 from model.config import ModelConfig
 
 ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this

@@ -32,9 +32,9 @@ from pathlib import Path
 from subprocess import Popen
 
 from cli.command_line import Parser
-from cli.process import program_environment
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
+from common.programs import program_environment
 from configs.load import load_config
 
 ROOT = Path(__file__).parents[1]

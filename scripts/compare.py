@@ -15,13 +15,13 @@ import json
 from dataclasses import asdict
 
 from cli.command_line import Parser, output_file
-from cli.evaluated_runs import group_by_system, load_frequencies, read_evaluated
 from common.errors import exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_text
 from evaluation.comparison.compare import compare
 from evaluation.comparison.page import as_page
 from evaluation.comparison.tables import tables_of
+from experiment.evaluated_runs import group_by_system, load_frequencies, read_evaluated
 
 EXAMPLES = """examples:
   python scripts/compare.py runs/tatoeba-small runs/with-dropout-0.2

@@ -21,13 +21,13 @@ from typing import Any
 import jax
 
 from cli.command_line import parse_command_line, positive_integer
-from cli.load_run import LoadedRun, load_run
-from cli.reports import find_report_of
 from common.errors import UserError, exit_on_user_error
 from common.files import read_json_object
 from configs.load import load_run_config
 from data.sources.corpus import load_held_out
 from evaluation.translate import Translator
+from experiment.load_run import LoadedRun, load_run
+from experiment.own_reports import find_report_of
 from exports.check import Check, check
 from exports.folder import write_whole
 from exports.formats import FORMATS, find_obstacle, missing_packages, save_model

@@ -8,13 +8,13 @@ two pictures, to data_card/ in the run's directory. Trains nothing but the token
 from pathlib import Path
 
 from cli.command_line import parse_command_line
-from cli.load_experiment import load_experiment
 from common.errors import exit_on_user_error, write_note
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.schema import RunConfig
 from data.card.pictures import draw_batch, draw_lengths, png
 from data.card.tables import build_card, build_tables
+from experiment.load_experiment import load_experiment
 
 PICTURES = """## Pictures
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from common.errors import UserError, exit_on_user_error
 from common.files import sha256, write_atomically
 from data.config import DataConfig
+from data.corpus.splits import find_overlap, refuse_overlap, stable_hash, without_shared
 from data.pairs import Pairs, as_tsv, fold, normalise
 from data.sources.table import read_tsv
 from data.sources.text import RowReader
-from data.splits import find_overlap, refuse_overlap, stable_hash, without_shared
 
 HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
 

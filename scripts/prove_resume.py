@@ -24,18 +24,18 @@ from itertools import count
 from pathlib import Path
 
 from cli.command_line import parse_command_line
-from cli.process import program_environment
-from cli.reports import find_own_report
 from common.errors import UserError, exit_on_user_error
 from common.files import sha256_of_file
+from common.programs import program_environment
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.tokenizer import load_tokenizer
+from data.tokens.tokenizer import load_tokenizer
 from evaluation.conditions import translations_beside
+from experiment.own_reports import find_own_report
 from training.config import TrainingConfig
 from training.replay.run_digest import digest_run
-from training.run.catalog import damaged_steps, good_steps
 from training.run.checkpoint import read_notes
+from training.run.checkpoints import damaged_steps, good_steps
 
 ROOT = Path(__file__).parents[1]
 MOMENTS = "right after the start", "in steps", "writing a checkpoint", "in an evaluation"

@@ -12,9 +12,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from cli.reports import find_own_report, find_report_on
 from common.errors import UserError, exit_on_user_error
 from configs.load import list_differences, load_config, load_run_config
+from experiment.own_reports import find_own_report, find_report_on
 
 ROOT = Path(__file__).parents[1]
 CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")

@@ -23,9 +23,9 @@ if __name__ == "__main__":
     prepare_process()
 
 from cli.command_line import Parser
-from cli.recorded_run import open_recorded_run
 from common.errors import exit_on_user_error
 from configs.load import list_differences, load_run_config
+from experiment.recorded_run import open_recorded_run
 from training.replay.comparison import compare_runs, format_comparison
 from training.replay.inspect_step import format_inspection, inspect_update, sort_by_loss
 from training.replay.replay import to_json

@@ -26,14 +26,14 @@ import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.load_run import MAY_CHANGE, load_run
 from cli.standard_input import LINES, Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error, write_note
 from data.config import DataConfig
-from data.language import describe_exchange
+from data.corpus.language import describe_exchange
 from data.pairs import Pairs
 from data.sources.table import describe_tabs
 from evaluation.forced_scores import score_translations
+from experiment.load_run import MAY_CHANGE, load_run
 
 
 @exit_on_user_error()

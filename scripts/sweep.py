@@ -24,17 +24,26 @@ if __name__ == "__main__":
     prepare_process()
 
 from cli.command_line import Parser, positive_integer
-from cli.evaluated_runs import group_by_system, read_evaluated
-from cli.sweep.devices import shares
-from cli.sweep.jobs import Jobs
-from cli.sweep.slurm import array_script
-from cli.sweep.states import COMPLETE, FAILED, WAITING, State, check_directories, observe, read_state, table_of_states
 from common.errors import UserError, exit_on_user_error, write_note
 from common.files import explain_write_errors, write_atomically
 from common.text_table import as_text
-from configs.sweep import Cell, Sweep, load_sweep
 from evaluation.comparison.compare import compare
 from evaluation.comparison.tables import differences, scores
+from experiment.evaluated_runs import group_by_system, read_evaluated
+from experiment.sweep.cells import Cell, Sweep, load_sweep
+from experiment.sweep.devices import shares
+from experiment.sweep.jobs import Jobs
+from experiment.sweep.slurm import array_script
+from experiment.sweep.states import (
+    COMPLETE,
+    FAILED,
+    WAITING,
+    State,
+    check_directories,
+    observe,
+    read_state,
+    table_of_states,
+)
 
 EXAMPLES = """examples:
   python scripts/sweep.py configs/sweeps/small-data.yaml --jobs 2

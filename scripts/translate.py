@@ -33,13 +33,13 @@ import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.load_run import MAY_CHANGE, LoadedRun, load_run
 from cli.standard_input import LINES, Line, blocks, read_lines
 from common.errors import UserError, exit_on_user_error, write_note
 from common.text import in_brief
 from data.pairs import normalise
 from evaluation.forced_scores import align
 from evaluation.translate import Translation
+from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 
 Found = list[list[Translation]]  # of each line, several with --nbest; none if it cannot be translated
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from cli.process import processor_id, program_environment
+from cli.process import processor_id
+from common.programs import program_environment
 
 ROOT = Path(__file__).parents[1]
 os.environ.update(program_environment())  # for the programs that tests start

@@ -32,16 +32,16 @@ STATE, CHECKPOINT, TRAIN = (
 )
 LOCK, SIGNALS, MONITOR, LINES = (
     "tests/training/run/test_lock.py",
-    "tests/training/run/test_signals.py",
+    "tests/common/test_signals.py",
     "tests/training/run/test_metrics.py",
-    "tests/training/run/test_lines.py",
+    "tests/training/run/test_log.py",
 )
 CORPORA, CONFIGS, TABLES = (
     "tests/data/test_hostile.py",
     "tests/configs/test_hostile.py",
     "tests/common/test_text_table.py",
 )
-SAVES, KEPT = "tests/training/run/test_saves.py", "tests/data/test_kept_corpus.py"
+SAVES, KEPT = "tests/training/run/test_background_save.py", "tests/data/test_kept_corpus.py"
 TRANSLATE, COMPILATION = "tests/scripts/test_translate.py", "tests/training/devices/test_compilation.py"
 KEY_NAMES, LOADING = "tests/configs/test_keys.py", "tests/configs/test_load.py"
 CHANGES, FILES, PROOF = (
@@ -49,7 +49,7 @@ CHANGES, FILES, PROOF = (
     "tests/common/test_files.py",
     "tests/scripts/test_prove_resume.py",
 )
-OPENING, CHOICES = "tests/cli/test_open_run.py", "tests/test_choices.py"
+OPENING, CHOICES = "tests/experiment/test_open_run.py", "tests/test_choices.py"
 _NOT_FINITE = f"{STATE}::test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else"
 _IN_EVALUATION = f"{TRAIN}::test_a_signal_in_an_evaluation_loses_nothing"
 _DAMAGED = f"{TRAIN}::test_a_damaged_newest_checkpoint_is_passed_over_and_the_run_ends_as_without_damage"
@@ -57,7 +57,7 @@ _CHANGED = f"{TRAIN}::test_a_run_goes_on_with_another_config_or_corpus_only_as_f
 _SIGTERM = f"{TRAIN}::test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills"
 _REPLAY = "tests/scripts/test_replay.py"
 _TABLE, _ENCODINGS = "tests/data/sources/test_table.py", "tests/data/sources/test_encodings.py"
-_DOUBTS = "tests/data/test_doubts.py"
+_DOUBTS = "tests/data/corpus/test_warnings.py"
 _MONSTER = f"{CONFIGS}::test_every_monster_is_refused_in_one_short_line"
 _MILLION = f"{CORPORA}::test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else"
 _HASHES = f"{CORPORA}::test_damaged_hashes_are_named_and_never_unpickled"
@@ -109,7 +109,7 @@ MUTATIONS = [
     ),
     Mutation(
         "what was evaluated is known after a restart",
-        "cli/open_run.py",
+        "experiment/open_run.py",
         "Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)",
         "Monitor(run_dir, step, last_step, evaluated=True)",
         _IN_EVALUATION,
@@ -152,14 +152,14 @@ MUTATIONS = [
     ),
     Mutation(
         "without a good checkpoint nothing begins anew",
-        "training/run/catalog.py",
+        "training/run/checkpoints.py",
         '        if not good:\n            raise UserError(f"{problem}, and',
         '        if False:\n            raise UserError(f"{problem}, and',
         f"{CHECKPOINT}::test_without_a_good_checkpoint_nothing_is_deleted_and_nothing_begins",
     ),
     Mutation(
         "damage is told",
-        "training/run/catalog.py",
+        "training/run/checkpoints.py",
         'write_note(f"warning: {problem}; continuing from step {good[-1]}")',
         "pass",
         f"{CHECKPOINT}::test_the_newest_good_checkpoint_is_found_with_a_warning",
@@ -181,14 +181,14 @@ MUTATIONS = [
     # Retention.
     Mutation(
         "the best is kept",
-        "training/run/catalog.py",
+        "training/run/checkpoints.py",
         "(newer >= keep and step == best) or not",
         "not",
         f"{CHECKPOINT}::test_retention",
     ),
     Mutation(
         "what cannot be read is not deleted",
-        "training/run/catalog.py",
+        "training/run/checkpoints.py",
         "step == best) or not is_intact(directory):",
         "step == best):",
         f"{CHECKPOINT}::test_retention_never_deletes_what_cannot_be_read_nor_what_is_no_checkpoint_of_its_own",
@@ -224,10 +224,10 @@ MUTATIONS = [
     ),
     Mutation(
         "the precision is part of a report's conditions",
-        "cli/reports.py",
+        "experiment/own_reports.py",
         "Precision(config.model.dtype, config.model.matmul_dtype)",
         "Precision()",
-        "tests/cli/test_reports.py::test_every_setting_of_eval_py_is_part_of_the_conditions",
+        "tests/experiment/test_own_reports.py::test_every_setting_of_eval_py_is_part_of_the_conditions",
     ),
     Mutation(
         "a report of an older version is not replaced",
@@ -260,21 +260,21 @@ MUTATIONS = [
     ),
     Mutation(
         "dropped rows of a test set are told",
-        "data/report.py",
+        "data/corpus/report.py",
         "    if not unscored:",
         "    if report.rows:",
         "tests/scripts/test_eval.py::test_bad_lines_of_another_file_can_be_skipped_and_are_counted",
     ),
     Mutation(
         "blank lines of a test set are told too",
-        "data/report.py",
+        "data/corpus/report.py",
         "unscored = report.malformed + report.empty",
         "unscored = report.malformed",
         "tests/scripts/test_eval.py::test_a_set_of_which_too_much_would_be_dropped_has_no_score_unless_asked_for",
     ),
     Mutation(
         "eval.py does not ignore run_dir=",
-        "cli/load_run.py",
+        "experiment/load_run.py",
         "if key in {each.name for each in RUN_KEYS}:",
         "if False:",
         "tests/scripts/test_eval.py::test_mistakes_end_in_one_line_and_code_2",
@@ -282,24 +282,24 @@ MUTATIONS = [
     # Languages.
     Mutation(
         "exchanged columns are told",
-        "data/language.py",
+        "data/corpus/language.py",
         "sides[0] != source and sides[1] == source",
         "sides[0] == sides[1] == source",
-        "tests/data/test_language.py::test_every_exchanged_sentence_that_shows_its_language_is_seen",
+        "tests/data/corpus/test_language.py::test_every_exchanged_sentence_that_shows_its_language_is_seen",
     ),
     Mutation(
         "columns in order are not suspected",
-        "data/language.py",
+        "data/corpus/language.py",
         "    if english == spanish:\n        return None\n",
         "",
-        "tests/data/test_language.py::test_evidence_is_needed_on_both_sides",
+        "tests/data/corpus/test_language.py::test_evidence_is_needed_on_both_sides",
     ),
     Mutation(
         "exchanged columns are told before training",
-        "data/doubts.py",
+        "data/corpus/warnings.py",
         "return [*lines, *unscored]",
         "return unscored",
-        "tests/cli/test_warnings.py::test_a_corpus_in_the_wrong_direction_is_told_before_training",
+        "tests/experiment/test_warnings.py::test_a_corpus_in_the_wrong_direction_is_told_before_training",
     ),
     Mutation(
         "exchanged columns are told before scores of given translations",
@@ -326,14 +326,14 @@ MUTATIONS = [
     ),
     Mutation(
         "nohup stays",
-        "training/run/signals.py",
+        "common/signals.py",
         "if earlier[number] is not signal.SIG_IGN]",
         "if earlier[number] is not None]",
         f"{SIGNALS}::test_a_signal_that_is_ignored_stays_ignored",
     ),
     Mutation(
         "the exit code is the shells'",
-        "training/run/signals.py",
+        "common/signals.py",
         "sys.exit(128 + interruption.number)",
         "sys.exit(1)",
         f"{SIGNALS}::test_before_the_first_step_it_exits_as_shells_do_with_a_line",
@@ -370,17 +370,17 @@ MUTATIONS = [
     # Corpora in the cache.
     Mutation(
         "a kept array that is not as it was written is not used",
-        "data/kept.py",
+        "common/cache.py",
         "return bool(listed) and hash_files(entry / name for name in listed) == list(listed.values())",
         "return bool(listed) and all((entry / name).exists() for name in listed)",
-        "tests/data/test_kept.py::test_damage_of_any_file_is_seen_and_mended",
+        "tests/common/test_cache.py::test_damage_of_any_file_is_seen_and_mended",
     ),
     Mutation(
         "an entry is whole before it has its name",
-        "data/kept.py",
+        "common/cache.py",
         '    temporary = entry.with_name(f".{entry.name}")\n',
         "    temporary = entry\n",
-        "tests/data/test_kept.py::test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go",
+        "tests/common/test_cache.py::test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go",
     ),
     Mutation(
         "a corpus is known by every letter of its files",
@@ -413,21 +413,21 @@ MUTATIONS = [
     # Saves in the background.
     Mutation(
         "a save waits for the one before it",
-        "training/run/saves.py",
+        "training/run/background_save.py",
         "        self.wait()\n        commit =",
         "        commit =",
         f"{SAVES}::test_a_save_waits_for_the_one_before_it",
     ),
     Mutation(
         "what a save needs no longer goes when the save is complete",
-        "training/run/saves.py",
+        "training/run/background_save.py",
         "            commit()\n            delete_old_checkpoints(self._run_dir, self._keep, progress.best_step)",
         "            delete_old_checkpoints(self._run_dir, self._keep - 1, progress.best_step)\n            commit()",
         f"{SAVES}::test_earlier_checkpoints_go_when_the_save_is_complete_and_not_before",
     ),
     Mutation(
         "a save that fails in the background is told at the next step",
-        "training/run/saves.py",
+        "training/run/background_save.py",
         "            self._going_on.result()",
         "            pass",
         f"{SAVES}::test_a_save_that_fails_after_training_went_on_is_told_and_costs_no_earlier_one",
@@ -441,14 +441,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a save begins with the state of its step",
-        "training/run/saves.py",
+        "training/run/background_save.py",
         "        commit = begin_save(self._run_dir, state, progress.to_notes())\n\n        def write() -> None:\n",
         "        def write() -> None:\n            commit = begin_save(self._run_dir, state, progress.to_notes())\n",
         f"{SAVES}::test_training_goes_on_and_reaches_neither_the_checkpoint_nor_its_notes",
     ),
     Mutation(
         "an error of the training leaves its save complete",
-        "training/run/saves.py",
+        "training/run/background_save.py",
         "                saves.wait()\n        raise",
         "                pass\n        raise",
         f"{SAVES}::test_an_error_of_the_training_leaves_the_save_that_goes_on_complete",
@@ -533,7 +533,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a lost terminal ends nothing",
-        "training/run/lines.py",
+        "training/run/log.py",
         "    except (OSError, ValueError) as error:",
         "    except KeyError as error:",
         f"{MONITOR}::test_a_terminal_that_is_gone_ends_nothing",
@@ -576,21 +576,21 @@ MUTATIONS = [
     ),
     Mutation(
         "a redirected run has its lines in the file",
-        "training/run/lines.py",
+        "training/run/log.py",
         "decode(encoding), flush=True)",
         "decode(encoding), flush=True, file=sys.stderr)",
         f"{LINES}::test_a_redirected_run_has_its_lines_in_the_file_and_nothing_on_standard_error",
     ),
     Mutation(
         "a full standard output ends nothing when Python ends",
-        "training/run/lines.py",
+        "training/run/log.py",
         "        discard_output()\n        warn",
         "        warn",
         f"{LINES}::test_an_output_that_takes_nothing_costs_the_run_nothing",
     ),
     Mutation(
         "a reader that goes ends nothing",
-        "training/run/lines.py",
+        "training/run/log.py",
         "has all it wants\n        discard_output()",
         "has all it wants\n        raise",
         f"{LINES}::test_a_reader_that_goes_costs_the_run_nothing",
@@ -690,14 +690,14 @@ MUTATIONS = [
     ),
     Mutation(
         "what the run was before is kept",
-        "cli/open_run.py",
+        "experiment/open_run.py",
         "            archive_config(run_dir, newest)\n",
         "            pass\n",
         _CHANGED,
     ),
     Mutation(
         "scores that do not compare choose no checkpoint",
-        "cli/open_run.py",
+        "experiment/open_run.py",
         "        if is_judged_anew(config, run_dir, newest, prepared):\n",
         "        if False:\n",
         f"{OPENING}::test_scores_that_do_not_compare_choose_the_best_checkpoint_anew",
@@ -711,21 +711,21 @@ MUTATIONS = [
     ),
     Mutation(
         "a damaged tokenizer is not replaced in silence",
-        "data/tokenizer.py",
+        "data/tokens/tokenizer.py",
         "            if needed:\n                raise\n",
         "            if False:\n                raise\n",
         f"{TRAIN}::test_a_run_directory_with_a_file_lost_or_edited_is_refused_with_its_name",
     ),
     Mutation(
         "a continuation is checked against its checkpoint before it writes",
-        "cli/open_run.py",
+        "experiment/open_run.py",
         "    check_restorable(run_dir, newest, like)\n",
         "",
         f"{OPENING}::test_a_continuation_that_is_refused_leaves_every_file_as_it_was",
     ),
     Mutation(
         "a continuation is checked against its positions before it writes",
-        "cli/open_run.py",
+        "experiment/open_run.py",
         "    validation = prepare_validation(config, prepared, devices)\n    if compiled:\n",
         "    record_run(config, run_dir, newest, prepared, changes)\n"
         "    validation = prepare_validation(config, prepared, devices)\n    if compiled:\n",
@@ -747,7 +747,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a run that was moved does not begin anew in its old place",
-        "cli/load_experiment.py",
+        "experiment/load_experiment.py",
         "    if not is_of_a_run or is_same",
         "    if True or is_same",
         f"{OPENING}::test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_command_that_goes_on",
@@ -764,7 +764,7 @@ MUTATIONS = [
         "training/run/config_history.py",
         "if newest is None or newest not in change_steps(run_dir):",
         "if True:",
-        "tests/cli/test_open_run.py::test_a_change_that_no_checkpoint_has_can_be_undone",
+        "tests/experiment/test_open_run.py::test_a_change_that_no_checkpoint_has_can_be_undone",
     ),
     # Choices of the config.
     Mutation(
@@ -833,10 +833,10 @@ MUTATIONS = [
     ),
     Mutation(
         "views differ by more than their cuts",
-        "training/views.py",
+        "training/objective.py",
         "is_second = jnp.arange(len(ids))[:, None] % 2 == 1",
         "is_second = jnp.ones((len(ids), 1), bool)",
-        "tests/training/test_views.py::test_views_of_a_row_stand_side_by_side_and_differ",
+        "tests/training/test_objective.py::test_views_of_a_row_stand_side_by_side_and_differ",
     ),
     Mutation(
         "special tokens are never hidden",
@@ -854,17 +854,17 @@ MUTATIONS = [
     ),
     Mutation(
         "text that spells a tag is no tag",
-        "data/tokenizer.py",
+        "data/tokens/tokenizer.py",
         "control_symbols=list",
         "user_defined_symbols=list",
-        "tests/data/test_directions.py::test_tags_are_special_symbols_that_no_text_spells",
+        "tests/data/batches/test_directions.py::test_tags_are_special_symbols_that_no_text_spells",
     ),
     Mutation(
         "the reverse direction has a tag of its own",
         "data/batches/windows.py",
         "tags = [tokenizer.tag(direction.target) for direction in",
         "tags = [tokenizer.tag(config.target) for _ in",
-        "tests/data/test_directions.py::test_every_pair_comes_in_both_directions_each_with_its_tag",
+        "tests/data/batches/test_directions.py::test_every_pair_comes_in_both_directions_each_with_its_tag",
     ),
     Mutation(
         "each direction has a report of its own",
@@ -978,31 +978,31 @@ MUTATIONS = [
         "key=ord)",
         f"{CORPORA}::test_marks_in_order_are_the_same_text",
     ),
-    Mutation("no pickle", "data/splits.py", "allow_pickle=False", "allow_pickle=True", _HASHES),
+    Mutation("no pickle", "data/corpus/splits.py", "allow_pickle=False", "allow_pickle=True", _HASHES),
     Mutation(
         "damaged hashes are named",
-        "data/splits.py",
+        "data/corpus/splits.py",
         "except Exception as error:  # of",
         "except ValueError as error:  # of",
         _HASHES,
     ),
     Mutation(
         "a message shows no control character",
-        "data/splits.py",
+        "data/corpus/splits.py",
         "{in_brief(example)}",
         "{example}",
         f"{CORPORA}::test_a_sentence_that_two_splits_share_is_told_in_brief",
     ),
     Mutation(
         "what is no vocabulary is named",
-        "data/tokenizer.py",
+        "data/tokens/tokenizer.py",
         "    except RuntimeError as error:\n        raise ValueError(",
         "    except KeyError as error:\n        raise ValueError(",
         f"{CORPORA}::test_a_file_that_is_no_vocabulary_is_named_even_if_its_hash_is_right",
     ),
     Mutation(
         "a vocabulary with other special symbols is not taken",
-        "data/tokenizer.py",
+        "data/tokens/tokenizer.py",
         "    if special != (PAD, UNK, BOS, EOS):",
         "    if False:",
         f"{CORPORA}::test_a_vocabulary_with_other_special_symbols_is_not_taken",
@@ -1093,35 +1093,35 @@ MUTATIONS = [
     ),
     Mutation(
         "a header in other words is told",
-        "data/doubts.py",
+        "data/corpus/warnings.py",
         "    if is_table(report.file) and",
         "    if False and",
         f"{_DOUBTS}::test_a_first_line_that_may_be_a_header_is_told_if_headers_are_to_be_skipped",
     ),
     Mutation(
         "lines that are not parallel are told",
-        "data/doubts.py",
+        "data/corpus/warnings.py",
         "correlation < LEAST_CORRELATION:",
         "correlation < -1:",
         f"{_DOUBTS}::test_lines_that_are_not_parallel_are_told",
     ),
     Mutation(
         "single words are not suspected",
-        "data/doubts.py",
+        "data/corpus/warnings.py",
         " < LEAST_SPREAD).any()",
         " < 0).any()",
         f"{_DOUBTS}::test_nothing_is_said_of_clean_corpora",
     ),
     Mutation(
         "rows dropped in number are told",
-        "data/doubts.py",
+        "data/corpus/warnings.py",
         "report.mismatched > MANY_MISMATCHED * report.rows",
         "report.mismatched > report.rows",
         f"{_DOUBTS}::test_rows_that_are_dropped_in_number_are_told",
     ),
     Mutation(
         "letters of another encoding are told",
-        "data/doubts.py",
+        "data/corpus/warnings.py",
         "    if misread := find_misread(pairs):",
         "    if misread := []:",
         f"{_DOUBTS}::test_letters_of_another_encoding_are_told_and_counted",
@@ -1167,14 +1167,14 @@ MUTATIONS = [
         "data/sources/corpus.py",
         "load_source(as_written(config), ",
         "load_source(config, ",
-        "tests/data/test_assemble.py::test_a_set_taken_out_of_another_form_of_corpus_is_read_as_the_run_wrote_it",
+        "tests/data/corpus/test_build.py::test_a_set_taken_out_of_another_form_of_corpus_is_read_as_the_run_wrote_it",
     ),
     Mutation(
         "every pair once an epoch",
         "data/batches/windows.py",
         "[window * self.config.window : (window + 1) * self.config.window]",
         "[window * self.config.window : (window + 1) * self.config.window - 1]",
-        "tests/data/test_epochs.py::test_every_kept_pair_comes_once_an_epoch",
+        "tests/data/batches/test_epochs.py::test_every_kept_pair_comes_once_an_epoch",
     ),
     Mutation(
         "no text breaks a table of the data card",
@@ -1193,7 +1193,7 @@ MUTATIONS = [
     # Replay.
     Mutation(
         "a replay is of the run's own corpus",
-        "cli/recorded_run.py",
+        "experiment/recorded_run.py",
         "    if recorded != current:",
         "    if False:",
         f"{_REPLAY}::test_a_run_whose_batches_are_not_known_is_refused",

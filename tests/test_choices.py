@@ -52,7 +52,7 @@ QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for 
     ("exports/ctranslate2.py", "config.positions == 'learned'"): "these alone have a table that ends",
     ("exports/transformers.py", "config.positions == 'learned'"): "these alone have a table that ends",
     ("exports/search.py", "decoding.normalization == 'length'"): "any other is named by a lookup that raises",
-    ("training/views.py", "method == 'none'"): "any other is told apart in a match that raises",
+    ("training/objective.py", "method == 'none'"): "any other is told apart in a match that raises",
     ("training/progress.py", "config.consistency == 'none'"): "this one alone has no divergence",
 }
 

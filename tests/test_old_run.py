@@ -18,8 +18,8 @@ from common.files import sha256
 from configs.load import load_config
 from train import train
 from training.replay.run_digest import digest_run, digest_tree
-from training.run.catalog import good_steps
 from training.run.checkpoint import restore
+from training.run.checkpoints import good_steps
 from training.run.metrics import read_metrics
 from training.state import state_shapes
 

@@ -14,8 +14,8 @@ import pytest
 from configs.load import load_config
 from train import train
 from training.devices.distributed import started_by_scheduler
-from training.run.catalog import damaged_steps, good_steps
 from training.run.checkpoint import read_notes
+from training.run.checkpoints import damaged_steps, good_steps
 from training.run.lock import lock_run
 from training.run.metrics import read_metrics
 

@@ -19,17 +19,17 @@ import pytest
 import train as train_module
 import training.validation
 from common.errors import UserError
+from common.signals import Interrupted
 from configs.load import load_config
 from data.batches.packing import Batch
 from data.batches.stream import prefetch
 from train import train
 from training.replay.run_digest import digest_run
 from training.run import atomic_save
-from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes, restore
+from training.run.checkpoints import good_steps
 from training.run.lock import lock_run
 from training.run.metrics import Monitor, read_metrics
-from training.run.signals import Interrupted
 from training.state import state_shapes
 
 ROOT = Path(__file__).parents[1]

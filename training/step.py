@@ -17,9 +17,9 @@ from model.loss import Loss, LossOfLogits, cross_entropy
 from model.sharding import on_mesh
 from model.transformer import Params, Tokens, Transformer
 from training.config import TrainingConfig
+from training.objective import views_of
 from training.optimizer import optimizer
 from training.state import Skipped, Sums, TrainState
-from training.views import views_of
 
 
 class Reading(NamedTuple):

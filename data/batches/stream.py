@@ -19,7 +19,7 @@ from data.batches.packing import Batch, empty_rows, fill, fill_rows, join_rows, 
 from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, in_all_directions, load_encoded
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer, encode
+from data.tokens.tokenizer import Tokenizer, encode
 
 Prepared = TypeVar("Prepared")
 

@@ -18,16 +18,16 @@ import numpy as np
 import sentencepiece
 from jaxtyping import Float, Int, Int32, UInt64
 
+from common.cache import Arrays, keep
 from common.disk_cache import load_or_compute
 from common.errors import UserError
 from common.files import sha256, write_atomically
 from data.batches.packing import Packed, in_row_order, place, row_lengths
 from data.config import DataConfig
-from data.kept import Arrays, keep
 from data.pairs import Pairs, concatenate
-from data.store import TokenTable, choose, fits, in_blocks, move_to_disk, with_first
-from data.subword_sampling import Segmentations
-from data.tokenizer import Tokenizer, encode
+from data.sentences import TokenTable, choose, fits, in_blocks, move_to_disk, with_first
+from data.tokens.subword_sampling import Segmentations
+from data.tokens.tokenizer import Tokenizer, encode
 
 ALGORITHM = 1  # raise it when the same inputs give other batches
 MAX_ROWS = 16  # a line that would fill more rows is not a sentence

@@ -20,15 +20,15 @@ from common.files import sha256
 from common.special_tokens import EOS, UNK
 from common.text import in_brief
 from common.text_table import Table
-from data.assemble import Corpus, assemble
 from data.batches.stream import BatchStream
 from data.batches.windows import EncodedPairs
 from data.config import DataConfig, TokenizerConfig
+from data.corpus.build import Corpus, assemble
+from data.corpus.report import Dropped
 from data.pairs import Pairs
 from data.prepare import tag_languages
-from data.report import Dropped
-from data.store import BLOCK, TokenTable
-from data.tokenizer import Tokenizer, encode, train_or_load_tokenizer
+from data.sentences import BLOCK, TokenTable
+from data.tokens.tokenizer import Tokenizer, encode, train_or_load_tokenizer
 
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")

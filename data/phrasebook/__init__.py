@@ -5,9 +5,9 @@
 
 from common.errors import UserError
 from common.files import sha256
+from data.corpus.report import SourceReport
 from data.pairs import Pairs, as_tsv
 from data.phrasebook.cached import phrasebook
-from data.report import SourceReport
 from data.sources.text import Rows
 
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from data.corpus.splits import folded_pair, hold_out, stable_hash, without_shared
 from data.pairs import Pairs
 from data.phrasebook.grammar import Sentence, generate
-from data.splits import folded_pair, hold_out, stable_hash, without_shared
 
 PHRASES = Path(__file__).with_name("phrases.tsv")
 HELD_OUT_PHRASES = 150

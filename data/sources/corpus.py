@@ -10,8 +10,8 @@ import numpy as np
 from common.errors import UserError
 from data import phrasebook
 from data.config import DataConfig
+from data.corpus.report import DATA_FILE, Dropped, SourceReport, load_identity
 from data.pairs import Pairs, normalise_rows
-from data.report import DATA_FILE, Dropped, SourceReport, load_identity
 from data.sources.jsonl import read_jsonl
 from data.sources.parquet import read_dataset, read_parquet
 from data.sources.table import read_tsv

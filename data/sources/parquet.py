@@ -14,11 +14,11 @@ from typing import Any
 from common.errors import UserError
 from common.files import sha256_of_file
 from data.config import DataConfig
-from data.report import SourceReport
+from data.corpus.report import SourceReport
+from data.sentences import BLOCK, scratch_folder
 from data.sources.jsonl import is_text, name_type, suggest
 from data.sources.lines import Malformed
 from data.sources.text import Row, RowReader, Rows, parse_rows
-from data.store import BLOCK, scratch_folder
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 WRAPPING = "An error occurred while generating the dataset"  # datasets puts this before the actual fault, or alone

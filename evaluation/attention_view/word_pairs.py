@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from common.errors import UserError
 from data.pairs import PUNCTUATION, fold, normalise
-from data.tokenizer import Tokenizer
+from data.tokens.tokenizer import Tokenizer
 from model.decoding.forced import AttentionWeights
 
 

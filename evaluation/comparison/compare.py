@@ -8,7 +8,7 @@ from statistics import fmean
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from data.word_counts import WordCounts
+from data.corpus.word_counts import WordCounts
 from evaluation.comparison.differences import (
     Change,
     Group,

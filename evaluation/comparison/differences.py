@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from sacrebleu.metrics.bleu import BLEU
 
-from data.word_counts import WordCounts, words_of
+from data.corpus.word_counts import WordCounts, words_of
 from evaluation.comparison.significance import Pair, mean_of
 from evaluation.sentences import Sentence
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import EOS, PAD
-from model.decoding.cache import branch
+from model.cache import branch
 from model.decoding.ensemble import Caches, Models, decode_step, start_caches
 from model.decoding.hypotheses import Hypotheses, Sources, gather, no_hypotheses, select
 from model.decoding.next_token import Candidates, likeliest

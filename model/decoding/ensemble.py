@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from common.special_tokens import BOS
-from model.decoding.cache import Cache
+from model.cache import Cache
 from model.transformer import Tokens, Transformer
 
 Models = tuple[Transformer, ...]

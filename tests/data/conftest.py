@@ -5,7 +5,7 @@ import pytest
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
 from data.sources.corpus import load_source
-from data.tokenizer import Tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 
 SUBJECTS = {"Tom": "Tomás", "My sister": "Mi hermana", "The teacher": "El maestro", "Nobody": "Nadie"}
 VERBS = {"sees": "ve", "buys": "compra", "wants": "quiere", "remembers": "recuerda", "draws": "dibuja"}

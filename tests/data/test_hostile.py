@@ -21,15 +21,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data.assemble import assemble
 from data.batches.stream import BatchStream, validation_batches
 from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
+from data.corpus.build import assemble
+from data.corpus.report import SharedSentences, Sides
+from data.corpus.splits import HASHES_FILE, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
-from data.report import SharedSentences, Sides
 from data.sources.corpus import load_held_out, load_source
-from data.splits import HASHES_FILE, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
-from data.tokenizer import Tokenizer, load_tokenizer, train
+from data.tokens.tokenizer import Tokenizer, load_tokenizer, train
 
 ROOT = Path(__file__).parents[2]
 LONG = 1_000_000

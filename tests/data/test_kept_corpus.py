@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import data.assemble
 import data.batches.windows
+import data.corpus.build
 import data.kept_corpus
-import data.tokenizer
+import data.tokens.tokenizer
 from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
 from data.kept_corpus import corpus_key, load_corpus
@@ -88,8 +88,8 @@ def test_what_is_kept_is_what_was_read(folder, monkeypatch, changes):
         (data.kept_corpus, "assemble"),
         (data.batches.windows, "encode_pairs"),
         (data.batches.windows, "fingerprint"),
-        (data.tokenizer, "tokenizer_key"),
-        (data.tokenizer, "train"),
+        (data.tokens.tokenizer, "tokenizer_key"),
+        (data.tokens.tokenizer, "train"),
     ):
         monkeypatch.setattr(module, name, refuse)
     again = outcome(prepare(config, VOCABULARY, 1, folder / "run"), folder / "run")
@@ -154,7 +154,7 @@ def test_the_key_has_every_setting_of_the_text_the_code_and_its_libraries(folder
 
 
 def test_a_file_that_is_written_while_it_is_read_is_read_again_and_not_kept(folder, monkeypatch):
-    config, assemble, calls = settings(folder), data.assemble.assemble, []
+    config, assemble, calls = settings(folder), data.corpus.build.assemble, []
 
     def assemble_and_append(*arguments):
         corpus = assemble(*arguments)

@@ -15,7 +15,7 @@ PROGRAM = """
 import json, sys, threading, time
 from pathlib import Path
 import numpy as np
-import data.tokenizer
+import data.tokens.tokenizer
 from data.config import DataConfig, TokenizerConfig
 from data.prepare import prepare
 
@@ -28,7 +28,7 @@ def watch():
         peak = max(peak, anonymous())
         time.sleep(0.003)
 
-peak, data.tokenizer.MAX_TRAINING_PAIRS = 0, 5_000
+peak, data.tokens.tokenizer.MAX_TRAINING_PAIRS = 0, 5_000
 threading.Thread(target=watch, daemon=True).start()
 folder, found = Path(sys.argv[1]), []
 (folder / "valid.tsv").write_text("y\\tz\\n")

@@ -6,7 +6,7 @@ import pytest
 
 from data.config import TokenizerConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 from evaluation.translate import Translator
 from model.config import DecodingConfig, ModelConfig
 from tests.drawn import drawn_params

@@ -7,7 +7,7 @@ import pytest
 from common.special_tokens import TAGS
 from data.config import TokenizerConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 from evaluation.attention_view.sentence import translate_and_attend
 from evaluation.forced_scores import align, force, score_translations
 from model.decoding.forced import token_log_probs

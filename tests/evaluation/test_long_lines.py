@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from data.config import TokenizerConfig
 from data.pairs import Pairs, normalise
-from data.tokenizer import Tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 from evaluation.long_lines import cut, join
 
 MILLION = 1_000_000

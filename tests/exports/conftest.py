@@ -4,7 +4,7 @@ import pytest
 
 from data.config import TokenizerConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 
 
 @pytest.fixture(scope="session")

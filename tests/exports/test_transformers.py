@@ -9,7 +9,7 @@ import pytest
 from common.special_tokens import BOS, EOS
 from data.config import TokenizerConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 from exports import transformers as exported
 from model.config import DecodingConfig
 from tests.drawn import drawn_params

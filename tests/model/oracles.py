@@ -12,8 +12,8 @@ import optax
 from flax import nnx
 
 from common.special_tokens import BOS, EOS, PAD, UNK
+from model.cache import Cache, LayerCache, own_places
 from model.config import ModelConfig
-from model.decoding.cache import Cache, LayerCache, own_places
 from model.decoding.forced import decoder_inputs
 from model.decoding.hypotheses import Hypotheses
 from model.transformer import Tokens, Transformer

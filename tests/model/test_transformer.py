@@ -12,8 +12,8 @@ from flax import nnx
 
 from attention import SCORES
 from model.activations import ACTIVATIONS
+from model.cache import branch
 from model.config import NORMS, POSITIONS, ModelConfig
-from model.decoding.cache import branch
 from model.transformer import Tokens, Transformer, build, init_params
 from tests.drawn import drawn_params
 from tests.variants import KERNELS_ANYWHERE, variants

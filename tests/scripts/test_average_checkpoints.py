@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from configs.load import load_run_config
-from data.tokenizer import load_tokenizer
+from data.tokens.tokenizer import load_tokenizer
 from scripts import average_checkpoints as script
 from training.run.checkpoint import load_for_inference, restore, save
 from training.state import state_shapes

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from configs.load import load_config, save_config
-from data.folding import summarise_here
-from data.report import Sides, SourceReport
-from data.word_counts import COUNTS_FILE, save_word_counts
+from data.corpus.report import Sides, SourceReport
+from data.corpus.summary import summarise_here
+from data.corpus.word_counts import COUNTS_FILE, save_word_counts
 from evaluation.conditions import Conditions
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score

@@ -8,12 +8,12 @@ import shutil
 import pytest
 import sacrebleu
 
-from cli.load_run import load_run
-from cli.reports import find_own_report, find_report_on
 from common.errors import UserError
 from configs.load import load_run_config
 from eval import check_columns, main
 from evaluation.conditions import name_of_source
+from experiment.load_run import load_run
+from experiment.own_reports import find_own_report, find_report_on
 from scripts import translate
 
 

@@ -9,12 +9,12 @@ from importlib import import_module
 import jax.numpy as jnp
 import pytest
 
-from cli.load_run import load_run
 from common.special_tokens import EOS
 from configs.load import load_config, load_run_config, save_config
 from data.pairs import normalise
 from data.sources.corpus import load_held_out
-from data.tokenizer import load_tokenizer
+from data.tokens.tokenizer import load_tokenizer
+from experiment.load_run import load_run
 from scripts.export import FLOAT32, compare, main
 from tests.drawn import drawn_state
 from tests.exports.hostile import HOSTILE

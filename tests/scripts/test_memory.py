@@ -6,7 +6,7 @@ import pytest
 
 import eval as eval_program
 import train
-from data.tokenizer import load_tokenizer
+from data.tokens.tokenizer import load_tokenizer
 from scripts import score, translate
 
 MANY = "decoding.batch_sentences=2147483647"

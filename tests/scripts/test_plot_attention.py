@@ -15,7 +15,7 @@ from flax import nnx
 
 from common.special_tokens import BOS, EOS
 from configs.load import load_run_config
-from data.tokenizer import load_tokenizer
+from data.tokens.tokenizer import load_tokenizer
 from evaluation.attention_view.sentence import heat_maps, slug, translate_and_attend
 from evaluation.translate import Translator
 from model.decoding.forced import compute_attention_weights

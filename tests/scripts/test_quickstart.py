@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from cli.reports import conditions_of, find_report_on
 from common.errors import UserError
 from configs.load import load_run_config
 from data.sources.corpus import load_held_out
@@ -14,6 +13,7 @@ from evaluation.evaluate import Evaluation
 from evaluation.metrics import Interval, Scores
 from evaluation.report import write_report
 from evaluation.sentences import Sentence
+from experiment.own_reports import conditions_of, find_report_on
 from scripts import quickstart
 
 

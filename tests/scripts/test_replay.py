@@ -12,21 +12,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cli.recorded_run import open_recorded_run
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from data.batches.packing import fill, place
 from data.pairs import normalise
-from data.store import token_table
-from data.tokenizer import load_tokenizer
+from data.sentences import token_table
+from data.tokens.tokenizer import load_tokenizer
+from experiment.recorded_run import open_recorded_run
 from model.transformer import build
 from scripts import replay as script
 from tests.prepared import prepare_and_save
 from training.replay.comparison import compare_states
 from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses, sort_by_loss
 from training.replay.replay import Replay, Setup
-from training.run.catalog import good_steps
 from training.run.checkpoint import restore, save
+from training.run.checkpoints import good_steps
 from training.run.config_history import archive_config
 from training.state import state_shapes, zero_sums
 from training.step import make_loss_step

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.process import ROOT, program_environment
-from cli.sweep.devices import shares
-from cli.sweep.jobs import Job, Jobs, launch
 from common.files import write_atomically
-from configs.sweep import load_sweep
+from common.programs import ROOT, program_environment
+from experiment.sweep.cells import load_sweep
+from experiment.sweep.devices import shares
+from experiment.sweep.jobs import Job, Jobs, launch
 from scripts.sweep import main
 from training.replay.run_digest import digest_run
 from training.run.lock import lock_run
@@ -64,8 +64,8 @@ def test_each_job_has_a_gpu(monkeypatch):
 
 PARENT = """
 import os, sys, time
-from cli.sweep.devices import Share
-from cli.sweep.jobs import launch
+from experiment.sweep.devices import Share
+from experiment.sweep.jobs import launch
 child = "import os, time; print(os.getpid(), len(os.sched_getaffinity(0)), os.environ['X'], flush=True); time.sleep(60)"
 with open("child", "wb") as file:
     launch([sys.executable, "-c", child], Share(frozenset([min(os.sched_getaffinity(0))]), {"X": "y"}), file)

@@ -13,7 +13,7 @@ from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
-from data.tokenizer import Tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 from model.config import ModelConfig
 from model.transformer import build
 from tests.drawn import drawn_state

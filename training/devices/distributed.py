@@ -22,8 +22,8 @@ from jax.experimental import multihost_utils
 
 from common.errors import UserError
 from common.files import sha256
+from common.signals import handle_signals
 from training.config import MeshConfig
-from training.run.signals import handle_signals
 
 STARTUP_TIMEOUT = 300  # seconds until all processes must have started
 GRACE_SECONDS = 1  # for the other processes to end by themselves: JAX aborts them once the first process is gone
@@ -33,7 +33,7 @@ LOST_PROCESS = re.compile(r"(?i)gloo|nccl|unavailable|connection|coordination|he
 
 def join_processes(config: MeshConfig) -> None:
     """Connect to the run's other processes, if any, before anything asks for a device; UserError if that fails."""
-    jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM from training/run/signals.py
+    jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM from common/signals.py
     try:
         if config.coordinator or started_by_scheduler():
             address, number = config.coordinator or None, config.process if config.coordinator else None

@@ -13,12 +13,12 @@ from flax.traverse_util import flatten_dict
 from jaxtyping import Array, PyTree, UInt32
 
 from common.files import read_json_object
-from data.tokenizer import load_tokenizer
+from data.tokens.tokenizer import load_tokenizer
 from model.transformer import init_params
 from training.replay.replay import RecordedRun, Replay, ReplayedUpdate, show_progress, start_replay
 from training.run.atomic_save import is_intact
-from training.run.catalog import checkpoint_path, good_steps
 from training.run.checkpoint import list_shapes
+from training.run.checkpoints import checkpoint_path, good_steps
 from training.run.config_history import change_steps
 from training.state import TrainState
 

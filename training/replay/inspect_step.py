@@ -12,19 +12,19 @@ from flax import nnx
 from jaxtyping import Array, Float, Key, PyTree
 
 from data.batches.packing import Batch, slice_rows
-from data.tokenizer import Tokenizer
+from data.tokens.tokenizer import Tokenizer
 from model.config import ModelConfig
 from model.loss import Loss
 from model.transformer import Params, build
 from training.config import TrainingConfig
+from training.objective import views_of
 from training.optimizer import learning_rate
 from training.replay.comparison import compare_with_checkpoint
 from training.replay.replay import RecordedRun, Replay, Setup, count_updates, hash_batch, show_progress, start_replay
-from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes
+from training.run.checkpoints import good_steps
 from training.state import TrainState, zero_sums
 from training.step import decoder_output
-from training.views import views_of
 
 
 @dataclass(frozen=True)

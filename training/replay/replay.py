@@ -24,8 +24,8 @@ from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
 from training.progress import Progress, digest_batch, training_metrics
-from training.run.catalog import good_steps
 from training.run.checkpoint import read_notes, restore
+from training.run.checkpoints import good_steps
 from training.run.config_history import change_steps
 from training.run.metrics import MEASURED, finite_or_text
 from training.state import TrainState, init_state, reset_sums

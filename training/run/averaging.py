@@ -18,8 +18,8 @@ from model.config import AVERAGE_NAME, ModelConfig
 from model.transformer import Params
 from training.progress import rank
 from training.run.atomic_save import write_trees
-from training.run.catalog import average_path, checkpoint_path
 from training.run.checkpoint import load_params
+from training.run.checkpoints import average_path, checkpoint_path
 from training.run.metrics import METRICS, parse_metrics
 
 By = Literal["last", "best"]

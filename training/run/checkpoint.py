@@ -19,7 +19,7 @@ from model.config import ModelConfig
 from model.transformer import Params, init_params
 from training.devices.distributed import is_first, wait_for_all
 from training.run.atomic_save import MANIFEST, Commit, begin, read_manifest
-from training.run.catalog import checkpoint_path, find_for_inference
+from training.run.checkpoints import checkpoint_path, find_for_inference
 from training.state import Sums, TrainState
 
 ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a newer one

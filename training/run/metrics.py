@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from common.files import append_line, explain_write_errors, write_atomically
 from training.devices.distributed import is_first
-from training.run.lines import tell, warn
+from training.run.log import tell, warn
 
 METRICS, REJECTED = "metrics.jsonl", "metrics.rejected.txt"
 # What differs when a run is repeated.

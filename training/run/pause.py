@@ -9,8 +9,8 @@ from types import FrameType
 
 import jax
 
+from common.signals import SIGNALS, Interrupted, describe_signal, handle_signals, interrupt
 from training.devices.distributed import any_process
-from training.run.signals import SIGNALS, Interrupted, describe_signal, handle_signals, interrupt
 
 MOMENT = 0.3  # seconds
 

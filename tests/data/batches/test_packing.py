@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from common.special_tokens import BOS, EOS
 from data.batches.packing import fill, join_rows, place, row_lengths, slice_rows
-from data.store import fits, token_table
-from data.tokenizer import encode
+from data.sentences import fits, token_table
+from data.tokens.tokenizer import encode
 
 
 def test_a_tiny_example_by_hand():

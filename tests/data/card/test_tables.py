@@ -28,9 +28,9 @@ from data.card.tables import (
     summarise_lengths,
 )
 from data.config import DataConfig, TokenizerConfig
+from data.corpus.report import Dropped
 from data.pairs import Pairs, as_tsv
-from data.report import Dropped
-from data.store import token_table
+from data.sentences import token_table
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pytest
 
 from common.errors import UserError
 from data.config import DataConfig
+from data.corpus.report import Dropped
 from data.pairs import Pairs, normalise
-from data.report import Dropped
 from data.sources.corpus import filter_pairs, load_source
 
 README = {  # rows and sha256 as the corpus's README states them

@@ -7,7 +7,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from data.folding import summarise_here
+from data.corpus.summary import summarise_here
 from evaluation.comparison.differences import (
     Group,
     Ngram,

@@ -14,8 +14,8 @@ from common.errors import UserError
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.averaging import Validated, check_name, choose_steps, mean_params, read_validated, write_average
-from training.run.catalog import delete_old_checkpoints
 from training.run.checkpoint import load_for_inference, restore, save
+from training.run.checkpoints import delete_old_checkpoints
 from training.state import state_shapes
 
 VOCAB = 20

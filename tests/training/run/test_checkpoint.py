@@ -18,9 +18,9 @@ from model.config import ModelConfig
 from tests.drawn import drawn_state
 from training.config import TrainingConfig
 from training.progress import Progress, digest_batch
-from training.run import atomic_save, catalog, checkpoint
-from training.run.catalog import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
+from training.run import atomic_save, checkpoint, checkpoints
 from training.run.checkpoint import check_restorable, load_for_inference, read_notes, restore, save, update_notes
+from training.run.checkpoints import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
 from training.state import Sums
 
 VOCAB = 20
@@ -279,7 +279,7 @@ def test_a_checkpoint_of_another_model_is_refused_with_the_first_difference(tmp_
 
 def test_a_checkpoint_that_training_removes_while_it_is_read_is_replaced_by_the_newer(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {"best_step": 0})
-    find = catalog.find_for_inference
+    find = checkpoints.find_for_inference
 
     def find_then_lose(run_dir, which):
         directory = find(run_dir, which)

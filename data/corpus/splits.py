@@ -1,0 +1,186 @@
+"""Held-out sets: taking them out of a corpus, and the check that splits share no sentence.
+
+Sentences are compared on each side, without case, punctuation and repeated white space. Pairs that share a sentence
+form a group, and a group goes to one set as a whole: otherwise training would contain a test sentence with another
+translation.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt64
+
+from common.errors import UserError
+from common.files import open_atomically
+from common.text import in_brief
+from data.corpus.report import SPLITS, Overlap, SharedSentences, Sides
+from data.pairs import Pairs, fold, fold_all
+from data.sentences import in_blocks
+
+HASHES_FILE = "training_sentences.npz"
+Hashes = UInt64[np.ndarray, " distinct"]
+
+
+def group_pairs(pairs: Pairs) -> list[list[int]]:
+    """Indices of the pairs in groups that share sentences, directly or through other pairs."""
+    parent = list(range(len(pairs)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = index = parent[parent[index]]  # halves the path for later calls
+        return index
+
+    for side in (pairs.sources, pairs.targets):
+        first_with: dict[str, int] = {}
+        for index, sentence in enumerate(side):
+            parent[root(index)] = root(first_with.setdefault(fold(sentence), index))
+    groups: dict[int, list[int]] = {}
+    for index in range(len(pairs)):
+        groups.setdefault(root(index), []).append(index)
+    return list(groups.values())
+
+
+def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
+    """Indices of disjoint held-out sets of about, never above, ``sizes`` pairs that share no sentence with the rest.
+
+    The choice depends on the sentences alone, not on their order, a seed or the direction. Every sentence takes some
+    hundred bytes of memory: a corpus of many millions should come with held-out sets of its own.
+    """
+    groups: dict[str, list[int]] = {}
+    for group in group_pairs(pairs):  # groups with a pair in common, even in the other direction, have the same key
+        groups.setdefault(stable_hash(min(folded_pair(pairs, index) for index in group)), []).extend(group)
+    sets: list[list[int]] = [[] for _ in sizes]
+    for _, group in sorted(groups.items()):
+        for chosen, size in zip(sets, sizes, strict=True):
+            if len(chosen) + len(group) <= size:
+                chosen.extend(group)
+                break
+    return [sorted(chosen) for chosen in sets]
+
+
+def folded_pair(pairs: Pairs, index: int) -> str:
+    """A pair's folded sentences, the same for both directions."""
+    return "\t".join(sorted([fold(pairs.sources[index]), fold(pairs.targets[index])]))
+
+
+def stable_hash(text: str) -> str:
+    """A pseudo-random sort key that never changes (BLAKE2b)."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def without_shared(pairs: Pairs, others: Collection[Pairs]) -> Pairs:
+    """The pairs that share no sentence with ``others`` on the same side."""
+    sources = {fold(s) for part in others for s in part.sources}
+    targets = {fold(t) for part in others for t in part.targets}
+    shares = (fold(s) in sources or fold(t) in targets for s, t in zip(pairs.sources, pairs.targets, strict=True))
+    return pairs.select(~np.fromiter(shares, bool, len(pairs)))
+
+
+def hash_sentences(sentences: Iterable[str]) -> Hashes:
+    """Sorted distinct 8-byte BLAKE2b hashes of the folded sentences."""
+    digests = bytearray()  # the sentences themselves would take too much memory
+    for block in in_blocks(sentences):
+        digests += hash_folded(fold_all(block))
+    return sorted_distinct(np.frombuffer(digests, dtype="<u8"))
+
+
+def hash_folded(folded: Iterable[str]) -> bytes:
+    """The hashes of distinct folded sentences, one after another, in any order."""
+    return b"".join([hashlib.blake2b(sentence.encode(), digest_size=8).digest() for sentence in set(folded)])
+
+
+def sorted_distinct(hashes: UInt64[np.ndarray, " hashes"]) -> Hashes:
+    """The distinct hashes among these, in order; ``hashes`` are sorted in place."""
+    hashes.sort()  # in place: np.unique would put integers into a table of six times their size
+    is_new = np.ones(len(hashes), dtype=bool)
+    is_new[1:] = hashes[1:] != hashes[:-1]
+    return hashes[is_new]
+
+
+def find_overlap(splits: dict[str, Pairs]) -> Overlap:
+    """For every two splits and each side, the distinct folded sentences in both."""
+    sources = folded_splits({name: pairs.sources for name, pairs in splits.items()})
+    targets = folded_splits({name: pairs.targets for name, pairs in splits.items()})
+    return {
+        f"{a}/{b}": Sides(intersect(sources[a], sources[b]), intersect(targets[a], targets[b]))
+        for a, b in combinations(SPLITS, 2)
+    }
+
+
+def folded_splits(splits: dict[str, Sequence[str]]) -> dict[str, set[str]]:
+    """The folded sentences of each split; of ``train``, which may be large, only those that another split has."""
+    others = {name: set(fold_all(sentences)) for name, sentences in splits.items() if name != "train"}
+    held_out = set().union(*others.values())
+    return others | {"train": {folded for folded in fold_all(splits["train"]) if folded in held_out}}
+
+
+def intersect(some: set[str], others: set[str]) -> SharedSentences:
+    common = sorted(some & others)
+    return SharedSentences(len(common), common[:3])
+
+
+def refuse_overlap(overlap: Overlap, allowed: list[str]) -> None:
+    """UserError if two splits share sentences and ``data.allow_overlap`` does not name them."""
+    leaks = {splits: sides for splits, sides in overlap.items() if splits not in allowed and has_shared(sides)}
+    if not leaks:
+        return
+    described = []
+    for splits, sides in leaks.items():
+        counts = f"{sides.source.shared} source and {sides.target.shared} target sentences"
+        example = (sides.source.examples + sides.target.examples)[0]
+        described.append(f'{splits} {counts}, such as "{in_brief(example)}"')
+    names = ",".join([*allowed, *leaks])
+    drop = "drop those training pairs with data.drop_overlap=true, " * any("train" in splits for splits in leaks)
+    raise UserError(
+        f"splits share sentences (case and punctuation ignored): {'; '.join(described)}. "
+        f"Remove them from one of the files, {drop}or accept them with data.allow_overlap=[{names}]"
+    )
+
+
+def has_shared(sides: Sides[SharedSentences]) -> bool:
+    return sides.source.shared + sides.target.shared > 0
+
+
+def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
+    """Write the hashes of the training sentences, so that later test sets can be compared with them."""
+    with open_atomically(run_dir / HASHES_FILE) as file:
+        np.savez(file, source=hashes.source, target=hashes.target)
+
+
+def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
+    """These hashes and those of the run: its parameters have seen the sentences of an earlier corpus, too."""
+    with suppress(UserError):  # missing or damaged: these are all that is known
+        known = load_hashes(run_dir)
+        both = zip(known, (hashes.source, hashes.target), strict=True)
+        return Sides(*(new if np.array_equal(old, new) else np.union1d(old, new) for old, new in both))
+    return hashes
+
+
+def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
+    """How many distinct folded sources and targets are among the run's training sentences of the same side."""
+    source, target = (
+        int(np.isin(hash_sentences(sentences), known, assume_unique=True).sum())
+        for sentences, known in zip((sources, targets), load_hashes(run_dir), strict=True)
+    )
+    return source, target
+
+
+def load_hashes(run_dir: Path) -> tuple[UInt64[np.ndarray, " sources"], UInt64[np.ndarray, " targets"]]:
+    """Read what ``save_hashes`` wrote, unpickling nothing; UserError if it is missing or damaged."""
+    path = run_dir / HASHES_FILE
+    try:
+        with np.load(path, allow_pickle=False) as training:
+            sources, targets = training["source"], training["target"]
+        if [(array.dtype, array.ndim) for array in (sources, targets)] != [(np.uint64, 1)] * 2:
+            raise ValueError("other arrays")
+    except FileNotFoundError as error:
+        raise UserError(f"{run_dir} has no {HASHES_FILE}: is it the directory of a training run?") from error
+    except Exception as error:  # of zipfile, zlib and NumPy: they have no common ancestor
+        raise UserError(
+            f"{path} is damaged: continue the run with train.py, which writes it again, or bring the file back"
+        ) from error
+    return sources, targets

@@ -1,0 +1,70 @@
+"""What casts doubt on a source of pairs: lines to warn with before training or a score; they change nothing."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from common.text import in_brief
+from data.config import DataConfig
+from data.corpus.language import describe_exchange, sample
+from data.corpus.report import SourceAccount, SourceReport, describe_unscored
+from data.pairs import Pairs
+from data.sources.corpus import is_table
+from data.sources.table import describe_first_pair
+
+FEWEST_PAIRS, LEAST_CORRELATION = 100, 0.3  # the corpora measured here have 0.8, and shifted by a line at most 0.23
+LEAST_SPREAD = 6  # characters between the quartiles of lengths: those of single words say little
+MANY_MISMATCHED = 0.1
+# What é, ñ, ¿ and “ become where UTF-8 is read as latin-1 or cp1252. Signs that may well end a word in capitals, such
+# as in "IRMÃ”", are no evidence.
+MISREAD = re.compile("Ã[\u0080-\u0084\u0086-\u0091\u0098-\u00ba\u00bc-\u00bf‚ƒ„†‡ˆ‰Š‹ŒŽ‘“•˜™š›œžŸ]|Â[¿¡]|â(?:€|\u0080)")
+
+
+def find_warnings(config: DataConfig, loaded: Sequence[tuple[Pairs, SourceReport]]) -> list[str]:
+    """A line for each doubt about a source, and for each held-out set with rows that no score will be of."""
+    lines = [line for pairs, report in loaded for line in describe_doubts(config, pairs, report)]
+    held_out = [report for _, report in loaded if not isinstance(report, SourceAccount)]
+    unscored = [f"{report.file}: {line}" for report in held_out if (line := describe_unscored(report))]
+    return [*lines, *unscored]
+
+
+def describe_doubts(config: DataConfig, pairs: Pairs, report: SourceReport, advice: str = "") -> Iterator[str]:
+    """A line for each doubt; ``advice`` is what to do about exchanged sides, if not what training advises."""
+    if isinstance(report, SourceAccount) and report.mismatched > MANY_MISMATCHED * report.rows:
+        yield (
+            f"{report.file}: {report.mismatched} of {report.rows} rows are dropped because one side is far longer than "
+            "the other: are its columns what data.columns says? If they are, a higher data.max_length_ratio keeps more"
+        )
+    if exchange := describe_exchange(config, pairs, report.file, advice):
+        yield exchange
+    correlation = correlate_lengths(pairs)
+    if correlation is not None and correlation < LEAST_CORRELATION:
+        yield (
+            f"{report.file}: long sources have no longer targets than short ones (correlation of lengths "
+            f"{correlation:.2f}): are its lines parallel?"
+        )
+    if misread := find_misread(pairs):
+        yield (
+            f"{report.file}: {len(misread)} of {2 * len(pairs)} sentences have letters that UTF-8 becomes in another "
+            f"encoding ({in_brief(misread[0], 60)}): mend these lines, or convert the file anew"
+        )
+    if is_table(report.file) and (first := describe_first_pair(config, Path(report.file))):
+        yield first
+
+
+def correlate_lengths(pairs: Pairs) -> float | None:
+    """The correlation of both sides' lengths (logarithms of characters) in a sample; None if it says little."""
+    lengths = np.array([(len(one), len(other)) for one, other in sample(pairs) if one and other]).reshape(-1, 2)
+    if len(lengths) < FEWEST_PAIRS or (np.subtract(*np.percentile(lengths, (75, 25), axis=0)) < LEAST_SPREAD).any():
+        return None
+    return float(np.corrcoef(np.log(lengths), rowvar=False)[0, 1])
+
+
+def find_misread(pairs: Pairs) -> list[str]:
+    """The sentences, on either side, with letters that come of reading UTF-8 as another encoding."""
+    sentences = chain(pairs.sources, pairs.targets)
+    suspects = (s for s in sentences if not s.isascii() and ("Ã" in s or "Â" in s or "â" in s))  # sooner than a search
+    return [sentence for sentence in suspects if MISREAD.search(sentence)]

@@ -1,0 +1,1 @@
+"""Sentences as token ids: the vocabulary, tables of tokens, subword sampling."""

@@ -1,0 +1,249 @@
+"""Sentences ↔ token ids: one SentencePiece vocabulary for both languages (Kudo and Richardson 2018).
+
+SentencePiece's own normalisation is off, so decoding returns exactly what was encoded.
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+from jaxtyping import Int32
+
+from common.disk_cache import load_or_compute
+from common.errors import UserError
+from common.files import sha256, write_atomically
+from common.special_tokens import BOS, EOS, PAD, UNK
+from data.config import FEWEST_PIECES, TokenizerConfig
+from data.pairs import Pairs
+from data.sentences import GrowingTable, TokenTable, in_blocks, token_table, with_first
+
+MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
+
+# SentencePiece writes a space as U+2581, so it would read a real U+2581 back as a space. Normalised text has no white
+# space but the plain space, which leaves U+001F (white space to Python) free to replace it.
+META, META_STAND_IN = "\u2581", "\x1f"
+
+MAX_SENTENCE_BYTES = 4192  # SentencePiece's own limit: it does not train on longer sentences
+# SentencePiece keeps its training text in memory, some 2 kB a pair. Its own limit, input_sentence_size, is written into
+# the model file, so it would change the vocabulary of every small corpus.
+MAX_TRAINING_PAIRS = 1_000_000
+CANDIDATES = 16  # segmentations that subword regularisation draws from
+BLOCK = 500  # sentences that a thread takes at a time
+
+
+class Tokenizer:
+    """A trained vocabulary.
+
+    ``model`` is the SentencePiece file, ``key`` identifies what it was trained on, ``scores`` holds each piece's
+    log-probability. ValueError if the file is damaged or has other special symbols.
+    """
+
+    def __init__(self, model: bytes, key: str = "") -> None:
+        self.model = model
+        self.key = key
+        self._processor = load_processor(model)
+        self.scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
+
+    def tag(self, language: str) -> list[int]:
+        """What precedes a source to be translated into ``language``: its tag, or nothing if there is one direction."""
+        piece = int(self._processor.piece_to_id(tag_piece(language)))
+        return [piece] if self._processor.is_control(piece) else []
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The ids of each normalised sentence, without BOS and EOS."""
+        return list(self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences]))
+
+    def segmentations(self, sentences: Sequence[str]) -> list[list[list[int]]]:
+        """Up to 16 segmentations of each normalised sentence, likeliest first; an empty sentence has an empty one.
+
+        The search runs in as many threads as there are processors.
+        """
+        blocks = in_blocks((s.replace(META, META_STAND_IN) for s in sentences), BLOCK)
+        search = partial(self._processor.nbest_encode, nbest_size=CANDIDATES)
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            return [found or [[]] for found in chain.from_iterable(threads.map(search, blocks))]
+
+    def decode(self, ids: list[list[int]]) -> list[str]:
+        """The text of each list of ids; special symbols are left out."""
+        texts: list[str] = self._processor.decode(ids) if ids else []
+        return [text.replace(META_STAND_IN, META) for text in texts]
+
+    def pieces(self, ids: list[int]) -> list[str]:
+        """The readable spelling of each id: ``␣`` is a space, ``<0xC3>`` a byte, ``</s>`` EOS."""
+        return [piece.replace(META, "␣") for piece in self._processor.id_to_piece(ids)]
+
+    def vocabulary(self) -> list[str]:
+        """Every piece as the SentencePiece file spells it, by its id."""
+        return list(self._processor.id_to_piece(list(range(self.vocab_size))))
+
+    def save(self, run_dir: Path) -> None:
+        """Write ``tokenizer.model``, then ``tokenizer.json``, whose hash shows that the two belong together."""
+        write_atomically(run_dir / MODEL_FILE, self.model)
+        write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
+
+
+def tag_piece(language: str) -> str:
+    """The control symbol for a target language. No text is encoded as one, whatever it says."""
+    return f"<2{language}>"
+
+
+def encode(
+    tokenizer: Tokenizer, sentences: Iterable[str], tags: Int32[np.ndarray, " sentences"] | None = None
+) -> TokenTable:
+    """The tokens of all sentences, each after its tag if there are any, mapped."""
+    table = GrowingTable()
+    for block in in_blocks(sentences):
+        tokens, done = token_table(tokenizer.encode(block)), len(table)
+        table.append(tokens if tags is None else with_first(tokens, tags[done : done + len(block)]))
+    return table.view()
+
+
+def load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    """SentencePiece with a model file, checked, because SentencePiece itself accepts an empty one."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+        special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    except RuntimeError as error:
+        raise ValueError(f"not a SentencePiece model: {error}") from error
+    if special != (PAD, UNK, BOS, EOS):
+        raise ValueError(f"the ids of padding, unknown, BOS and EOS are {special}, not {(PAD, UNK, BOS, EOS)}")
+    return processor
+
+
+def load_tokenizer(run_dir: Path) -> Tokenizer:
+    """The tokenizer saved in a run; UserError if it is missing or damaged."""
+    try:
+        model = (run_dir / MODEL_FILE).read_bytes()
+        saved = json.loads((run_dir / KEY_FILE).read_text(encoding="utf-8"))
+        if saved["sha256"] == sha256(model):
+            return Tokenizer(model, str(saved["key"]))
+    except FileNotFoundError as error:
+        missing = Path(error.filename).name
+        raise UserError(f"{run_dir} has no {missing}: is it the directory of a training run?") from error
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise UserError(
+        f"{run_dir / MODEL_FILE} and {KEY_FILE} do not belong together: one of them is damaged; bring both back"
+    )
+
+
+def train_or_load_tokenizer(
+    run_dir: Path,
+    training: Pairs,
+    config: TokenizerConfig,
+    *,
+    languages: Sequence[str] = (),
+    keep_existing: bool = False,
+    corpus_key: str | None = None,
+) -> Tokenizer:
+    """The run's tokenizer if it matches text and config, else a new one, which is not saved in the run yet.
+
+    It has a tag for each of the ``languages``.
+
+    A vocabulary that any run has trained on the same text and config is read from the user's cache folder. Checkpoints
+    are useless with another vocabulary: with ``keep_existing`` a run that has checkpoints keeps its tokenizer, whatever
+    the text is now. A ``corpus_key`` identifies the text for later starts, which need not read it. UserError if that
+    tokenizer is damaged or, without ``keep_existing``, of other text or config.
+    """
+
+    def compute_key() -> bytes:
+        return tokenizer_key(training, config, languages).encode()
+
+    needed = has_checkpoints(run_dir)
+    if corpus_key is None:
+        key = compute_key().decode()
+    else:
+        facts = json.dumps([corpus_key, dataclasses.asdict(config), languages])
+        key = load_or_compute(f"tokenizer-key-{sha256(facts)}", compute_key).decode()
+    if needed or (run_dir / KEY_FILE).exists():
+        try:
+            saved = load_tokenizer(run_dir)
+            if saved.key == key or (needed and keep_existing):
+                return saved
+        except UserError:
+            if needed:
+                raise
+            # a crash before the first checkpoint left half of it: train it again
+    if needed:
+        raise UserError(
+            f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
+            "undo that, or set run_dir=NEW_FOLDER"
+        )
+    versions = Path(__file__).read_bytes() + sentencepiece.__version__.encode()
+    name = f"tokenizer-{sha256(key.encode() + versions)}"
+    return Tokenizer(load_or_compute(name, lambda: train(training, config, languages)), key)
+
+
+def has_checkpoints(run_dir: Path) -> bool:
+    """Whether a run has any checkpoint, good or damaged."""
+    return any(path.name.isdigit() for path in (run_dir / "checkpoints").glob("[0-9]*"))
+
+
+def tokenizer_key(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> str:
+    """SHA-256 of everything the tokenizer depends on: the config, its tags and every training sentence in order."""
+    digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode())
+    digest.update("".join(map(tag_piece, languages)).encode())
+    for block in in_blocks(chain(training.sources, training.targets)):
+        digest.update("".join(f"\n{sentence}" for sentence in block).encode())
+    return digest.hexdigest()
+
+
+def train(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> bytes:
+    """Train a vocabulary on at most ``MAX_TRAINING_PAIRS`` pairs, evenly spaced in the corpus.
+
+    Returns its SentencePiece file, the same bytes every time. UserError if the size does not suit the text.
+    """
+    model, step = io.BytesIO(), max(1, -(-len(training) // MAX_TRAINING_PAIRS))
+    sentences = chain.from_iterable(islice(side, None, None, step) for side in (training.sources, training.targets))
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(s.replace(META, META_STAND_IN) for s in sentences),
+            model_writer=model,
+            model_type=config.type,
+            vocab_size=config.vocab_size,
+            character_coverage=config.character_coverage,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            control_symbols=list(map(tag_piece, languages)),
+            num_threads=1,  # sums of floats depend on how threads share the work, and the file records the number
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(explain(str(error), config.vocab_size)) from error
+    return model.getvalue()
+
+
+def explain(message: str, vocab_size: int) -> str:
+    """Turn SentencePiece's complaint into advice."""
+    if largest := re.search(r"too high .* <= (\d+)", message):
+        if int(largest[1]) < FEWEST_PIECES:
+            few = f"it has at most {largest[1]} pieces, and no vocabulary is below {FEWEST_PIECES}: add sentences"
+            return f"tokenizer.vocab_size={vocab_size} is too large for this corpus: {few}"
+        return f"tokenizer.vocab_size={vocab_size} is too large for this corpus: at most {largest[1]} pieces work"
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return f"tokenizer.vocab_size={vocab_size} is too small for this corpus: at least {smallest[1]} pieces work"
+    if "sentences_.empty()" in message:
+        return f"every training sentence is longer than SentencePiece's limit of {MAX_SENTENCE_BYTES} bytes; cut them"
+    return f"SentencePiece cannot train tokenizer.vocab_size={vocab_size} on this corpus: {message}"

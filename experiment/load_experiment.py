@@ -1,0 +1,32 @@
+"""Load the experiment that a command names. It may be the config of a run that was moved or copied."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.errors import UserError
+from configs.load import load_config
+from configs.schema import RunConfig
+from data.tokens.tokenizer import has_checkpoints
+
+
+def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunConfig:
+    """The config of ``PROGRAM PATH OVERRIDES``.
+
+    UserError for the config of a run that lies elsewhere than its ``run_dir`` says, unless an override sets that: the
+    command would begin anew in the old place, or go on with the run of which this is a copy.
+    """
+    config, folder = load_config(path, overrides), Path(path).parent
+    is_of_a_run = (folder / "config.yaml").is_file() and has_checkpoints(folder)
+    if not is_of_a_run or is_same(folder, config.run_dir) or any(each.startswith("run_dir=") for each in overrides):
+        return config
+    command = shlex.join(["python", program, path, *overrides, f"run_dir={folder}"])
+    raise UserError(
+        f"{path} is of a run that was moved or copied: its run_dir is {config.run_dir}. To use the run where it lies: "
+        f"{command}"
+    )
+
+
+def is_same(folder: Path, other: str) -> bool:
+    return os.path.exists(other) and os.path.samefile(folder, other)

@@ -1,0 +1,213 @@
+"""From a config to a run that can take its next step: corpus checked and recorded, state initialized or restored."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import remove_leftovers, write_atomically
+from configs.changes import accepted_changes, classify_changes
+from configs.load import list_differences, load_config, load_run_config, save_config, to_yaml
+from configs.schema import RunConfig
+from data.batches.stream import BatchStream, validation_batches
+from data.config import DataConfig
+from data.corpus.report import DATA_FILE, DataReport, load_identity
+from data.prepare import Prepared, prepare
+from evaluation.translate import Translator
+from experiment.own_reports import conditions_of
+from model.transformer import build
+from training.config import ENDING
+from training.devices.compilation import compile_ahead, in_background
+from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
+from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
+from training.devices.preflight import check_position_table, choose_kernels
+from training.devices.profile import profiled
+from training.progress import Progress, find_last_step
+from training.run.background_save import Saves, saving
+from training.run.checkpoint import check_restorable, read_notes, restore
+from training.run.checkpoints import find_newest_checkpoint
+from training.run.config_history import archive_config, find_record, records, rewind_history
+from training.run.environment import describe_environment
+from training.run.log import tell, warn
+from training.run.metrics import Monitor
+from training.run.pause import Clock
+from training.state import TrainState
+from training.step import StepArguments, TrainStep, make_loss_step, make_train_step
+from training.validation import HeldOut, Validation
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the training loop works with. ``state`` and ``progress`` are those with which the loop begins."""
+
+    config: RunConfig
+    devices: Devices
+    stream: BatchStream
+    train_step: TrainStep
+    compiled_for: StepArguments
+    validation: Validation
+    last_step: int
+    state: TrainState
+    progress: Progress
+    monitor: Monitor
+    clock: Clock
+    saves: Saves
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.config.run_dir)
+
+
+def find_devices(config: RunConfig) -> Devices:
+    """The devices of the config's mesh. UserError if the model or its batches cannot be divided over them."""
+    mesh = make_mesh(config.mesh)
+    check_divisible(mesh, config.model, config.data.batch_rows, config.training.accumulation)
+    return Devices(mesh, config.data.batch_rows)
+
+
+@contextlib.contextmanager
+def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
+    """Open the config's run directory, which the caller holds locked, at its newest good checkpoint or at step 0.
+
+    What does not depend on the corpus is compiled while the corpus is prepared. A new state is allocated only then: a
+    mistyped vocabulary size, too large for the corpus, might not fit in memory either. UserError for a config, a corpus
+    or a run directory that training cannot use; all is checked before ``record_run``, the first to write there.
+    """
+    run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
+    newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
+    like = abstract_state(devices.mesh, *shape)
+    changes = check_continuation(config, run_dir, newest, like)
+    compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
+    prepared = prepare_data(config, run_dir, newest)
+    validation = prepare_validation(config, prepared, devices)
+    if compiled:
+        step, progress = 0, Progress()
+        state = in_background(lambda: compiled.result()())
+    elif newest is not None:
+        step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
+        if is_judged_anew(config, run_dir, newest, prepared):
+            progress = progress.judged_anew()
+        state = in_background(restore, run_dir, newest, like)
+    if is_first():
+        record_run(config, run_dir, newest, prepared, changes + prepared.changes)
+    train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
+    stream = prepared.stream
+    shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
+    last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
+    with (
+        closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor,
+        saving(run_dir, config.training.keep) as saves,
+    ):
+        monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
+        if step < last_step and not progress.is_exhausted(config.training.patience):
+            compile_ahead(train_step, *shapes)
+        steps = config.training.profile if is_first() else []
+        with profiled(train_step, steps, step, run_dir / "profile") as recorded:
+            yield Run(
+                config,
+                devices,
+                stream,
+                recorded,
+                shapes,
+                validation,
+                last_step,
+                state.result(),
+                progress,
+                monitor,
+                clock,
+                saves,
+            )
+
+
+def check_run(config: RunConfig) -> None:
+    """Checks that need neither corpus nor run directory.
+
+    UserError for a wrong kernel, for epochs that could end a run before its schedule, or for processes whose configs
+    differ.
+    """
+    if config.training.epochs and config.training.schedule in ENDING:
+        raise UserError(
+            f"training.schedule={config.training.schedule} falls to zero at training.steps, and training.epochs could "
+            "end the run before: set training.epochs=0"
+        )
+    choose_kernels(config.model, (config.data.row_length, config.data.row_length))
+    check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
+
+
+def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, like: TrainState) -> list[str]:
+    """Check the config against the run's newest checkpoint; returns the changes of the config that it allows."""
+    if config.decoding.ensemble:
+        raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
+    if newest is None:
+        return []
+    recorded, of_checkpoint = load_run_config(run_dir), records(run_dir, "config.yaml", newest)[-1]
+    is_recorded = not list_differences(recorded, config)
+    before = recorded if is_recorded else load_config(of_checkpoint, [f"run_dir={run_dir}"])
+    undone = [f"{line} (undone: no checkpoint has it)" for line in list_differences(recorded, before)]
+    changes = accepted_changes(before, config)
+    check_restorable(run_dir, newest, like)
+    return undone + changes
+
+
+def is_judged_anew(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
+    """Whether the scores of the run's newest checkpoint say nothing of what it does from here on."""
+    before = load_config(find_record(run_dir, "config.yaml", newest), [f"run_dir={run_dir}"])
+    known, new = load_identity(run_dir, find_record(run_dir, DATA_FILE, newest).name), prepared.report.identity()
+    has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))
+    return has_other_data or "changes the validation" in classify_changes(before, config).values()
+
+
+def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
+    """Check the corpus against the run's checkpoints and the other processes."""
+    found = [path.name for path in records(run_dir, DATA_FILE, newest)]
+    prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes, found)
+    check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
+    return prepared
+
+
+def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) -> Validation:
+    """The validation of a run. UserError if one of its sentences is too long for learned positions."""
+    lengths = prepared.stream.row_lengths
+    batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, lengths)
+    check_position_table(config.model, lengths, batches)
+    graphdef = build(config.model, config.tokenizer.vocab_size)
+    loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
+    sets = [held_out_set(config, direction, prepared) for direction in config.data.directions]
+    return Validation(Path(config.run_dir), prepared, devices, batches, loss_step, sets)
+
+
+def held_out_set(config: RunConfig, data: DataConfig, prepared: Prepared) -> HeldOut:
+    """The validation pairs in the direction of ``data``; that of the config has the plain name."""
+    pairs, name = prepared.valid, "valid"
+    if data.source != config.data.source:
+        pairs, name = pairs.reversed(), f"valid.{data.source}-{data.target}"
+    translator = Translator((config.model,), prepared.tokenizer, config.decoding, data.row_length, data.target)
+    conditions = conditions_of(replace(config, data=data), prepared.report.files.valid.sha256)
+    return HeldOut(pairs, translator, conditions, name, ending=f"_{data.source}_{data.target}")
+
+
+def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changes: list[str]) -> None:
+    """Write what describes the run: config, data, environment, and the changes since its newest checkpoint."""
+    if newest is not None:
+        rewind_history(run_dir, newest)
+        if any("(changes the " in line for line in changes):
+            archive_config(run_dir, newest)
+    for line in prepared.corpus.warnings:
+        warn(run_dir, line)
+    for line in changes:
+        tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")
+    for folder in (run_dir, run_dir / "eval", run_dir / "held_out"):
+        remove_leftovers(folder)
+    prepared.save(run_dir)
+    save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
+    write_atomically(run_dir / "environment.json", json.dumps(describe_environment(), indent=1) + "\n")
+
+
+def describe_corpus(report: DataReport) -> str:
+    dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
+    source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
+    target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"
+    return f"{report.training_pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {source} + {target} tokens"

@@ -1,0 +1,163 @@
+"""Train the cells of a sweep, several at a time. A cell that is stopped at any point goes on at the next start."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from common.files import explain_write_errors
+from common.programs import ROOT, program_environment
+from common.signals import SIGNALS, handle_signals
+from experiment.sweep.cells import Cell, Sweep
+from experiment.sweep.devices import Share
+from experiment.sweep.states import (
+    COMPLETE,
+    ELSEWHERE,
+    EVALUATING,
+    FAILED,
+    TRAINED,
+    TRAINING,
+    State,
+    read_state,
+    with_metrics,
+)
+from training.run.lock import is_in_use
+
+POLL = 0.2  # seconds
+DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+SAVED = tuple(128 + number for number in SIGNALS)  # exit codes of a training that somebody else stopped
+
+
+@dataclass
+class Job:
+    """A program that works at a cell, in its share of the machine."""
+
+    cell: Cell
+    share: Share
+    word: str
+    process: subprocess.Popen[bytes]
+    output: Path
+    signals: int = 0  # that it was sent
+
+
+@dataclass
+class Jobs:
+    """The jobs of a sweep, and what became of its cells. ``report`` is called whenever a cell's state changes."""
+
+    sweep: Sweep
+    set_name: str
+    free: list[Share]
+    states: dict[str, State]
+    report: Callable[[Cell, State], object]
+    waiting: deque[Cell] = field(default_factory=deque)
+    running: list[Job] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)  # the last line of a failed cell's output
+    signals: list[int] = field(default_factory=list)  # that arrived
+
+    @property
+    def signal(self) -> int:
+        """The first signal that arrived, or 0."""
+        return self.signals[0] if self.signals else 0
+
+    def run(self, cells: Sequence[Cell], on_poll: Callable[[], object]) -> None:
+        """Work at all cells; after a signal, which every job gets too, only wait for those that run."""
+        self.waiting.extend(cells)
+        with handle_signals(lambda number, frame: self.signals.append(number)):
+            while self.running or (self.waiting and not self.signal):
+                for cell in [self.waiting.popleft() for _ in cells[: len(self.waiting)]]:
+                    if not self.free or self.signal or not self.take(cell):
+                        self.waiting.append(cell)
+                time.sleep(POLL)
+                self.pass_signals_on()
+                for job in [job for job in self.running if job.process.poll() is not None]:
+                    self.end(job)
+                on_poll()
+
+    def pass_signals_on(self) -> None:
+        """Training saves and ends at the first signal. A second one kills it."""
+        for job in self.running:
+            for number in self.signals[job.signals :]:
+                job.process.send_signal(number)
+            job.signals = len(self.signals)
+
+    def take(self, cell: Cell) -> bool:
+        """Start a cell's next program, if there is one. False if another process works at the cell."""
+        if is_in_use(cell.run_dir):
+            if self.states[cell.name].word != ELSEWHERE:
+                self.change(cell, with_metrics(cell, ELSEWHERE))
+            return False
+        state = read_state(cell, self.set_name)
+        if state.word == COMPLETE:  # by that process
+            self.change(cell, state)
+        else:
+            self.start(cell, self.free.pop(0), EVALUATING if state.word == TRAINED else TRAINING)
+        return True
+
+    def start(self, cell: Cell, share: Share, word: str) -> None:
+        output = self.sweep.folder / f"{cell.name}.txt"
+        command = [sys.executable, str(ROOT / "train.py"), str(self.sweep.base), *cell.overrides]
+        if word == EVALUATING:
+            command = [sys.executable, str(ROOT / "eval.py"), str(cell.run_dir)]
+        with explain_write_errors(output), open(output, "ab") as file:
+            process = launch(command, share, file)
+        self.running.append(Job(cell, share, word, process, output))
+        self.change(cell, with_metrics(cell, word))
+
+    def end(self, job: Job) -> None:
+        """Take what a job left: another may follow, the cell is complete, or it was stopped, or it failed."""
+        self.running.remove(job)
+        code, state = job.process.returncode, read_state(job.cell, self.set_name)
+        if code == 0 and state.word == TRAINED and job.word == TRAINING and not self.signal:
+            self.start(job.cell, job.share, EVALUATING)
+            return
+        self.free.append(job.share)
+        if code == 2 and is_in_use(job.cell.run_dir):  # another sweep of the same file was first
+            self.waiting.append(job.cell)
+        elif code not in (0, *SAVED) and not (code < 0 and self.signal):
+            killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
+            self.failures[job.cell.name] = killed or last_line(job.output)
+            state = replace(state, word=FAILED)
+        self.change(job.cell, state)
+
+    def change(self, cell: Cell, state: State) -> None:
+        self.states[cell.name] = state
+        self.report(cell, state)
+
+    def refresh(self) -> None:
+        """Read the progress of the jobs that run."""
+        for job in self.running:
+            self.states[job.cell.name] = with_metrics(job.cell, job.word)
+
+
+def launch(command: list[str], share: Share, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, so that Ctrl-C reaches it once; it ends when this process does."""
+    environment = program_environment() | share.environment
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=partial(prepare_child, share.cores),
+    )
+
+
+def prepare_child(cores: frozenset[int]) -> None:
+    if cores:
+        os.sched_setaffinity(0, cores)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGTERM)
+
+
+def last_line(output: Path) -> str:
+    lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

@@ -1,0 +1,111 @@
+"""data.direction=both: every pair in both directions, and a tag before each source and nowhere else."""
+
+import collections
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from common.special_tokens import EOS, TAGS
+from data.batches.packing import join_rows
+from data.batches.stream import BatchStream, validation_batches
+from data.config import DataConfig, TokenizerConfig
+from data.pairs import Pairs
+from data.sentences import token_table, with_first
+from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
+from tests.data.batches.test_epochs import sentences
+
+BOTH = DataConfig(direction="both", batch_rows=4, window=100)
+FORWARD, BACK = TAGS
+
+
+def tagged_sentences(batch):
+    """Tag, source and target of every pair, and whether any other token is a tag."""
+    found, others = [], 0
+    for tokens, segments, labels, label_segments in zip(
+        batch.source_tokens, batch.source_segments, batch.target_labels, batch.target_segments, strict=True
+    ):
+        for number in range(1, int(segments.max()) + 1):
+            tag, *source = tokens[segments == number].tolist()
+            target = labels[label_segments == number].tolist()
+            others += sum(token in TAGS for token in source + target)
+            found.append((tag, tuple(source), tuple(target)))
+    assert not np.isin(batch.target_inputs, TAGS).any() and others == 0
+    return found
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+@pytest.mark.parametrize("weights", [None, 2.0])
+def test_every_pair_comes_in_both_directions_each_with_its_tag(phrases, tagged_tokenizer, alpha, weights):
+    config = replace(BOTH, subword_sampling=alpha)
+    visits = None if weights is None else np.full(len(phrases), weights)
+    stream = BatchStream(phrases, tagged_tokenizer, config, seed=1, weights=visits)
+    found = [pair for step in range(stream.steps_in(0)) for pair in tagged_sentences(stream.batch(step))]
+    decode = tagged_tokenizer.decode
+    texts = collections.Counter((tag, *decode([list(source), list(target)])) for tag, source, target in found)
+    forward = zip(phrases.sources, phrases.targets, strict=True)
+    back = zip(phrases.targets, phrases.sources, strict=True)
+    expected = collections.Counter([(FORWARD, *pair) for pair in forward] + [(BACK, *pair) for pair in back])
+    assert texts == collections.Counter({pair: count * int(weights or 1) for pair, count in expected.items()})
+
+
+def test_directions_are_mixed_and_the_mixture_depends_on_the_seed_alone(phrases, tagged_tokenizer):
+    streams = [BatchStream(phrases, tagged_tokenizer, BOTH, seed) for seed in (1, 1, 2)]
+    first, again, other = ([tag for tag, _, _ in tagged_sentences(stream.batch(3))] for stream in streams)
+    assert first == again != other
+    assert {FORWARD, BACK} == set(first)
+    halves = [streams[0].batch(3, slice(start, start + 2)) for start in (0, 2)]
+    joined, whole = join_rows(halves, 4), streams[0].batch(3)
+    assert all((one == two).all() for one, two in zip(joined, whole, strict=True))
+
+
+def test_the_fingerprint_knows_the_direction(phrases, tagged_tokenizer):
+    doubled = Pairs([*phrases.sources, *phrases.targets], [*phrases.targets, *phrases.sources])
+    both = BatchStream(phrases, tagged_tokenizer, BOTH, 1)
+    assert both.fingerprint != BatchStream(doubled, tagged_tokenizer, replace(BOTH, direction="one"), 1).fingerprint
+    turned = replace(BOTH, source="es", target="en")
+    assert (
+        both.fingerprint
+        != BatchStream(Pairs(phrases.targets, phrases.sources), tagged_tokenizer, turned, 1).fingerprint
+    )
+
+
+def test_validation_has_every_pair_in_both_directions(phrases, tagged_tokenizer):
+    held_out = phrases.take(range(20))
+    batches = validation_batches(held_out, tagged_tokenizer, BOTH, (64, 64))
+    pairs = [pair for batch in batches for pair in sentences(batch, tagged_tokenizer)]
+    forward = list(zip(held_out.sources, held_out.targets, strict=True))
+    assert collections.Counter(pairs) == collections.Counter([*forward, *(pair[::-1] for pair in forward)])
+    tags = collections.Counter(tag for batch in batches for tag, _, _ in tagged_sentences(batch))
+    assert tags == {FORWARD: 20, BACK: 20}
+
+
+def test_tags_are_special_symbols_that_no_text_spells(tagged_tokenizer, phrase_tokenizer):
+    assert (tagged_tokenizer.tag("es"), tagged_tokenizer.tag("en")) == ([FORWARD], [BACK])
+    assert tagged_tokenizer.pieces(list(TAGS)) == ["<2es>", "<2en>"]
+    for text in ("<2es>", "<2en> casa", "a <2es>b"):
+        (ids,) = tagged_tokenizer.encode([text])
+        assert not set(ids) & set(TAGS) and tagged_tokenizer.decode([ids]) == [text]
+        assert not {id_ for found in tagged_tokenizer.segmentations([text])[0] for id_ in found} & set(TAGS)
+    (ids,) = tagged_tokenizer.encode(["una casa"])
+    assert tagged_tokenizer.decode([[FORWARD, *ids, BACK]]) == ["una casa"]
+    assert tagged_tokenizer.tag("fr") == phrase_tokenizer.tag("es") == []
+
+
+def test_a_corpus_that_spells_a_tag_does_not_give_it_to_a_vocabulary_of_one_direction(phrases):
+    spelled = Pairs([f"<2es> {source}" for source in phrases.sources], phrases.targets)
+    tokenizer = Tokenizer(train(spelled, TokenizerConfig(vocab_size=330)))
+    assert tokenizer.tag("es") == []
+
+
+def test_the_key_of_a_vocabulary_knows_its_tags(phrases):
+    config = TokenizerConfig(vocab_size=330)
+    keys = {tokenizer_key(phrases, config, tags) for tags in ([], ["es", "en"], ["en", "es"])}
+    assert len(keys) == 3
+
+
+def test_with_first_by_hand():
+    table = token_table([[7, 8], [], [9]]).take(np.array([2, 0, 1]))
+    found = with_first(table, np.array([4, 5, 4]))
+    assert found.flat.tolist() == [4, 9, EOS, 5, 7, 8, EOS, 4, EOS]
+    assert (found.start.tolist(), found.length.tolist()) == ([0, 3, 7], [3, 4, 2])

@@ -1,0 +1,88 @@
+"""Whether English and Spanish look exchanged, judged by the sentences."""
+
+import dataclasses
+
+import pytest
+
+from data import phrasebook
+from data.config import DataConfig
+from data.corpus.language import ENGLISH, SPANISH, count_exchanged, describe_exchange, find_language
+from data.pairs import Pairs
+
+PHRASES = (phrasebook.cached.FOLDER / "phrases.tsv").read_text(encoding="utf-8").splitlines()
+ENGLISH_SIDE, SPANISH_SIDE = (list(side) for side in zip(*(line.split("\t") for line in PHRASES), strict=True))
+CONFIG = DataConfig()
+
+
+def test_every_exchanged_sentence_that_shows_its_language_is_seen():
+    exchanged, shown = count_exchanged(Pairs(SPANISH_SIDE, ENGLISH_SIDE), "en")
+    assert exchanged == shown > 500
+    assert count_exchanged(Pairs(SPANISH_SIDE, ENGLISH_SIDE), "es") == (0, shown)
+
+
+def test_sentences_in_order_are_not_suspected():
+    exchanged, shown = count_exchanged(Pairs(ENGLISH_SIDE, SPANISH_SIDE), "en")
+    assert exchanged == 0 and shown > 500
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language"),
+    [
+        ("Where is the café?", "en"),  # one Spanish letter against two English words
+        ("El hotel está en la playa.", "es"),
+        ("I don’t know.", "en"),
+        ("¡Fuego!", "es"),
+        ("No.", None),
+        ("Tom Jackson", None),
+        ("", None),
+        ("de the", None),
+    ],
+)
+def test_the_language_of_a_sentence(sentence, language):
+    assert find_language(sentence) == language
+
+
+def test_no_word_is_evidence_for_both():
+    assert not ENGLISH & SPANISH
+    assert not (ENGLISH | SPANISH) & {"a", "come", "has", "he", "me", "no", "once", "sin", "son", "he's"}
+
+
+def made(exchanged, in_order, silent=0):
+    pairs = [("Es la casa.", "It is the house.")] * exchanged + [("It is the house.", "Es la casa.")] * in_order
+    return Pairs(*map(list, zip(*pairs, *[("Tom", "Tom")] * silent, strict=True)))
+
+
+def test_evidence_is_needed_on_both_sides():
+    assert count_exchanged(made(3, 2, silent=40), "en") == (3, 5)
+    assert describe_exchange(CONFIG, made(19, 0, silent=900), "mine.tsv") is None
+    assert describe_exchange(CONFIG, made(20, 0, silent=900), "mine.tsv") is not None
+    assert describe_exchange(CONFIG, made(80, 20), "mine.tsv") is None
+    assert describe_exchange(CONFIG, made(81, 19), "mine.tsv") is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "file", "advice"),
+    [
+        ({}, "mine.tsv", "set data.columns=[es,en] (with data.source=es data.target=en to translate from Spanish)"),
+        ({"columns": ["es", "en"]}, "a.txt.gz", "set data.columns=[en,es] (with data.source=es data.target=en "),
+        ({}, "news.LANG", "exchange the names of its two files"),
+        ({}, "news.LANG.txt", "exchange the names of its two files"),
+        ({}, "OWNER/NAME:en-es:train", "exchange the names en and es in it"),
+    ],
+)
+def test_the_line_names_what_to_set(changes, file, advice):
+    line = describe_exchange(dataclasses.replace(CONFIG, **changes), made(30, 0), file)
+    assert line is not None and line.startswith(
+        f"{file}: source and target look exchanged: in 30 of 30 pairs the source (data.source=en) reads as Spanish "
+        f"and the target as English; if they are, {advice}"
+    )
+
+
+def test_nothing_is_said_of_other_languages():
+    config = DataConfig(columns=["en", "pt"], target="pt")
+    assert describe_exchange(config, made(30, 0), "mine.tsv") is None
+
+
+def test_a_large_corpus_is_sampled_from_end_to_end():
+    exchanged, shown = count_exchanged(made(5000, 5000), "en")
+    assert (exchanged, shown) == (500, 1000)

@@ -1,0 +1,84 @@
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import UserError
+from data.corpus.report import SharedSentences, Sides
+from data.corpus.splits import find_overlap, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
+from data.pairs import Pairs, fold, fold_all, normalise
+
+CLEAN = {
+    "train": Pairs(["I see.", "Go!"], ["Ya veo.", "¡Ve!"]),
+    "valid": Pairs(["Stop."], ["Para."]),
+    "test": Pairs(["Wait."], ["Espera."]),
+}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "folded"),
+    [
+        ("¿Qué TAL,   estás?", "qué tal estás"),
+        ("Straße – €5 + 1", "strasse 5 1"),
+        ("don't", "dont"),
+        ("¡¿?!", "¡¿?!"),
+        ("", ""),
+    ],
+)
+def test_fold(sentence, folded):
+    assert fold(sentence) == folded
+
+
+@given(st.lists(st.text()))
+def test_many_are_folded_as_each_alone_is(texts):
+    sentences = [normalise(text) for text in texts] * 2 + ["¿Qué?", "...", "", "STRASSE Straße"]
+    assert list(fold_all(sentences)) == [fold(sentence) for sentence in sentences]
+
+
+def test_hashes_are_sorted_distinct_and_of_folded_text():
+    hashes = hash_sentences(["Go!", "go", "Stop."])
+    by_hand = [int.from_bytes(hashlib.blake2b(t, digest_size=8).digest(), "little") for t in (b"go", b"stop")]
+    assert hashes.tolist() == sorted(by_hand)
+    assert hash_sentences([]).shape == (0,)
+
+
+def test_clean_splits_pass():
+    report = find_overlap(CLEAN)
+    assert list(report) == ["train/valid", "train/test", "valid/test"]
+    refuse_overlap(report, allowed=[])
+
+
+def test_planted_overlap_is_found_and_stops():
+    test = Pairs(["¿GO?", "go", "Wait."], ["Espera.", "ya  veo!", "«Ya veo»"])
+    report = find_overlap(CLEAN | {"test": test})
+    assert report["train/test"] == Sides(SharedSentences(1, ["go"]), SharedSentences(1, ["ya veo"]))
+    with pytest.raises(UserError, match=r'1 source and 1 target sentences, such as "go"') as caught:
+        refuse_overlap(report, allowed=["valid/test"])
+    assert "drop those training pairs with data.drop_overlap=true, or accept them" in str(caught.value)
+    assert "data.allow_overlap=[valid/test,train/test]" in str(caught.value)
+    with pytest.raises(UserError, match="Remove them from one of the files, or accept them"):
+        refuse_overlap(find_overlap(CLEAN | {"test": CLEAN["valid"]}), allowed=["train/test"])
+    refuse_overlap(report, allowed=["train/test"])
+
+
+def test_examples_are_at_most_three():
+    many = Pairs([f"Word {i}" for i in range(9)], ["x"] * 9)
+    sides = find_overlap(CLEAN | {"train": many, "valid": many})["train/valid"]
+    assert sides.source == SharedSentences(9, ["word 0", "word 1", "word 2"])
+
+
+def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):
+    save_hashes(tmp_path, Sides(hash_sentences(CLEAN["train"].sources), hash_sentences(CLEAN["train"].targets)))
+    assert overlap_with_training(tmp_path, ["GO", "go!", "new"], ["ya veo", "¡ve!", "Go!"]) == (1, 2)
+    with np.load(tmp_path / "training_sentences.npz", allow_pickle=False) as stored:
+        assert {name: (stored[name].dtype, len(stored[name])) for name in stored} == {
+            "source": (np.uint64, 2),
+            "target": (np.uint64, 2),
+        }
+
+
+def test_a_run_without_hashes_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"training_sentences\.npz"):
+        overlap_with_training(tmp_path, ["a"], ["b"])

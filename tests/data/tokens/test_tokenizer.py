@@ -1,0 +1,125 @@
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from common.special_tokens import BOS, EOS, PAD, UNK
+from data.config import TokenizerConfig
+from data.pairs import Pairs, normalise
+from data.sources.corpus import load_source
+from data.tokens.tokenizer import Tokenizer, load_tokenizer, train, train_or_load_tokenizer
+
+CONFIG = TokenizerConfig(vocab_size=330)
+ROOT = Path(__file__).parents[3]
+ODD = [
+    "",
+    "▁",
+    "a▁b ▁▁",
+    "<s> </s> <unk> <pad> <0x41> <0x1F>",
+    "漢字 😀 \u200b",
+    "\ufeffx",
+    "⁇ ▅ �",
+    "\x01\x7f",
+    "ﬁ ² Å",
+]
+
+
+def test_special_ids(phrase_tokenizer):
+    processor = phrase_tokenizer._processor
+    assert [processor.id_to_piece(i) for i in range(4)] == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert phrase_tokenizer.vocab_size == 330
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_every_line_of_the_real_corpus_comes_back(corpus, real_tokenizer, split):
+    pairs, _ = load_source(corpus, f"{split}.tsv", split)
+    for side in (pairs.sources, pairs.targets):
+        ids = real_tokenizer.encode(side)
+        assert real_tokenizer.decode(ids) == side
+        assert min(min(sentence) for sentence in ids) > EOS  # bytes spell what the vocabulary lacks, never UNK
+
+
+def test_odd_text_comes_back(phrase_tokenizer):
+    odd = [normalise(text) for text in ODD]
+    assert phrase_tokenizer.decode(phrase_tokenizer.encode(odd)) == odd
+    assert [phrase_tokenizer.decode(found) for found in phrase_tokenizer.segmentations(odd)] == [
+        [text] * len(found) for text, found in zip(odd, phrase_tokenizer.segmentations(odd), strict=True)
+    ]
+    assert phrase_tokenizer.encode([]) == phrase_tokenizer.decode([]) == []
+
+
+def test_pieces_are_legible_and_spell_the_sentence(phrase_tokenizer):
+    ids = phrase_tokenizer.encode(["Tom sees ñ."])[0]
+    pieces = phrase_tokenizer.pieces([BOS, *ids, EOS])
+    assert (pieces[0], pieces[-1]) == ("<s>", "</s>")
+    assert "".join(pieces[1:-1]) == "␣Tom␣sees␣<0xC3><0xB1>."
+    assert phrase_tokenizer.pieces([]) == []
+
+
+def test_special_symbols_spell_nothing(phrase_tokenizer):
+    ids = phrase_tokenizer.encode(["Tom sees a house."])[0]
+    assert phrase_tokenizer.decode([[BOS, *ids, EOS, PAD, PAD]]) == ["Tom sees a house."]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_two_trainings_give_the_same_bytes_and_no_noise(phrases, kind, capfd):
+    config = TokenizerConfig(type=kind, vocab_size=330)
+    assert train(phrases, config) == train(phrases, config)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_training_text_with_the_meta_symbol(phrases):
+    marked = Pairs([s.replace("house", "h▁ouse") for s in phrases.sources], phrases.targets)
+    tokenizer = Tokenizer(train(marked, CONFIG))
+    assert tokenizer.decode(tokenizer.encode(marked.sources)) == marked.sources
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_the_largest_and_smallest_vocabulary_are_told_and_true(phrases, kind):
+    with pytest.raises(UserError, match=r"tokenizer\.vocab_size=9000 is too large") as caught:
+        train(phrases, TokenizerConfig(type=kind, vocab_size=9000))
+    largest = int(re.findall(r"at most (\d+)", str(caught.value))[0])
+    assert Tokenizer(train(phrases, TokenizerConfig(type=kind, vocab_size=largest))).vocab_size == largest
+    many_letters = Pairs([chr(0x4E00 + i) for i in range(200)], ["x"] * 200)
+    with pytest.raises(UserError, match=r"too small for this corpus: at least 46\d pieces"):
+        train(many_letters, TokenizerConfig(type=kind, vocab_size=300))
+
+
+def test_a_saved_tokenizer_is_reused_while_nothing_changed(tmp_path, phrases, monkeypatch):
+    tokenizer = train_or_load_tokenizer(tmp_path, phrases, CONFIG)
+    assert list(tmp_path.iterdir()) == []
+    tokenizer.save(tmp_path)
+    assert load_tokenizer(tmp_path).model == tokenizer.model
+    with monkeypatch.context() as patch:
+        patch.setattr("data.tokens.tokenizer.train", lambda *_: pytest.fail("trained again"))
+        assert train_or_load_tokenizer(tmp_path, phrases, CONFIG).model == tokenizer.model
+    assert train_or_load_tokenizer(tmp_path, phrases, replace(CONFIG, vocab_size=331)).vocab_size == 331
+    shorter = Pairs(phrases.sources[:-1], phrases.targets[:-1])
+    assert train_or_load_tokenizer(tmp_path, shorter, CONFIG).key != tokenizer.key
+
+
+def test_checkpoints_forbid_another_tokenizer(tmp_path, phrases):
+    train_or_load_tokenizer(tmp_path, phrases, CONFIG).save(tmp_path)
+    (tmp_path / "checkpoints/100").mkdir(parents=True)
+    assert train_or_load_tokenizer(tmp_path, phrases, CONFIG).vocab_size == 330
+    with pytest.raises(UserError, match="has checkpoints with a tokenizer of other text"):
+        train_or_load_tokenizer(tmp_path, phrases, replace(CONFIG, vocab_size=331))
+
+
+def test_a_missing_or_damaged_tokenizer_is_named(tmp_path, phrases, phrase_tokenizer):
+    with pytest.raises(UserError, match=r"has no tokenizer\.model"):
+        load_tokenizer(tmp_path)
+    phrase_tokenizer.save(tmp_path)
+    (tmp_path / "tokenizer.model").write_bytes(phrase_tokenizer.model[:-10])
+    with pytest.raises(UserError, match="damaged"):
+        load_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.model").write_bytes(phrase_tokenizer.model)
+    for broken in ("", "[]", json.dumps({"key": "x"})):
+        (tmp_path / "tokenizer.json").write_text(broken)
+        with pytest.raises(UserError, match="damaged"):
+            load_tokenizer(tmp_path)
+        assert train_or_load_tokenizer(tmp_path, phrases, CONFIG).model == phrase_tokenizer.model

@@ -1,0 +1,285 @@
+"""What a run directory holds before and after commands that are refused, and where a run that was moved goes on."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import train as train_program
+from common.errors import UserError
+from configs.load import load_config, load_run_config, save_config
+from data.corpus.report import load_identity
+from data.corpus.splits import load_hashes
+from experiment.load_experiment import load_experiment
+from experiment.open_run import check_run, find_devices, open_run
+from tests.drawn import drawn_state
+from tests.prepared import prepare_and_save
+from train import train
+from training.progress import Progress
+from training.run.checkpoint import read_notes, save, update_notes
+from training.run.checkpoints import checkpoint_path
+
+LEARNED = ["model.positions=learned", "model.max_positions=64"]
+
+
+@pytest.fixture(scope="module")
+def started(small_experiment, tmp_path_factory):
+    """A corpus with its config, and a run of it with learned positions and a checkpoint at step 4."""
+    folder = tmp_path_factory.mktemp("refused")
+    shutil.copytree(small_experiment.parent, folder / "corpus", ignore=shutil.ignore_patterns("run"))
+    run = folder / "run"
+    config = load_config(
+        folder / "corpus" / "small.yaml", [*LEARNED, f"data.root={folder / 'corpus'}", f"run_dir={run}"]
+    )
+    prepare_and_save(config.data, config.tokenizer, config.training.seed, run)
+    save_config(config, run / "config.yaml")
+    (run / "metrics.jsonl").write_text('{"step": 4, "kind": "train"}\n{"step": 5, "kind": "train"}\n')
+    (run / "log.txt").write_text("step 5\n")
+    for name in ("config.yaml", "data.json"):  # of steps beyond the checkpoint, to be taken again
+        shutil.copy(run / name, (run / name).with_stem(f"{Path(name).stem}.until-6"))
+    state = drawn_state(config.model, config.training, 300)
+    save(run, state._replace(step=state.step + 4), Progress().to_notes())
+    return folder
+
+
+@pytest.fixture
+def here(started, tmp_path):
+    """A copy of them for one test, whose config says where it is."""
+    here = tmp_path / "here"
+    shutil.copytree(started, here)
+    saved = here / "run" / "config.yaml"
+    saved.write_text(saved.read_text().replace(str(started), str(here)))
+    return here
+
+
+def content(folder: Path) -> dict[str, bytes | None]:
+    """Every file and folder but the lock's."""
+    passing = {".lock", "process.json"}
+    found = sorted(path for path in folder.rglob("*") if path.name not in passing)
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in found}
+
+
+def overridden(here: Path, *overrides: str) -> list[str]:
+    return [*LEARNED, f"data.root={here / 'corpus'}", f"run_dir={here / 'run'}", *overrides]
+
+
+def of_another_width(run: Path) -> None:
+    """The checkpoint becomes one of a model that its config does not describe."""
+    config = load_run_config(run, ["model.d_ff=40"])
+    state = drawn_state(config.model, config.training, 300)
+    shutil.rmtree(checkpoint_path(run, 4))
+    save(run, state._replace(step=state.step + 4), Progress().to_notes())
+
+
+def with_other_pairs(corpus: Path, name: str) -> None:
+    (corpus / name).write_text((corpus / name).read_text().replace(".\t", "?\t"))
+
+
+def with_longer_pairs(path: Path) -> None:
+    """Each side of each pair eight times, one after the other."""
+    pairs = (line.split("\t") for line in path.read_text().splitlines())
+    path.write_text("".join("\t".join(" ".join([side] * 8) for side in pair) + "\n" for pair in pairs))
+
+
+LEARN_FASTER = ["training.learning_rate=0.5", "allow_changes=true"]
+REFUSED = {
+    "an incompatible key": (["model.d_ff=64"], None, "model.d_ff: 32 → 64 (incompatible)"),
+    "a change that is not asked for": (["training.learning_rate=0.5"], None, "(changes the training)"),
+    "another model in the checkpoint": (
+        LEARN_FASTER,
+        lambda here: of_another_width(here / "run"),
+        "is of another model or optimizer than the run's config",
+    ),
+    "other training pairs": ([], lambda here: with_other_pairs(here / "corpus", "train.tsv"), "data.train: SHA-256"),
+    "another validation set": (
+        [],
+        lambda here: with_other_pairs(here / "corpus", "valid.tsv"),
+        "data.valid: SHA-256",
+    ),
+    "no corpus": (LEARN_FASTER, lambda here: (here / "corpus" / "train.tsv").unlink(), "no train file at"),
+    "rows beyond the positions": (
+        [*LEARN_FASTER, "data.row_length=128"],
+        lambda here: with_longer_pairs(here / "corpus" / "train.tsv"),
+        "model.max_positions=64 ends before the longest row",
+    ),
+    "an ensemble": ([*LEARN_FASTER, "decoding.ensemble=[other]"], None, "decoding.ensemble is for runs"),
+    "a kernel that cannot": ([*LEARN_FASTER, "model.kernel=tpu"], None, "kernel tpu needs a TPU"),
+    "a damaged record": ([], lambda here: (here / "run" / "data.json").write_text("{}"), "data.json is missing"),
+    "a lost tokenizer": (LEARN_FASTER, lambda here: (here / "run" / "tokenizer.json").unlink(), "tokenizer.json"),
+    "damaged checkpoints": (
+        LEARN_FASTER,
+        lambda here: (checkpoint_path(here / "run", 4) / "manifest.json").write_text("{}"),
+        "and no good one",
+    ),
+}
+
+
+@pytest.mark.parametrize(("overrides", "change", "problem"), REFUSED.values(), ids=REFUSED)
+def test_a_continuation_that_is_refused_leaves_every_file_as_it_was(here, overrides, change, problem):
+    if change:
+        change(here)
+    before = content(here)
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides))
+    with pytest.raises(UserError) as refusal:
+        train(config)
+    assert problem in str(refusal.value)
+    assert content(here) == before
+
+
+def test_a_change_that_no_checkpoint_has_can_be_undone(here):
+    """The command of before works again after one with a change that ended without a checkpoint, as in no memory."""
+    for path in (here / "run").glob("*.until-6.*"):
+        path.unlink()
+    before, pairs = load_identity(here / "run"), (here / "corpus" / "train.tsv").read_bytes()
+    plain, faster = (
+        load_config(here / "corpus" / "small.yaml", overridden(here, *more, "training.steps=4"))
+        for more in ([], LEARN_FASTER)
+    )
+    with_other_pairs(here / "corpus", "train.tsv")
+    with open_run(faster, find_devices(faster)):
+        pass
+    assert load_identity(here / "run") != before
+    (here / "corpus" / "train.tsv").write_bytes(pairs)
+    with open_run(plain, find_devices(plain)):
+        pass
+    assert load_identity(here / "run") == before
+    assert load_run_config(here / "run") == plain
+    told = (here / "run" / "log.txt").read_text()
+    assert "from step 4 with training.learning_rate: 0.5 → 0.001 (undone: no checkpoint has it)" in told
+
+
+@pytest.mark.parametrize(
+    ("overrides", "change", "anew"),
+    [
+        (["training.label_smoothing=0.2", "data.batch_rows=3"], None, False),
+        (["decoding.batch_sentences=5"], None, False),
+        (["decoding.beam_size=1"], None, True),
+        ([], "valid.tsv", True),
+        (["data.valid=test.tsv", "data.allow_overlap=[valid/test]"], None, True),
+        ([], "train.tsv", True),
+    ],
+)
+def test_scores_that_do_not_compare_choose_the_best_checkpoint_anew(here, overrides, change, anew):
+    """However often the run is opened before its next checkpoint; the best step of before stays until then."""
+    update_notes(here / "run", 4, Progress(best_bleu=50.0, best_loss=1.0, best_step=4, stale=2).to_notes())
+    if change:
+        with_other_pairs(here / "corpus", change)
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides, "allow_changes=true"))
+    for again in range(2):
+        with open_run(replace(config, allow_changes=not again), find_devices(config)) as run:
+            later = run.progress.after_evaluation(6, 1.0, 9.0)
+            assert (run.progress.best_step, later.best_step, later.stale) == ((4, 6, 0) if anew else (4, 4, 3))
+
+
+def test_a_checkpoint_from_before_such_a_change_is_judged_anew_too(here):
+    """The change was made after step 6, whose checkpoint is lost."""
+    update_notes(here / "run", 4, Progress(best_bleu=50.0, best_step=4).to_notes())
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, "decoding.beam_size=1"))
+    save_config(config, here / "run" / "config.yaml")
+    with open_run(config, find_devices(config)) as run:
+        assert run.progress.best_bleu < 0
+
+
+def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(here):
+    first = load_hashes(here / "run")
+    pairs = here / "corpus" / "train.tsv"
+    rows = [line.rstrip("\n").split("\t") for line in pairs.open(encoding="utf-8")]
+    pairs.write_text("".join(f"{source[::-1]}\t{target}\n" for source, target in rows))
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, "allow_changes=true"))
+    for _ in range(2):
+        with open_run(config, find_devices(config)):
+            pass
+    both = load_hashes(here / "run")
+    assert [len(np.setdiff1d(old, new)) for old, new in zip(first, both, strict=True)] == [0, 0]
+    assert [len(new) - len(old) for old, new in zip(first, both, strict=True)] == [len(first[0]), 0]
+
+
+def test_a_run_that_ends_before_its_newest_checkpoint_is_evaluated_there(here):
+    """As after Ctrl-C at step 4, when 3 steps were found to be enough."""
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, "training.steps=3"))
+    train(config)
+    notes = read_notes(here / "run", 4)
+    assert (notes["evaluated"], notes["best_step"]) == (4, 4)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "constant"])
+def test_a_schedule_that_ends_takes_no_epochs(small_experiment, schedule):
+    """The config itself is valid, so that an older run of such a config still translates."""
+    config = load_config(small_experiment, [f"training.schedule={schedule}", "training.epochs=2"])
+    if schedule == "constant":
+        return check_run(config)
+    with pytest.raises(UserError, match=f"training.schedule={schedule} falls to zero .* set training.epochs=0"):
+        check_run(config)
+
+
+def test_a_continuation_that_is_accepted_is_recorded(here):
+    """The files that the refused commands leave alone are those that an accepted one changes."""
+    before = content(here / "run")
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, *LEARN_FASTER, "training.steps=4"))
+    check_run(config)
+    with open_run(config, find_devices(config)) as run:
+        np.testing.assert_array_equal(run.state.step, 4)
+    after = content(here / "run")
+    changed = {name for name in before if after.get(name) != before[name]}
+    assert {"config.yaml", "metrics.jsonl", "log.txt", "config.until-6.yaml", "data.until-6.json"} <= changed
+    assert {"config.until-4.yaml", "environment.json"} <= after.keys() - before.keys()
+
+
+def test_a_new_run_that_is_refused_leaves_nothing(here):
+    overrides = ["model.positions=learned", "model.max_positions=8", f"run_dir={here / 'new'}"]
+    before = content(here)
+    with pytest.raises(UserError, match=r"model\.max_positions=8 ends before the longest row"):
+        train(load_config(here / "corpus" / "small.yaml", [*overrides, f"data.root={here / 'corpus'}"]))
+    assert content(here) == before
+
+
+@pytest.mark.parametrize("is_copy", [False, True], ids=["moved", "copied"])
+def test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_command_that_goes_on(
+    here, is_copy, monkeypatch, capsys
+):
+    (shutil.copytree if is_copy else shutil.move)(here / "run", here / "my run")
+    before, path = content(here), here / "my run" / "config.yaml"
+    monkeypatch.setattr("sys.argv", ["train.py", str(path), "training.steps=4"])
+    with pytest.raises(SystemExit) as ended:
+        train_program.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: {path} is of a run that was moved or copied: its run_dir is {here / 'run'}. To use the run where it "
+        f"lies: python train.py '{path}' training.steps=4 'run_dir={here / 'my run'}'\n"
+    )
+    assert content(here) == before
+
+    config = load_experiment("train.py", str(path), [f"run_dir={here / 'my run'}"])
+    assert config.run_dir == str(here / "my run")
+    monkeypatch.chdir(here / "my run")
+    with pytest.raises(UserError, match=r"python train\.py config\.yaml run_dir=\.$"):
+        load_experiment("train.py", "config.yaml", [])
+
+
+def test_the_config_of_a_run_in_its_place_and_one_that_is_no_runs_are_taken_as_they_are(here, monkeypatch):
+    path = here / "run" / "config.yaml"
+    assert load_experiment("train.py", str(path), []).run_dir == str(here / "run")
+    (here / "link").symlink_to(here / "run")
+    assert load_experiment("train.py", str(here / "link" / "config.yaml"), []).run_dir == str(here / "run")
+    (here / "other").mkdir()
+    shutil.copy(path, here / "other" / "config.yaml")  # a config to begin with, without checkpoints
+    assert load_experiment("train.py", str(here / "other" / "config.yaml"), []).run_dir == str(here / "run")
+    monkeypatch.chdir(here)
+    assert load_experiment("train.py", os.path.relpath(path), []).run_dir == str(here / "run")
+
+
+def test_a_copy_goes_on_where_it_lies_and_the_original_stays(here):
+    shutil.copytree(here / "run", here / "my copy")
+    before = content(here / "run")
+    config = load_experiment("train.py", str(here / "my copy" / "config.yaml"), [f"run_dir={here / 'my copy'}"])
+    check_run(config)
+    with open_run(config, find_devices(config)) as run:
+        assert int(run.state.step) == 4 and run.directory == here / "my copy"
+    assert content(here / "run") == before
+    assert load_config(here / "my copy" / "config.yaml").run_dir == str(here / "my copy")
+    lines = [json.loads(line) for line in (here / "my copy" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [4]
