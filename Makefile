@@ -7,7 +7,7 @@ AOT := .venv-aot/bin
 TORCH := .venv-torch/bin
 PINS = requirements/$$($(1)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt
 
-.PHONY: help install install-aot install-torch quickstart test test-all test-aot test-aot-small test-torch lint format clean
+.PHONY: help install install-aot install-torch quickstart test test-all test-mutations test-nightly test-aot test-torch lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,12 +27,23 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
 	@$(BIN)/python scripts/quickstart.py
 
-# Compiling takes most of their time, so that LLVM optimizes nothing here; test-all compiles as users do.
-test: install  ## run the fast tests
-	XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0" $(BIN)/pytest -q -n 2 --dist loadfile
+# Compiling takes most of the time, so LLVM optimizes nothing in the fast tests; the others compile as users do.
+UNOPTIMIZED := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0"
+PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
 
-test-all: install  ## run all tests, also whole runs, kills and several processes
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not aot and not torch"
+test: install  ## run the fast tests
+	$(UNOPTIMIZED) $(PYTEST)
+
+test-all: test  ## run the fast and the slow tests: whole runs, full disks, exactness over many steps
+	$(PYTEST) -m "slow and not nightly and not aot and not torch"
+
+test-mutations: install  ## break the code in ten places that the commit's hash chooses: their tests must fail
+	$(UNOPTIMIZED) $(BIN)/python -m tests.mutations --draw 10 --jobs 2
+
+test-nightly: install install-aot  ## hours: everything as users compile it, the largest programs, every mutation
+	$(PYTEST) -m "not aot and not torch"
+	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m aot
+	$(BIN)/python -m tests.mutations --jobs 2
 
 # An environment of its own: where a machine has no such device, libtpu and CUDA would only delay every other program.
 install-aot: .venv-aot/.installed  ## set up .venv-aot with the compilers for GPUs and TPUs (3 GB)
@@ -45,10 +56,7 @@ install-aot: .venv-aot/.installed  ## set up .venv-aot with the compilers for GP
 	@touch $@
 
 test-aot: install-aot  ## compile for GPUs and TPUs, which need not be there
-	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m aot
-
-test-aot-small: install-aot  ## the same without the large models
-	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m "aot and not slow"
+	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m "aot and not slow and not nightly"
 
 # PyTorch is as large as everything else together, and on Linux brings CUDA if it comes from the usual index.
 install-torch: .venv-torch/.installed  ## set up .venv-torch with PyTorch and transformers (1 to 6 GB)

@@ -94,8 +94,9 @@ def assert_same_run(run_dir, other):
     assert texts[0] == texts[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("axis", ["data", "tensor"])
+@pytest.mark.parametrize(
+    "axis", [pytest.param("data", marks=pytest.mark.slow), pytest.param("tensor", marks=pytest.mark.nightly)]
+)
 def test_two_processes_train_what_one_trains_and_one_of_them_speaks(start, small_experiment, tmp_path, axis):
     """Along tensor, both hold every row."""
     changes = ["training.steps=3", "training.eval_every=3"]
@@ -108,7 +109,7 @@ def test_two_processes_train_what_one_trains_and_one_of_them_speaks(start, small
     assert_same_run(tmp_path / "two", tmp_path / "one")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_goes_from_two_processes_to_one_and_back(start, small_experiment, tmp_path):
     changes = ["training.steps=6", "training.eval_every=3", "model.dropout=0.1", "training.ema_decay=0.9"]
     run_dir, pausing = tmp_path / "moved", [*changes, "training.minutes=1e-9"]
@@ -146,7 +147,7 @@ LONG = ["training.steps=100000", "training.eval_every=100000", "training.save_ev
 LONG += ["training.save_minutes=1e-9"]  # the processes agree on what their clocks say
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("moment", [in_steps, in_a_save])
 def test_a_killed_process_ends_the_other_with_a_line_and_the_same_command_continues(
     moment, start, small_experiment, tmp_path
@@ -167,7 +168,7 @@ def test_a_killed_process_ends_the_other_with_a_line_and_the_same_command_contin
     assert f"step {newest} of 100000 on" in told and f"paused at step {newest + 1}" in told
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("asked", [[0, 1], [1]])
 def test_a_signal_to_both_processes_or_to_one_pauses_the_run(asked, start, tmp_path):
     processes = start(tmp_path, *LONG)
@@ -181,7 +182,7 @@ def test_a_signal_to_both_processes_or_to_one_pauses_the_run(asked, start, tmp_p
     assert f"paused at step {good_steps(tmp_path)[-1]} after {reason}; the same command continues" in told
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_with_different_configs_are_refused_all_of_them(start, tmp_path):
     first, second = by_hand()
     both = ended(start(tmp_path / "run", own=[first, [*second, "training.seed=2"]]))
@@ -191,7 +192,7 @@ def test_processes_with_different_configs_are_refused_all_of_them(start, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_mistake_that_the_first_process_alone_meets_ends_all(start, tmp_path):
     with lock_run(tmp_path):
         (code, told), (code_of_second, _) = ended(start(tmp_path))
@@ -199,7 +200,7 @@ def test_a_mistake_that_the_first_process_alone_meets_ends_all(start, tmp_path):
     assert "is in use by process" in told and told.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_slurm_is_asked_for_the_others(start, tmp_path):
     of_step = {
         "SLURM_JOB_ID": "1",

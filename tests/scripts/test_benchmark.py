@@ -48,7 +48,7 @@ def run(monkeypatch, capsys, tmp_path):
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_attention_is_measured_on_one_core(call, tmp_path):
     options = "--kernels", "definition,chunked,tpu", "--machine-rate", "--rounds", 1, "--markdown"
     done = call(PROGRAM, "attention", "--sizes", ";".join(SIZES), *options, "--json", tmp_path / "figures" / "a.json")
@@ -275,7 +275,7 @@ def test_training_is_printed_and_written(run, small_experiment, monkeypatch):
 
 
 @RUNS_ON_CPU
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_training_on_a_corpus_and_its_start_are_timed(run, small_experiment):
     printed, report = run("train", small_experiment, "--lengths", 16, "--start")
     table, start = printed.split("\n\n")

@@ -86,7 +86,7 @@ def test_a_command_that_takes_too_long_ends_with_all_that_it_started(tmp_path):
     assert not (tmp_path / "late").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_steps_run_in_small(call, tmp_path):
     folder = tmp_path / "report"
     done = call(PROGRAM, folder, "attention", "quality", "decoding", "--small")

@@ -31,7 +31,7 @@ def proof(small_experiment, tmp_path_factory, call):
     return folder, done.stdout.decode()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kills_change_nothing(proof):
     folder, told = proof
     assert re.search(r"^2 kills \(\d right after the start, .*\): no differences$", told, re.MULTILINE)
@@ -49,7 +49,7 @@ def test_kills_change_nothing(proof):
     }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_difference_is_seen(proof, small_experiment, tmp_path, capsys):
     config = load_config(small_experiment, CHANGES)
     expected = digest_run(proof[0] / "straight", config.model, config.training, 300)

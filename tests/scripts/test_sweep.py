@@ -111,7 +111,7 @@ def newest_step():
     return max(steps, default=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_sweep_that_is_killed_and_stopped_ends_with_the_same_bits(folder, sweep):
     """Killed with its jobs, then alone, then stopped by Ctrl-C, each when a cell trains; then left in peace."""
     write_sweep(folder, "training.steps: 400, training.eval_every: 200, training.save_every: 20")

@@ -156,7 +156,7 @@ LARGE = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("target", "name", "changes"), LARGE)
 def test_the_papers_models(target, name, changes, call, tmp_path):
     figures = tmp_path / "figures.json"

@@ -34,7 +34,7 @@ def report(call, tmp_path_factory):
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("layout", OTHERS)
 def test_losses_of_twenty_steps_are_those_of_one_device(report, layout):
     one = report["losses"]["1 1 1"]
@@ -42,7 +42,7 @@ def test_losses_of_twenty_steps_are_those_of_one_device(report, layout):
     assert one[-1] < one[0] - 0.05  # something was learned on the way
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_so_are_those_with_all_techniques_for_small_corpora(report):
     """Consistency, word dropout, LayerDrop and Muon: what is dropped does not depend on the mesh.
 
@@ -54,19 +54,19 @@ def test_so_are_those_with_all_techniques_for_small_corpora(report):
     assert one[-1] < one[0] - 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("layout", ["1 1 1", *OTHERS])
 def test_a_checkpoint_of_any_mesh_restores_on_every_other_bit_for_bit(report, layout):
     assert report["restored"][layout] == report["written"]
     np.testing.assert_allclose(report["continued"][layout], report["after"], atol=1e-5, rtol=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_compilation_a_mesh_also_after_restoring(report):
     assert set(report["compiled"].values()) == set(report["compiled_at_the_end"].values()) == {1}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_device_keeps_of_the_state(report):
     whole = report["bytes"]["1 1 1"]
     assert report["bytes"]["8 1 1"] == whole  # every device has all of it
