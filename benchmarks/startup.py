@@ -13,7 +13,7 @@ from common.text_table import Table
 def measure_start(command: list[str], folder: Path) -> dict[str, float]:
     """Start train.py three times by ``command``; return seconds by what the user's cache folder held before.
 
-    The cache folder is empty at first; then it holds the vocabulary (and the phrasebook, if used) of the first start,
+    The cache folder is empty at first; then it holds the corpus and the vocabulary of the first start,
     and at last the compiled programs as well. Every start has a new run directory in ``folder``. UserError if train.py
     ends without a step.
     """

@@ -21,7 +21,6 @@ from data.corpus.splits import Hashes
 from data.corpus.summary import summarise
 from data.corpus.word_counts import WordCounts
 from data.pairs import Pairs
-from data.phrasebook.cached import fingerprint as fingerprint_of_code
 from data.sources.corpus import find_source_files, held_out_path
 
 # What changes nothing of the text. The root is in the names of the files.
@@ -86,7 +85,8 @@ def corpus_key(config: DataConfig) -> str | None:
 @cache
 def code() -> str:
     """What changes with this program and its libraries."""
-    return " ".join([fingerprint_of_code(), sys.version, *map(version, LIBRARIES)])
+    modules = sorted(Path(__file__).parent.rglob("*.py"))
+    return " ".join([*hash_files(modules), sys.version, *map(version, LIBRARIES)])
 
 
 def describe(corpus: Corpus, key: str | None) -> KnownCorpus:

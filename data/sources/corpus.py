@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UserError
-from data import phrasebook
 from data.config import DataConfig
 from data.corpus.report import DATA_FILE, Dropped, SourceReport, load_identity
 from data.pairs import Pairs, normalise_rows
 from data.sources.jsonl import read_jsonl
 from data.sources.parquet import read_dataset, read_parquet
+from data.sources.phrasebook import TABLE, read_phrasebook
 from data.sources.table import read_tsv
 from data.sources.text import RowReader, Rows, read_parallel
 
@@ -71,7 +71,7 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
     if not first_name:
         raise UserError(f"data.{split}={name} names no file or dataset before its colon")
     if first_name == "phrasebook":
-        return phrasebook.read(name, split, list(config.languages))
+        return read_phrasebook(name, split, config.languages)
     if is_parallel(name):
         paths = [find_file(config, split, in_language(name, language), name) for language in config.languages]
         return read_parallel(config, paths[0], paths[1], Path(name).name)
@@ -95,13 +95,13 @@ def read_source(config: DataConfig, name: str, split: str) -> Rows:
 
 
 def find_source_files(config: DataConfig, name: str, split: str) -> list[Path] | None:
-    """The files that ``read_source`` reads: none for the phrasebook; None for a dataset of the hub, which it asks for.
+    """The files that ``read_source`` reads; None for a dataset of the hub, whose files are not known yet.
 
     UserError if there is no such file.
     """
     first_name = name.partition(":")[0]
     if first_name == "phrasebook":
-        return []
+        return [TABLE]
     if is_parallel(name):
         return [find_file(config, split, in_language(name, language), name) for language in config.languages]
     if Path(name.removesuffix(".gz")).suffix in (".tsv", ".txt", ".jsonl", ".parquet"):

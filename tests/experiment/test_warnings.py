@@ -3,11 +3,11 @@
 import pytest
 
 from configs.load import load_config
-from data.phrasebook.cached import FOLDER
+from data.sources.phrasebook import phrasebook
 from experiment.open_run import prepare_data, record_run
 from scripts.inspect_data import inspect_data
 
-PHRASES = (FOLDER / "phrases.tsv").read_text(encoding="utf-8").splitlines(keepends=True)[:400]
+PHRASES = [f"{english}\t{spanish}\n" for english, spanish in phrasebook()["phrases:train"][:400]]
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ import dataclasses
 
 import pytest
 
-from data import phrasebook
 from data.config import DataConfig
 from data.corpus.language import ENGLISH, SPANISH, count_exchanged, describe_exchange, find_language
 from data.pairs import Pairs
+from data.sources.phrasebook import phrasebook
 
-PHRASES = (phrasebook.cached.FOLDER / "phrases.tsv").read_text(encoding="utf-8").splitlines()
-ENGLISH_SIDE, SPANISH_SIDE = (list(side) for side in zip(*(line.split("\t") for line in PHRASES), strict=True))
+ENGLISH_SIDE, SPANISH_SIDE = map(list, zip(*phrasebook()["phrases:train"], strict=True))
 CONFIG = DataConfig()
 
 

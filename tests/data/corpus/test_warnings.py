@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from data import phrasebook
 from data.config import DataConfig
 from data.corpus.build import assemble, load_training
 from data.corpus.report import SourceReport
 from data.corpus.warnings import correlate_lengths, describe_doubts, find_misread, find_warnings
 from data.pairs import Pairs
+from data.sources.phrasebook import phrasebook
 
-PHRASES = (phrasebook.cached.FOLDER / "phrases.tsv").read_text(encoding="utf-8").splitlines()
-ENGLISH, SPANISH = (list(side) for side in zip(*(line.split("\t") for line in PHRASES), strict=True))
+ENGLISH, SPANISH = map(list, zip(*phrasebook()["phrases:train"], strict=True))
 WORDS = sorted({word for sentence in ENGLISH for word in sentence.strip(".!?").split()})
 
 
@@ -53,7 +52,7 @@ def test_letters_of_another_encoding_are_told_and_counted(tmp_path, encoding):
     spoilt = [text.encode().decode(encoding, errors="replace") for text in sentences]
     assert find_misread(Pairs(sentences, sentences)) == []
     assert find_misread(Pairs(spoilt, sentences)) == spoilt
-    count = 2 * len(PHRASES) + 4
+    count = 2 * len(ENGLISH) + 4
     assert warnings(tmp_path, Pairs([*ENGLISH, "What?", "Hello!"], [*SPANISH, spoilt[1], spoilt[2]])) == [
         f"a.tsv: 2 of {count} sentences have letters that UTF-8 becomes in another encoding (Â¿QuÃ©?): mend "
         "these lines, or convert the file anew"

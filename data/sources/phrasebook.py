@@ -1,0 +1,42 @@
+"""The embedded corpus, written for this project: everyday phrases written by hand and sentences of a grammar.
+
+``phrasebook:phrases`` and ``phrasebook:grammar`` are sources for ``data.train``, ``data.valid`` and ``data.test``.
+phrasebook.md describes the table.
+"""
+
+import functools
+import lzma
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import sha256
+from data.corpus.report import SourceReport
+from data.sources.text import Row, Rows
+
+TABLE = Path(__file__).with_name("phrasebook.tsv.xz")
+
+
+def read_phrasebook(name: str, split: str, languages: tuple[str, str]) -> Rows:
+    """Read ``phrasebook:PART`` or ``phrasebook:PART:SPLIT``; ``split`` is the default for SPLIT."""
+    if sorted(languages) != ["en", "es"]:
+        raise UserError(f"the phrasebook's columns are en and es: data.columns cannot be {' and '.join(languages)}")
+    _, part, chosen = (*name.split(":", 2), "", "")[:3]
+    sets, wanted = phrasebook(), f"{part}:{chosen or split}"
+    if wanted not in sets:
+        known = ", ".join(f"phrasebook:{name}" for name in sorted(sets))
+        raise UserError(f"data.{split}={name}: there is no such part with a split {chosen or split}; there are {known}")
+    rows = sets[wanted]
+    yield from rows if languages[0] == "en" else ((spanish, english) for english, spanish in rows)
+    return SourceReport(f"phrasebook:{wanted}", sha256("".join("\t".join(row) + "\n" for row in rows)), len(rows))
+
+
+@functools.cache
+def phrasebook() -> dict[str, list[Row]]:
+    """All English–Spanish pairs by set, such as grammar:train. No held-out set shares a sentence with another set."""
+    sets: dict[str, list[Row]] = {}
+    with lzma.open(TABLE, "rt", encoding="utf-8") as lines:
+        next(lines)  # the names of the columns
+        for line in lines:
+            english, spanish, name, _ = line.split("\t")
+            sets.setdefault(name, []).append((english, spanish))
+    return sets
