@@ -20,11 +20,12 @@ from common.errors import UserError, exit_on_user_error, write_note
 from configs.load import load_run_config
 from data.config import DataConfig
 from data.corpus.language import advise
-from data.corpus.report import DATA_FILE, SourceReport, describe_unscored
+from data.corpus.report import DATA_FILE
 from data.corpus.splits import overlap_with_training
 from data.corpus.warnings import describe_doubts
 from data.pairs import Pairs, count_one_sided
 from data.sources.corpus import load_held_out
+from data.sources.report import SourceReport, describe_unscored
 from evaluation.conditions import READING, name_of_source, place_report
 from evaluation.evaluate import Evaluation, evaluate
 from evaluation.report import write_report

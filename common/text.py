@@ -21,3 +21,11 @@ PLAIN = re.compile(rf"(?!{NO_TEXT})([^\W\d]|/)([\w/.+=@ -]|:(?! ))*(?<=[\w/.])",
 def as_list_item(text: str) -> str:
     """A string as an item of a YAML list in brackets, in quotes where YAML might read something else: no is false."""
     return text if PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def is_encoding(name: str) -> bool:
+    """Whether Python can decode text in it."""
+    try:
+        return bool("a".encode(name))
+    except (LookupError, ValueError):
+        return False

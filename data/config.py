@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from common.option import option, require_in_bounds
-from data.sources.encodings import is_encoding
+from common.text import is_encoding
 
 FEWEST_PIECES = 300
 

@@ -16,12 +16,14 @@ from common.files import sha256
 from data.batches.windows import Weights
 from data.config import DataConfig
 from data.corpus.build import Corpus, assemble
-from data.corpus.report import Files, Overlap, SharedSentences, Sides, SourceAccount, SourceReport, TakenOutReport
+from data.corpus.report import Files, Overlap, SharedSentences, Sides, SourceAccount, TakenOutReport
 from data.corpus.splits import Hashes
 from data.corpus.summary import summarise
 from data.corpus.word_counts import WordCounts
 from data.pairs import Pairs
-from data.sources.corpus import find_source_files, held_out_path
+from data.sources.corpus import held_out_path
+from data.sources.report import SourceReport
+from data.sources.source import Source
 
 # What changes nothing of the text. The root is in the names of the files.
 UNUSED = {"root", "row_length", "batch_rows", "window", "subword_sampling", "prefetch"}
@@ -71,7 +73,7 @@ def corpus_key(config: DataConfig) -> str | None:
     """SHA-256 of all that the corpus depends on; None if a source is a dataset of the hub, or cannot be found."""
     splits = {"train": config.train, "valid": [config.valid], "test": [config.test]}
     try:
-        found = [find_source_files(config, name, split) for split, names in splits.items() for name in names if name]
+        found = [Source.parse(config, name, split).files for split, names in splits.items() for name in names if name]
         paths = [path for files in found if files is not None for path in files]
         digests = hash_files(paths)
     except (UserError, OSError):

@@ -1,12 +1,12 @@
 """What a score belongs to, and where its report lies, so that none replaces another's."""
 
 import json
-import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from common.files import read_json_object, sha256
+from data.sources.source import ENDINGS
 from model.config import DecodingConfig
 
 
@@ -100,4 +100,5 @@ def sentences_beside(report: Path) -> Path:
 def name_of_source(source: str) -> str:
     """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
     name = Path(source).name.removesuffix(".gz").replace(":", ".")
-    return re.sub(r"\.(tsv|txt|jsonl|parquet|LANG)$", "", name)[:100]
+    ending = Path(name).suffix
+    return name.removesuffix(ending if ending in (*ENDINGS, ".LANG") else "")[:100]

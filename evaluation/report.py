@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 
 from common.files import write_atomically
-from data.corpus.report import SourceReport
+from data.sources.report import SourceReport
 from evaluation.conditions import Conditions, sentences_beside, translations_beside
 from evaluation.evaluate import Evaluation
 from evaluation.sentences import as_lines

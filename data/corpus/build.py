@@ -12,11 +12,13 @@ from common.errors import UserError
 from common.files import sha256
 from data.batches.windows import Weights
 from data.config import DataConfig
+from data.corpus.filters import filter_pairs
 from data.corpus.report import Files, Overlap, SourceAccount, TakenOutReport
 from data.corpus.splits import find_overlap, hold_out, refuse_overlap, without_shared
 from data.corpus.warnings import find_warnings
 from data.pairs import Pairs, as_tsv, concatenate
-from data.sources.corpus import filter_pairs, held_out_path, load_source, swap_if_reversed
+from data.sources.corpus import held_out_path
+from data.sources.source import load_source, swap_if_reversed
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.corpus import is_parallel, is_table
+from data.sources.source import form_of
 
 NAMES = {"en": "English", "es": "Spanish"}
 # Words that are frequent in one and no word of the other: not "a", "come", "has", "he", "me", "no" or "son".
@@ -42,18 +42,18 @@ def describe_exchange(config: DataConfig, pairs: Pairs, file: str, advice: str =
 def advise_training(config: DataConfig, file: str) -> str:
     """What to do before a run begins, which may as well translate the other way."""
     wanted = f" (with data.source={config.target} data.target={config.source} to translate from {NAMES[config.target]})"
-    return advise(config, file) + wanted * is_table(file)
+    return advise(config, file) + wanted * (form_of(file) == "table")
 
 
 def advise(config: DataConfig, file: str) -> str:
     """What to do so that a file is read in the right order: a table's columns have one, and all other forms names."""
     source, target = config.source, config.target
-    if is_table(file):
+    if form_of(file) == "table":
         exchanged = {source: target, target: source}
         return f"set data.columns=[{','.join(exchanged.get(name, name) for name in config.columns)}]"
     return (
         "exchange the names of its two files"
-        if is_parallel(file)
+        if form_of(file) == "parallel"
         else f"exchange the names {source} and {target} in it"
     )
 

@@ -6,6 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from data.sources.report import SourceReport
+
 DATA_FILE = "data.json"
 SPLITS = ("train", "valid", "test")
 Fact = TypeVar("Fact")
@@ -17,20 +19,6 @@ class Sides(Generic[Fact]):
 
     source: Fact
     target: Fact
-
-
-@dataclass(frozen=True)
-class SourceReport:
-    """What was read: file or dataset, the SHA-256 of its bytes, and its rows.
-
-    Of these, some were left out as malformed, and others as empty: without text on either side, or for training on one.
-    """
-
-    file: str
-    sha256: str
-    rows: int
-    malformed: int = 0
-    empty: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,11 +135,3 @@ def load_identity(run_dir: Path, record: str = DATA_FILE) -> DataIdentity | None
         return None
     digests = [found.tokenizer, found.fingerprint, *chain.from_iterable(files.values())]
     return found if all(isinstance(digest, str) for digest in digests) else None
-
-
-def describe_unscored(report: SourceReport) -> str | None:
-    """What of a held-out set is in no score, if anything."""
-    unscored = report.malformed + report.empty
-    if not unscored:
-        return None
-    return f"{unscored} of {report.rows} rows are not scored: {report.malformed} malformed, {report.empty} empty"

@@ -10,9 +10,10 @@ import numpy as np
 from common.text import in_brief
 from data.config import DataConfig
 from data.corpus.language import describe_exchange, sample
-from data.corpus.report import SourceAccount, SourceReport, describe_unscored
+from data.corpus.report import SourceAccount
 from data.pairs import Pairs
-from data.sources.corpus import is_table
+from data.sources.report import SourceReport, describe_unscored
+from data.sources.source import form_of
 from data.sources.table import describe_first_pair
 
 FEWEST_PAIRS, LEAST_CORRELATION = 100, 0.3  # the corpora measured here have 0.8, and shifted by a line at most 0.23
@@ -51,7 +52,7 @@ def describe_doubts(config: DataConfig, pairs: Pairs, report: SourceReport, advi
             f"{report.file}: {len(misread)} of {2 * len(pairs)} sentences have letters that UTF-8 becomes in another "
             f"encoding ({in_brief(misread[0], 60)}): mend these lines, or convert the file anew"
         )
-    if is_table(report.file) and (first := describe_first_pair(config, Path(report.file))):
+    if form_of(report.file) == "table" and (first := describe_first_pair(config, Path(report.file))):
         yield first
 
 

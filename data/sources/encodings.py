@@ -18,14 +18,6 @@ WESTERN = {*range(0xC0, 0x100), *range(0x91, 0x98), *b"\x80\x85\xa1\xaa\xab\xb0\
 ACCENTS = re.compile(b"[\x80-\xff]+")
 
 
-def is_encoding(name: str) -> bool:
-    """Whether Python can decode text in it."""
-    try:
-        return bool("a".encode(name))
-    except (LookupError, ValueError):
-        return False
-
-
 def is_utf8(name: str) -> bool:
     return codecs.lookup(name).name == "utf-8"
 

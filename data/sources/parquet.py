@@ -14,12 +14,13 @@ from typing import Any
 from common.errors import UserError
 from common.files import sha256_of_file
 from data.config import DataConfig
-from data.corpus.report import SourceReport
 from data.sentences import BLOCK, scratch_folder
 from data.sources.jsonl import is_text, name_type, suggest
 from data.sources.lines import Malformed
+from data.sources.report import SourceReport
 from data.sources.text import Row, RowReader, Rows, parse_rows
 
+HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 WRAPPING = "An error occurred while generating the dataset"  # datasets puts this before the actual fault, or alone
 
@@ -42,14 +43,20 @@ def read_parquet(config: DataConfig, path: Path) -> Rows:
     return replace(report, sha256=sha256_of_file(path))
 
 
-def read_dataset(config: DataConfig, place: str, name: str, default_split: str) -> Rows:
-    """Read one split of a dataset, written NAME:CONFIG:SPLIT; ``place`` is its hub name or absolute folder.
+def find_folder(config: DataConfig, name: str) -> Path | None:
+    """The folder of a dataset NAME:CONFIG:SPLIT, relative to ``data.root`` or else to here; None: one of the hub."""
+    place = name.partition(":")[0]
+    return next((path.absolute() for path in (Path(config.root) / place, Path(place)) if os.path.isdir(path)), None)
+
+
+def read_dataset(config: DataConfig, name: str, default_split: str) -> Rows:
+    """Read one split of a dataset of the hub or of a folder, written NAME:CONFIG:SPLIT.
 
     No code of a dataset is executed: the library no longer supports dataset scripts. The SHA-256 is that of the text.
     """
-    _, part, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
-    tables = load_dataset(place, part or None, split or default_split)
-    file = ":".join([place, part, split or default_split])
+    hub_name, part, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
+    place, split = str(find_folder(config, name) or hub_name), split or HUB_SPLITS[default_split]
+    tables, file = load_dataset(place, part or None, split), ":".join([place, part, split])
     digest = hashlib.sha256()
     reader = RowReader(read_tables(config, tables, file))
     for first, second in reader:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import sha256
-from data.corpus.report import SourceReport
+from data.sources.report import SourceReport
 from data.sources.text import Row, Rows
 
 TABLE = Path(__file__).with_name("phrasebook.tsv.xz")

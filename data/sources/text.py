@@ -9,8 +9,8 @@ from typing import TypeVar
 from common.errors import UserError
 from common.files import sha256, sha256_of_file
 from data.config import DataConfig
-from data.corpus.report import SourceReport
 from data.sources.lines import Malformed, decode_line, is_blank, read_byte_lines
+from data.sources.report import SourceReport
 
 Item = TypeVar("Item")
 Row = tuple[str, str]

@@ -4,7 +4,7 @@ import pytest
 
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
-from data.sources.corpus import load_source
+from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer, train
 
 SUBJECTS = {"Tom": "Tomás", "My sister": "Mi hermana", "The teacher": "El maestro", "Nobody": "Nadie"}

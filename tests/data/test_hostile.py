@@ -28,7 +28,8 @@ from data.corpus.build import assemble
 from data.corpus.report import SharedSentences, Sides
 from data.corpus.splits import HASHES_FILE, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
-from data.sources.corpus import load_held_out, load_source
+from data.sources.corpus import load_held_out
+from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer, load_tokenizer, train
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +56,7 @@ def test_what_is_no_file_is_refused_without_being_read(tmp_path):
     (tmp_path / "folder.jsonl").mkdir()
     names = [*pipes[:5], "p.LANG", "p.LANG.gz", "zero.tsv", "folder.jsonl", f"{'x' * 5000}.tsv", "a\N{SNOWMAN}.tsv"]
     code = (
-        "import sys; from common.errors import *; from data.config import *; from data.sources.corpus import *\n"
+        "import sys; from common.errors import *; from data.config import *; from data.sources.source import *\n"
         "for name in sys.argv[2:]:\n"
         "    try: load_source(DataConfig(root=sys.argv[1]), name, 'train')\n"
         "    except UserError as error: print(error)"

@@ -6,8 +6,8 @@ from dataclasses import fields
 import pytest
 
 from common.errors import UserError
-from data.corpus.report import SourceReport
 from data.pairs import Pairs
+from data.sources.report import SourceReport
 from evaluation.conditions import Conditions
 from evaluation.evaluate import evaluate
 from evaluation.metrics import Scores, score

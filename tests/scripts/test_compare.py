@@ -6,9 +6,10 @@ import shutil
 import pytest
 
 from configs.load import load_config, save_config
-from data.corpus.report import Sides, SourceReport
+from data.corpus.report import Sides
 from data.corpus.summary import summarise_here
 from data.corpus.word_counts import COUNTS_FILE, save_word_counts
+from data.sources.report import SourceReport
 from evaluation.conditions import Conditions
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score

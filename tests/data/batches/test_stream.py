@@ -15,7 +15,7 @@ from data.batches.stream import BatchStream, prefetch, validation_batches
 from data.batches.windows import Windows, permutation, random_bits
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.corpus import load_source
+from data.sources.source import load_source
 
 CONFIG = DataConfig(row_length=48, batch_rows=4, window=50)
 SAMPLED = replace(CONFIG, subword_sampling=0.2)

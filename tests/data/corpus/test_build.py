@@ -13,7 +13,8 @@ from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import assemble, pair_weights
 from data.corpus.report import SPLITS, Dropped
 from data.pairs import Pairs, concatenate, fold
-from data.sources.corpus import load_held_out, load_source
+from data.sources.corpus import load_held_out
+from data.sources.source import load_source
 from tests.prepared import prepare_and_save
 
 TOKENIZER = TokenizerConfig(vocab_size=330)

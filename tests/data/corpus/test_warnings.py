@@ -8,10 +8,10 @@ import pytest
 
 from data.config import DataConfig
 from data.corpus.build import assemble, load_training
-from data.corpus.report import SourceReport
 from data.corpus.warnings import correlate_lengths, describe_doubts, find_misread, find_warnings
 from data.pairs import Pairs
 from data.sources.phrasebook import phrasebook
+from data.sources.report import SourceReport
 
 ENGLISH, SPANISH = map(list, zip(*phrasebook()["phrases:train"], strict=True))
 WORDS = sorted({word for sentence in ENGLISH for word in sentence.strip(".!?").split()})

@@ -10,8 +10,8 @@ import pytest
 from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.corpus import load_source
 from data.sources.encodings import guess_encoding
+from data.sources.source import load_source
 
 ENGLISH = ["Hello.", "The girl eats.", "Where is “Ana”?", "He costs € 3.", "See you tomorrow!"]
 SPANISH = ["Hola.", "La niña come.", "¿Dónde está “Ana”?", "Él cuesta 3 €.", "¡Hasta mañana!"]

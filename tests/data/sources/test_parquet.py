@@ -17,7 +17,7 @@ import pytest
 from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.corpus import load_source
+from data.sources.source import load_source
 
 ROOT = Path(__file__).parents[3]
 ROWS = [("one", "uno"), (" two\u00a0 ", "do\u0301s"), ("", '"tres\t3"'), ("NA", "null\n")]
@@ -285,7 +285,7 @@ def test_a_hub_name_offline_says_what_to_do(tmp_path, name):
 def printed(folder: Path, name: str, **environment: str) -> str:
     """What another process prints that loads a source and ends in a UserError."""
     code = (
-        "import sys; from common.errors import *; from data.config import *; from data.sources.corpus import *\n"
+        "import sys; from common.errors import *; from data.config import *; from data.sources.source import *\n"
         "with exit_on_user_error(): load_source(DataConfig(root=sys.argv[1]), sys.argv[2], 'train')"
     )
     done = subprocess.run(

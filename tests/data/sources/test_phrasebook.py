@@ -10,8 +10,8 @@ import pytest
 from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import fold
-from data.sources.corpus import load_source
 from data.sources.phrasebook import TABLE, phrasebook
+from data.sources.source import load_source
 
 DIGESTS = {  # those of the grammar's own sets, at commit e994c30, as data.json of earlier runs has them
     "grammar:train": (45886, "c43f6c5ce74b39fb364d9c9746aadb15b415f7b162ff5560b0e2bdd995952a0a"),

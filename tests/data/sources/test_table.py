@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.corpus import load_source
 from data.sources.lines import Malformed
+from data.sources.source import load_source
 from data.sources.table import split_quoted
 
 ENGLISH = ["Yes, I do.", 'She said "no".', "We eat.", "He, too.", "1984", "Wait, please, Ana."]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.corpus import load_source
+from data.sources.source import load_source
 
 ENGLISH = ['"Hello', "NA", "# no", " n\u0303ame\u00a0 x ", "a\u2028b\x0bc", "", "😀 007"]
 SPANISH = ["Hola", "null", 'bye"', "e\u0301l", "▁", "vacío", "1,5"]

@@ -9,7 +9,7 @@ from common.errors import UserError
 from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
 from data.pairs import Pairs, normalise
-from data.sources.corpus import load_source
+from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer, load_tokenizer, train, train_or_load_tokenizer
 
 CONFIG = TokenizerConfig(vocab_size=330)

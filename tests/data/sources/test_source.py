@@ -5,9 +5,10 @@ import pytest
 
 from common.errors import UserError
 from data.config import DataConfig
+from data.corpus.filters import filter_pairs
 from data.corpus.report import Dropped
 from data.pairs import Pairs, normalise
-from data.sources.corpus import filter_pairs, load_source
+from data.sources.source import load_source
 
 README = {  # rows and sha256 as the corpus's README states them
     "train": (111_679, "8ed0c7c945d4e645e76a45ceeedb0bedca410d7b79f10ea0a73bd9866d05fd25"),

@@ -1,0 +1,161 @@
+"""A source of sentence pairs: its name in the config says where the pairs are and which reader reads them."""
+
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from common.errors import UserError
+from data.config import DataConfig
+from data.pairs import Pairs, normalise_rows
+from data.sources.jsonl import read_jsonl
+from data.sources.parquet import find_folder, read_dataset, read_parquet
+from data.sources.phrasebook import TABLE, read_phrasebook
+from data.sources.report import SourceReport
+from data.sources.table import read_tsv
+from data.sources.text import RowReader, Rows, read_parallel
+
+Form = Literal["phrasebook", "parallel", "table", "jsonl", "parquet", "dataset"]
+
+ENDINGS: Final[dict[str, Form]] = {".tsv": "table", ".txt": "table", ".jsonl": "jsonl", ".parquet": "parquet"}
+LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
+AS_TEXT, KNOWN = "save it as tab-separated text (.tsv)", "known are .tsv, .txt, .jsonl, .parquet and NAME.LANG"
+INSTEAD = {  # of files with these endings
+    **dict.fromkeys((".csv", ".xlsx", ".xls", ".ods"), AS_TEXT),
+    ".json": "write one object a line (.jsonl)",
+    **dict.fromkeys((".tmx", ".xml", ".zip", ".tar", ".tgz"), KNOWN),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of sentence pairs whose files, if it has any, were found.
+
+    ``split`` (train, valid or test) selects the part of a source that has several. ``files`` are all files that it
+    reads; None for a dataset of the hub, whose files are not known before it is asked.
+    """
+
+    config: DataConfig
+    name: str  # as the config has it
+    split: str
+    form: Form
+    files: list[Path] | None
+
+    @classmethod
+    def parse(cls, config: DataConfig, name: str, split: str) -> "Source":
+        """The source of this name; UserError if it cannot be read by its name, or a file is missing."""
+        if not name.partition(":")[0]:
+            raise UserError(f"data.{split}={name} names no file or dataset before its colon")
+        files: list[Path] | None
+        match form := form_of(name):
+            case "phrasebook":
+                files = [TABLE]
+            case "parallel":
+                files = [find_file(config, split, in_language(name, language), name) for language in config.languages]
+            case "table" | "jsonl" | "parquet":
+                files = [find_file(config, split, name)]
+            case "dataset":
+                refuse_no_dataset(config, name, split)
+                folder = find_folder(config, name)
+                files = None if folder is None else sorted(path for path in folder.rglob("*") if path.is_file())
+            case _:
+                raise NotImplementedError(f"the form {form} of {name}")
+        return cls(config, name, split, form, files)
+
+    def rows(self) -> Rows:
+        """The rows as the source has them; UserError names what cannot be read, with file and line."""
+        files = self.files or []
+        match self.form:
+            case "phrasebook":
+                return read_phrasebook(self.name, self.split, self.config.languages)
+            case "parallel":
+                return read_parallel(self.config, files[0], files[1], Path(self.name).name)
+            case "table":
+                return read_tsv(self.config, files[0])
+            case "jsonl":
+                return read_jsonl(self.config, files[0])
+            case "parquet":
+                return read_parquet(self.config, files[0])
+            case "dataset":
+                return read_dataset(self.config, self.name, self.split)
+            case _:
+                raise NotImplementedError(f"the form {self.form} of {self.name}")
+
+    def load(self) -> tuple[Pairs, SourceReport]:
+        """Read and normalise the pairs, in the direction of translation; UserError as in ``rows``.
+
+        Rows without text on either side, such as blank lines, are left out and counted as empty.
+        """
+        reader = RowReader(self.rows())
+        pairs, empty = normalise_rows(reader)
+        report = replace(reader.report, empty=empty)
+        if len(pairs) == 0:
+            counts = f"{report.rows} rows, {report.malformed} malformed, {empty} empty"
+            raise UserError(f"{report.file} has no sentence pairs: {counts}")
+        return swap_if_reversed(self.config, pairs), report
+
+
+def load_source(config: DataConfig, name: str, split: str) -> tuple[Pairs, SourceReport]:
+    """The pairs of the source of this name, and its report; UserError as in ``Source.parse`` and ``Source.load``."""
+    return Source.parse(config, name, split).load()
+
+
+def swap_if_reversed(config: DataConfig, pairs: Pairs) -> Pairs:
+    """From the columns of the corpus to the direction of translation, and back."""
+    return pairs if config.source == config.languages[0] else pairs.reversed()
+
+
+def form_of(name: str) -> Form:
+    """The form of a source, or of the file of a report, by its name alone."""
+    if name.partition(":")[0] == "phrasebook":
+        return "phrasebook"
+    if LANGUAGE.search(Path(name).name):
+        return "parallel"
+    return ENDINGS.get(ending_of(name), "dataset")
+
+
+def ending_of(name: str) -> str:
+    """The ending of a file's name without that of compression."""
+    return Path(name.removesuffix(".gz")).suffix
+
+
+def refuse_no_dataset(config: DataConfig, name: str, split: str) -> None:
+    """UserError if a name is that of a file in a form that is not read, or of one of two parallel files."""
+    if instead := INSTEAD.get(ending_of(name)):
+        raise UserError(f"data.{split}: cannot read {name}; {instead}")
+    stem, _, language = name.removesuffix(".gz").rpartition(".")
+    if language in config.languages and (os.path.isfile(Path(config.root) / name) or os.path.isfile(name)):
+        both = f"{stem}.LANG" + ".gz" * name.endswith(".gz")
+        raise UserError(f"data.{split}: {name} is one of two parallel files; data.{split}={both} names both")
+
+
+def in_language(name: str, language: str) -> str:
+    """The name of one of two parallel files; LANG is replaced in the last part of the path only."""
+    return str(Path(name).with_name(LANGUAGE.sub(lambda _: language, Path(name).name)))
+
+
+def find_file(config: DataConfig, split: str, name: str, asked: str = "") -> Path:
+    """Resolve a path: absolute, relative to ``data.root``, or else relative to the working directory.
+
+    ``asked`` is what the config names, if that is another. UserError if there is no such file.
+    """
+    path = (Path(config.root) / name).absolute()
+    if not os.path.exists(path) and os.path.exists(name):  # os.path accepts names that are too long or contain NUL
+        path = Path(name).absolute()
+    if not os.path.isfile(path):
+        refuse_other_ending(path, split, asked or name)
+        raise UserError(
+            f"no {split} file at {path}; set data.root=FOLDER (relative to here), PUENTE_CORPUS=FOLDER or "
+            f"data.{split}=FILE (python train.py --help lists the forms of a corpus)"
+        )
+    return path
+
+
+def refuse_other_ending(path: Path, split: str, asked: str) -> None:
+    """UserError if a file is there with .gz after its name, or without."""
+    end = ".gz"
+    other = str(path).removesuffix(end) if path.suffix == end else f"{path}{end}"
+    if os.path.isfile(other):
+        name = asked.removesuffix(end) if path.suffix == end else asked + end
+        raise UserError(f"no {split} file at {path}, but {other} is there: data.{split}={name} names it")
