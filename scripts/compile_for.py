@@ -8,21 +8,21 @@ sentences, for the config's mesh over all devices of TARGET:
   v5e:4x4, v6e:2x2  a slice of a two-dimensional torus of TPUs
   v5p:2x2x4         a slice of a three-dimensional one
 
-Bytes, operations and collectives stand beside those by arithmetic (benchmarks/cost). Everything is kept as JSON. If a
-program does not fit into the devices' memory, the exit code is 2. Nothing is run: time is unknown, and so is whether
-cuDNN accepts its calls. docs/scaling.md explains the figures.
+The bytes of the training step and of what devices send stand beside those by arithmetic (benchmarks/cost). All figures
+are written as JSON. If a program does not fit into the devices' memory, the exit code is 2. Nothing is run: time is
+unknown, and so is whether cuDNN accepts its calls. docs/scaling.md explains the figures.
 """
 
 import argparse
 import json
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.compiled.compile import compile_program
+from benchmarks.compiled.compile import Compiled, compile_program
 from benchmarks.compiled.programs import Workload, list_programs
-from benchmarks.compiled.report import Result, compare_collectives, compare_costs, list_findings, list_kernels
+from benchmarks.compiled.tables import list_findings, tabulate
 from benchmarks.compiled.targets import Target, open_target
 from benchmarks.cost.operations import StepCost
 from cli.command_line import Parser, output_file
@@ -50,7 +50,7 @@ def main() -> None:
         workload = plan(load_config(arguments.CONFIG, arguments.CHANGES), target)
         results = compile_all(workload, target, arguments)
         show(results, workload, target, arguments)
-        if lacks := [lack for result in results if (lack := result.lack(target))]:
+        if lacks := [lack for result in results if (lack := result.find_lack(target))]:
             raise UserError("; ".join(lacks))
 
 
@@ -63,17 +63,12 @@ def command_line() -> argparse.Namespace:
     add("--only", choices=PROGRAMS, help="compile one program (default: all three)")
     add("--markdown", action="store_true", help="print Markdown")
     add("--text", type=Path, metavar="FOLDER", help="keep the compiled programs there, as HLO text")
-    add(
-        "--json",
-        type=output_file,
-        metavar="FILE",
-        help="for the figures (default: runs/compiled/CONFIG-TARGET.json)",
-    )
+    add("--json", type=output_file, metavar="FILE", help="for figures (default: runs/compiled/CONFIG-TARGET.json)")
     return parser.parse_intermixed_args()
 
 
 def plan(config: RunConfig, target: Target) -> Workload:
-    """What the config computes on the target's devices, with the kernel that attention chooses there.
+    """Return what the config computes on the target's devices, with the kernel that attention chooses there.
 
     UserError if it chooses two: the figures by arithmetic are of one.
     """
@@ -88,34 +83,31 @@ def plan(config: RunConfig, target: Target) -> Workload:
     return Workload(cost, config.training, config.decoding, mesh)
 
 
-def compile_all(workload: Workload, target: Target, arguments: argparse.Namespace) -> list[Result]:
+def compile_all(workload: Workload, target: Target, arguments: argparse.Namespace) -> list[Compiled]:
     """Compile the programs, and print a line for each as it is done."""
     results = []
     for program in list_programs(workload):
         if arguments.only is None or program.name.startswith(arguments.only):
-            compiled = compile_program(program, target, arguments.text)
-            results.append(Result(compiled, program.expected))
-            print(f"compiled the {program.name} in {compiled.seconds:.0f} s", flush=True)
+            results.append(compile_program(program, target, arguments.text))
+            print(f"compiled the {program.name} in {results[-1].seconds:.0f} s", flush=True)
     return results
 
 
-def show(results: list[Result], workload: Workload, target: Target, arguments: argparse.Namespace) -> None:
-    """Print the tables and findings, and keep them."""
-    findings = list_findings(results, workload.cost, target)
-    tables = [compare_costs(results, target), compare_collectives(results), list_kernels(results)]
-    rendered = map(as_markdown if arguments.markdown else as_text, (table for table in tables if table.rows))
-    print("", "\n\n".join([*rendered, "\n".join(f"found  {line}" for line in findings)]), sep="\n")
-    name = f"{arguments.CONFIG.stem}-{arguments.TARGET.replace(':', '-')}.json"
-    path = arguments.json or Path("runs/compiled") / name
-    kept = {
+def show(results: list[Compiled], workload: Workload, target: Target, arguments: argparse.Namespace) -> None:
+    """Print the tables and findings, and write them as JSON."""
+    findings = list_findings(results, workload.cost.model)
+    tables = map(as_markdown if arguments.markdown else as_text, tabulate(results, target))
+    print("", "\n\n".join([*tables, "\n".join(f"found  {line}" for line in findings)]), sep="\n")
+    path = arguments.json or Path("runs/compiled", f"{arguments.CONFIG.stem}-{arguments.TARGET.replace(':', '-')}.json")
+    figures = {
         "command": shlex.join(["python", "scripts/compile_for.py", *sys.argv[1:]]),
-        "compilers": target.compilers(),
+        "compilers": target.compilers,
         "environment": describe_environment(),
         "memory": target.accelerator.memory,
-        "programs": [result.as_json() for result in results],
+        "programs": [asdict(result) for result in results],
         "findings": findings,
     }
-    write_atomically(path, json.dumps(kept, indent=1) + "\n")
+    write_atomically(path, json.dumps(figures, indent=1) + "\n")
     print(f"\nwritten  {path}")
 
 

@@ -1,13 +1,12 @@
-"""Estimate what a config would cost on many accelerators: FLOPs, memory, bytes sent, expected efficiency.
+"""Estimate what a config would cost on many accelerators: FLOPs, state, bytes sent, expected efficiency.
 
-Arithmetic only (benchmarks/cost), from vendors' published peaks; nothing is run. docs/scaling.md explains it.
+Arithmetic only (benchmarks/cost), from vendors' published peaks; nothing is run. docs/scaling.md explains it. For the
+memory of activations see compile_for.py, or dry_run=true of train.py.
 
   fixed batch    data.batch_rows rows on any number of devices (strong scaling)
   fixed rows     --rows-per-device on each (weak scaling)
   layout         mesh.data · mesh.fsdp · mesh.tensor
   state          parameters, two moments and the average, on one device
-  temporary      activations, gradients and logits while a step runs, with model.rematerialize=false / true; "no room"
-                 where state and this exceed the device's memory
   sent           by one device in a step
   compute        matrix products at --utilisation of the peak, and the optimizer's reads and writes
   sending        gradients and parameters + activations, at the slowest link's bandwidth, without latency
@@ -23,7 +22,7 @@ from benchmarks.cost.accelerators import ACCELERATORS, Accelerator
 from benchmarks.cost.operations import StepCost
 from benchmarks.cost.scaling import Scenario, scaling_table, step_table
 from cli.command_line import Parser, positive, positive_integer, positive_integers, share
-from common.errors import UserError, exit_on_user_error
+from common.errors import exit_on_user_error
 from common.text_table import as_markdown, as_text
 from configs.load import load_config
 
@@ -32,16 +31,19 @@ EXAMPLES = """examples:
   python scripts/scaling.py configs/transformer-base.yaml data.batch_rows=256 --accelerator v5p --utilisation 0.3
   python scripts/scaling.py configs/transformer-big.yaml --rows-per-device 128 --between 25
 """
-UNITS = {"flops": 1e12, "memory": 1e9, "memory_bandwidth": 1e9, "inside": 1e9, "between": 1e9, "node": 1}
+CHANGES = {  # of the named accelerator: the unit of a number, its metavar and its help
+    "flops": (1e12, "TERA", "instead of its peak: 10^12 bfloat16 operations a second"),
+    "memory": (1e9, "GB", "instead of its memory"),
+    "memory_bandwidth": (1e9, "GB", "instead of its memory's GB/s"),
+    "inside": (1e9, "GB", "instead: GB/s that a device sends to others of its node"),
+    "between": (1e9, "GB", "instead: GB/s that a device sends to other nodes"),
+}
 
 
 def main() -> None:
     with exit_on_user_error():
         arguments = command_line()
         config = load_config(arguments.CONFIG, arguments.CHANGES)
-        if config.model.kernel == "auto":
-            told = "model.kernel=auto depends on the machine that trains: name a kernel, such as model.kernel=xla"
-            raise UserError(told)
         length = config.data.row_length
         cost = StepCost(config.model, config.tokenizer.vocab_size, config.data.batch_rows, length, length)
         scenario = Scenario(config.training, choose_accelerator(arguments), arguments.utilisation)
@@ -64,11 +66,8 @@ def command_line() -> argparse.Namespace:
     assumed = "share of the peak that products reach on one device, as benchmark.py train measures (%(default)s)"
     add("--utilisation", type=share, default=0.4, help=assumed)
     add("--accelerator", choices=ACCELERATORS, default="h200", help="whose published peaks (default: %(default)s)")
-    add("--flops", type=positive, metavar="TERA", help="instead of its peak: 10^12 bfloat16 operations a second")
-    add("--memory", type=positive, metavar="GB", help="instead of its memory")
-    add("--memory-bandwidth", type=positive, metavar="GB", help="instead of its memory's GB/s")
-    add("--inside", type=positive, metavar="GB", help="instead: GB/s that a device sends to others of its node")
-    add("--between", type=positive, metavar="GB", help="instead: GB/s that a device sends to other nodes")
+    for name, (_, metavar, help) in CHANGES.items():
+        add(f"--{name.replace('_', '-')}", type=positive, metavar=metavar, help=help)
     add("--node", type=positive_integer, metavar="DEVICES", help="instead: devices in a node")
     add("--markdown", action="store_true", help="print Markdown")
     return parser.parse_intermixed_args()
@@ -76,7 +75,8 @@ def command_line() -> argparse.Namespace:
 
 def choose_accelerator(arguments: argparse.Namespace) -> Accelerator:
     """Return the named accelerator with the changes of the command line."""
-    changes = {key: vars(arguments)[key] * unit for key, unit in UNITS.items() if vars(arguments)[key] is not None}
+    changes = {key: vars(arguments)[key] * unit for key, (unit, *_) in CHANGES.items() if vars(arguments)[key]}
+    changes |= {"node": arguments.node} if arguments.node else {}
     named = ACCELERATORS[arguments.accelerator]
     return replace(named, **changes, name=f"{named.name}, changed") if changes else named
 

@@ -29,8 +29,6 @@ WORDS = {word for key, words in CHOICES.items() for word in words if not key.end
 QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for any other
     ("attention/kernels/__init__.py", "kernel == 'auto'"): "any other is looked for in a match that raises",
     ("attention/kernels/tpu.py", "request.device.platform != 'tpu'"): "a device, not a kernel",
-    ("benchmarks/compiled/targets.py", "self.device.platform == 'tpu'"): "a device, not a kernel",
-    ("benchmarks/cost/scaling.py", "model.kernel == 'tpu'"): "this one alone pads heads",
     ("benchmarks/cost/operations.py", "training.consistency == 'none'"): "this one alone has one view",
     ("benchmarks/cost/scaling.py", "training.consistency == 'none'"): "this one alone has one view",
     (
@@ -40,7 +38,6 @@ QUESTIONS = {  # comparisons that ask for one value, and have nothing to do for 
     ("attention/multihead.py", "chosen == 'definition'"): "the others follow in a match that raises",
     ("model/embedding.py", "config.positions == 'learned'"): "these alone have a table",
     ("model/transformer.py", "config.positions == 'relative'"): "these alone have learned biases",
-    ("scripts/scaling.py", "config.model.kernel == 'auto'"): "the others are kernels, which a match tells apart",
     ("training/devices/preflight.py", "config.positions != 'learned'"): "these alone have a table that ends",
     ("evaluation/translate.py", "model.positions == 'learned'"): "these alone have a table that ends",
     ("data/sources/table.py", "config.quoting == 'stop'"): "any other is read in a match that raises",

@@ -1,4 +1,4 @@
-"""Accelerators that programs are compiled for on any machine: what the compilers have to be told about each.
+"""Accelerators that programs are compiled for on any machine: what the compilers have to know about each.
 
 NVIDIA's compiler takes a GPU's facts as text, Google's knows its TPUs by name. Neither looks for a device.
 """
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
 from unittest.mock import patch
 
 import jax
@@ -22,59 +22,40 @@ from benchmarks.cost.accelerators import ACCELERATORS, Accelerator
 from common.errors import UserError
 from common.text import in_brief
 
-FORMS = "with a number of GPUs, as h200:8, or a slice of TPUs, as v5e:4x4"
-CONFIG = """
+GPU_CONFIG = """
 platform_name: "CUDA"
-device_description_str: "{name}"
-runtime_version {{ major: 13 }}
-dnn_version_info {{ major: 9 minor: 10 }}
-gpu_device_info {{
-  cuda_compute_capability {{ major: {major} minor: {minor} }}
-  core_count: {multiprocessors}
-  fpus_per_core: {units}
-  clock_rate_ghz: {clock}
-  device_memory_size: {memory:.0f}
-  memory_bandwidth: {memory_bandwidth:.0f}
-  l2_cache_size: {cache}
+device_description_str: "%s"
+runtime_version { major: 13 }
+dnn_version_info { major: 9 minor: 10 }
+gpu_device_info {
+  %s
+  device_memory_size: %.0f
+  memory_bandwidth: %.0f
   threads_per_warp: 32
   threads_per_block_limit: 1024
-  threads_per_core_limit: {threads}
   registers_per_block_limit: 65536
   registers_per_core_limit: 65536
   shared_memory_per_block: 49152
-  shared_memory_per_block_optin: {shared_by_block}
-  shared_memory_per_core: {shared}
   block_dim_limit_x: 2147483647
   block_dim_limit_y: 65535
   block_dim_limit_z: 65535
-}}
+}
 """
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """What NVIDIA's compiler is told about a GPU, besides its memory."""
-
-    major: int  # compute capability
-    minor: int
-    multiprocessors: int
-    units: int  # float32 units of a multiprocessor
-    clock: float  # GHz
-    cache: int  # bytes of the second level
-    threads: int  # at once on a multiprocessor
-    shared: int  # bytes of shared memory of a multiprocessor
-    shared_by_block: int
-
-
 # NVIDIA's white papers "H100 Tensor Core GPU Architecture" and "Turing GPU Architecture", and the table of compute
 # capabilities in the CUDA programming guide. H200 is an H100 (SXM) with other memory.
-HOPPER = Gpu(9, 0, 132, 128, 1.98, 50 * 2**20, 2048, 233472, 232448)
-GPUS = {"t4": Gpu(7, 5, 40, 64, 1.59, 4 * 2**20, 1024, 65536, 65536), "h100": HOPPER, "h200": HOPPER}
+HOPPER = """cuda_compute_capability { major: 9 minor: 0 } core_count: 132 fpus_per_core: 128 clock_rate_ghz: 1.98
+  l2_cache_size: 52428800 threads_per_core_limit: 2048
+  shared_memory_per_core: 233472 shared_memory_per_block_optin: 232448"""
+TURING = """cuda_compute_capability { major: 7 minor: 5 } core_count: 40 fpus_per_core: 64 clock_rate_ghz: 1.59
+  l2_cache_size: 4194304 threads_per_core_limit: 1024
+  shared_memory_per_core: 65536 shared_memory_per_block_optin: 65536"""
+GPUS = {"t4": (7.5, TURING), "h100": (9.0, HOPPER), "h200": (9.0, HOPPER)}  # compute capability and facts
 TPUS = {"v5e": 2, "v5p": 3, "v6e": 2}  # dimensions of their torus
-GPU_PACKAGES = {"jax_plugins.xla_cuda13": "jax-cuda13-plugin", "nvidia.cu13": "nvidia-cuda-nvcc"}
-TPU_PACKAGES = {"libtpu": "libtpu"}
-# libtpu asks the cloud which TPU it is on unless it is told, and serves one process at a time unless it may serve more.
-LIBTPU = {
+# Compilers say on standard error what exceptions say, too. libtpu asks the cloud which TPU it is on unless it is told,
+# and serves one process at a time unless it may serve more.
+ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TPU_STDERR_LOG_LEVEL": "3",
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
@@ -90,15 +71,14 @@ class Target:
     accelerator: Accelerator
     device: Device
     devices: tuple[jax.Device, ...]
-
-    def compilers(self) -> dict[str, str]:
-        """The versions of the vendor's packages."""
-        packages = TPU_PACKAGES if self.device.platform == "tpu" else GPU_PACKAGES
-        return {name: version(name) for name in packages.values()}
+    compilers: dict[str, str]  # versions of the vendor's packages
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
-        """Trace for this target. JAX asks the GPU two questions before it lets cuDNN serve; they are answered here."""
+        """Trace for this target.
+
+        Before it traces a call of cuDNN, JAX asks a GPU for its versions, through no public interface: this answers.
+        """
         with ExitStack() as stack:
             stack.enter_context(tracing_for(*self.device))
             if self.device.platform == "gpu":
@@ -109,63 +89,54 @@ class Target:
 
 
 def open_target(name: str) -> Target:
-    """The devices of ``name``, such as h200:8 or v5e:4x4. UserError if it is unknown or its compiler is missing."""
+    """Return the devices of ``name``, such as h200:8 or v5e:4x4. UserError if there are none, or no compiler."""
     chip, _, shape = name.partition(":")
     if chip not in ACCELERATORS:
         near = get_close_matches(chip, ACCELERATORS, 1)
         hint = f"; the nearest is {near[0]}" if near else ""
-        raise UserError(f"unknown target {in_brief(name)}{hint}. Targets are {', '.join(ACCELERATORS)}, {FORMS}")
+        forms = "with a number of GPUs, as h200:8, or a slice of TPUs, as v5e:4x4"
+        raise UserError(f"unknown target {in_brief(name)}{hint}. Targets are {', '.join(ACCELERATORS)}, {forms}")
+    os.environ.update(ENVIRONMENT)
     jax.config.update("jax_platforms", "cpu")  # a device that is there is left alone
     jax.config.update("jax_enable_compilation_cache", False)  # what no device can load cannot be read from it
     # Less search for fast code: on a TPU a third of the time, and the same peak within 2 %.
     jax.config.update("jax_optimization_level", "O0" if chip in TPUS else "UNKNOWN")
-    return _open_gpus(chip, shape) if chip in GPUS else _open_tpus(chip, shape)
+    return _open_gpus(name, chip, shape) if chip in GPUS else _open_tpus(name, chip, shape)
 
 
-def _open_gpus(chip: str, count: str) -> Target:
-    accelerator, gpu = ACCELERATORS[chip], GPUS[chip]
-    if not re.fullmatch(r"[1-9]\d{0,4}", count) or (int(count) > accelerator.node and int(count) % accelerator.node):
-        raise _mistake(
-            chip, count, f"a number of GPUs, as {chip}:8; several nodes have a multiple of {accelerator.node}"
-        )
-    _require(GPU_PACKAGES, chip, "aot-cuda")
-    number = int(count)
-    hosts = max(1, number // accelerator.node)
-    topology = topologies.get_topology_desc(
-        chip,
-        platform="cuda",
-        target_config=CONFIG.format_map(vars(accelerator) | vars(gpu)),
-        topology=f"1x{hosts}x{number // hosts}",  # slices × hosts × GPUs of a host
-    )
-    return Target(f"{chip}:{count}", accelerator, Device("gpu", gpu.major + gpu.minor / 10), tuple(topology.devices))
+def _open_gpus(name: str, chip: str, count: str) -> Target:
+    accelerator, (capability, facts) = ACCELERATORS[chip], GPUS[chip]
+    node = accelerator.node
+    if not re.fullmatch(r"[1-9]\d{0,4}", count) or (int(count) > node and int(count) % node):
+        _refuse(name, f"a number of GPUs, as {chip}:8; several nodes have a multiple of {node}")
+    compilers = _versions(chip, "aot-cuda", "jax-cuda13-plugin", "nvidia-cuda-nvcc")
+    config = GPU_CONFIG % (accelerator.name, facts, accelerator.memory, accelerator.memory_bandwidth)
+    hosts = max(1, int(count) // node)
+    shape = f"1x{hosts}x{int(count) // hosts}"  # slices × hosts × GPUs of a host
+    topology = topologies.get_topology_desc(chip, platform="cuda", target_config=config, topology=shape)
+    return Target(name, accelerator, Device("gpu", capability), tuple(topology.devices), compilers)
 
 
-def _open_tpus(chip: str, shape: str) -> Target:
+def _open_tpus(name: str, chip: str, shape: str) -> Target:
     dimensions = TPUS[chip]
     if not re.fullmatch(r"[1-9]\d{0,2}" + r"x[1-9]\d{0,2}" * (dimensions - 1), shape):
-        raise _mistake(chip, shape, f"a slice of {dimensions} dimensions, as {chip}:{'x'.join(['2'] * dimensions)}")
-    _require(TPU_PACKAGES, chip, "aot-tpu")
-    os.environ.update(LIBTPU)
+        _refuse(name, f"a slice of {dimensions} dimensions, as {chip}:{'x'.join(['2'] * dimensions)}")
+    compilers = _versions(chip, "aot-tpu", "libtpu")
     single = {"chips_per_host_bounds": [1, 1, 1]} if set(shape.split("x")) == {"1"} else {}
     try:
-        topology = topologies.get_topology_desc(platform="tpu", topology_name=f"{chip}:{shape}", **single)
+        topology = topologies.get_topology_desc(platform="tpu", topology_name=name, **single)
     except jax.errors.JaxRuntimeError as error:
-        raise UserError(f"target {chip}:{shape}: libtpu knows no such slice: {in_brief(str(error))}") from None
-    return Target(f"{chip}:{shape}", ACCELERATORS[chip], Device("tpu"), tuple(topology.devices))
+        raise UserError(f"target {name}: libtpu knows no such slice: {in_brief(str(error))}") from None
+    return Target(name, ACCELERATORS[chip], Device("tpu"), tuple(topology.devices), compilers)
 
 
-def _mistake(chip: str, shape: str, needed: str) -> UserError:
-    return UserError(f"target {in_brief(f'{chip}:{shape}' if shape else chip)}: give {needed}")
+def _refuse(name: str, needed: str) -> NoReturn:
+    raise UserError(f"target {in_brief(name)}: give {needed}")
 
 
-def _require(packages: dict[str, str], chip: str, extra: str) -> None:
-    missing = [package for module, package in packages.items() if not _is_installed(module)]
-    if missing:
-        raise UserError(f"compiling for {chip} needs {', '.join(missing)}: pip install -e '.[{extra}]'")
-
-
-def _is_installed(module: str) -> bool:
+def _versions(chip: str, extra: str, *packages: str) -> dict[str, str]:
+    """Return the versions of the vendor's packages; UserError if one is missing."""
     try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # its package is not there
-        return False
+        return {package: version(package) for package in packages}
+    except PackageNotFoundError as error:
+        raise UserError(f"compiling for {chip} needs {error.name}: pip install -e '.[{extra}]'") from None

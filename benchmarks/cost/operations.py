@@ -20,7 +20,6 @@ from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.transformer import Transformer
 from training.config import TrainingConfig
-from training.muon import ITERATIONS
 
 FLOAT = 4  # bytes: parameters, gradients, moments and logits are float32
 MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD"}  # every token is multiplied by these parameters
@@ -68,20 +67,6 @@ def target_products(model: ModelConfig, vocab_size: int, targets: int, pairs: in
     return targets * _matrix_sizes(model, vocab_size)[1] + model.decoder_layers * _attention(model, pairs)
 
 
-def search_step_operations(model: ModelConfig, vocab_size: int, sources: int, room: int, beams: int) -> int:
-    """Return the operations of a search for one sentence up to its first step: the encoder, and a token of each beam.
-
-    A step computes scores for all places of its cache, written or not: ``room`` of each beam.
-    """
-    step = target_products(model, vocab_size, 1, beams * room + sources)
-    return 2 * (source_products(model, vocab_size, sources) + beams * step)
-
-
-def cache_values(model: ModelConfig, sources: int, places: int) -> int:
-    """Return the numbers that decoding stores for one sentence: keys and values of the source and of all places."""
-    return model.decoder_layers * (sources + places) * model.groups * (model.head_dim + model.value_width)
-
-
 @cache
 def _matrix_sizes(model: ModelConfig, vocab_size: int) -> tuple[int, int]:
     """Return the sizes of all matrices that source tokens are multiplied by, and those of target tokens."""
@@ -123,30 +108,15 @@ class StepCost:
         products of the same size. Attention counts every query with every key of its row, including pairs hidden by
         causality or packing, as the definition computes them. A kernel that recomputes scores for the gradients does
         more than is counted, one that skips hidden pairs less. Sums, norms, activations, softmax, dropout and the loss
-        are not counted, and of the optimizer see ``optimizer_flops``.
+        are not counted, nor are the optimizer's products, which Muon has.
         """
         source = source_products(self.model, self.vocab_size, self.sources)
         pairs = self.targets * (self.targets + self.sources)
         return 2 * 3 * self.rows * (source + target_products(self.model, self.vocab_size, self.targets, pairs))
 
     def of_views(self, training: TrainingConfig) -> "StepCost":
-        """Return what is computed of the rows: of consistency training, two views of each."""
+        """Return the cost of the rows that are computed: consistency training has two views of each."""
         return self if training.consistency == "none" else replace(self, rows=2 * self.rows)
-
-    def optimizer_flops(self, training: TrainingConfig) -> int:
-        """Return the operations of the optimizer's matrix products, which every device computes: Muon has some.
-
-        An iteration of training/muon.py multiplies x by its transpose, that product by itself, and the sum by x.
-        """
-        match training.optimizer:
-            case "adam" | "adamw":
-                return 0
-            case "muon":
-                parameters = list_parameters(self.model, self.vocab_size)
-                sides = [sorted(parameter.shape) for parameter in parameters if parameter.path.endswith("kernel")]
-                return 2 * ITERATIONS * sum(2 * short * short * long + short**3 for short, long in sides)
-            case _:
-                raise NotImplementedError(f"training.optimizer={training.optimizer}")
 
     def parameters(self) -> int:
         """Return the number of learned values."""

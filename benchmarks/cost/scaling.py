@@ -1,7 +1,7 @@
-"""Expected time, memory, transfers and efficiency of a training step on many devices, by arithmetic.
+"""Expected state, transfers, time and efficiency of a training step on many devices, by arithmetic.
 
-Tests hold the transfers and the memory to what compilers plan: tests/benchmarks/cost/test_scaling.py to XLA's for CPUs,
-tests/benchmarks/compiled/test_aot.py to NVIDIA's and Google's.
+Tests compare transfers and state with what compilers plan: tests/benchmarks/cost/test_scaling.py with XLA's for CPUs,
+tests/benchmarks/compiled/test_aot.py with NVIDIA's and Google's.
 """
 
 import math
@@ -11,20 +11,16 @@ from typing import NamedTuple
 
 from jax.sharding import AbstractMesh
 
-from attention.kernels.chunked import CHUNK as QUERY_CHUNK
 from benchmarks.cost.accelerators import Accelerator
 from benchmarks.cost.operations import FLOAT, Parameter, StepCost, count_moments, list_parameters
 from common.errors import UserError
 from common.text_table import Table, three_digits
-from model.config import ModelConfig
-from model.loss import CHUNK
 from model.sharding import MESH_AXES, parameter_spec
 from training.config import TrainingConfig
 from training.devices.mesh import check_divisible
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2}
 LARGEST_DIVISION = 8  # devices over which mixed layouts divide by fsdp or tensor
-TPU_COLUMNS = 128
 PARAMETERS, AGAIN = "parameters", "parameters, for the backward pass"
 ACTIVATIONS, MOMENTA = "activations", "momenta, for Muon"
 
@@ -84,12 +80,12 @@ class Transfer(NamedTuple):
 def list_transfers(cost: StepCost, training: TrainingConfig, layout: Layout) -> list[Transfer]:
     """Return what devices exchange in a step; parameters and gradients once for each slice of accumulation."""
     slices = training.accumulation
-    repeated = [transfer._replace(bytes=slices * transfer.bytes) for transfer in parameter_transfers(cost, layout)]
-    others = [activation_sums(cost, training, layout), *momentum_gathers(cost, training, layout)]
+    repeated = [transfer._replace(bytes=slices * transfer.bytes) for transfer in _parameter_transfers(cost, layout)]
+    others = [_activation_sums(cost, training, layout), *_momentum_gathers(cost, training, layout)]
     return [transfer for transfer in [*repeated, *others] if transfer.devices > 1]
 
 
-def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
+def _parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
     """Return gathers of parameters and sums of their float32 gradients.
 
     Matrices are gathered in the products' dtype, for the forward and again for the backward pass. The table is gathered
@@ -116,7 +112,7 @@ def parameter_transfers(cost: StepCost, layout: Layout) -> list[Transfer]:
     ]
 
 
-def activation_sums(cost: StepCost, training: TrainingConfig, layout: Layout) -> Transfer:
+def _activation_sums(cost: StepCost, training: TrainingConfig, layout: Layout) -> Transfer:
     """Return partial sums over tensor, in float32 whatever ``model.dtype`` is.
 
     Forward: the outputs of every sublayer and of both look-ups. Backward: what queries, keys, values and the hidden
@@ -132,96 +128,24 @@ def activation_sums(cost: StepCost, training: TrainingConfig, layout: Layout) ->
     return Transfer(ACTIVATIONS, "all-reduce", rows * row, layout.tensor)
 
 
-def momentum_gathers(cost: StepCost, training: TrainingConfig, layout: Layout) -> list[Transfer]:
+def _momentum_gathers(cost: StepCost, training: TrainingConfig, layout: Layout) -> list[Transfer]:
     """Return gathers of the float32 matrices that Muon makes orthogonal, over tensor and then fsdp; of Adam none."""
     parameters = list_parameters(cost.model, cost.vocab_size)
     size = FLOAT * sum(math.prod(one.shape) for one in parameters if count_moments(one, training) == 1)
-    _, fsdp, tensor = layout
     gathers = [
-        Transfer(MOMENTA, "all-gather", size // fsdp, tensor),
-        Transfer(MOMENTA, "all-gather", size, fsdp, tensor),
+        Transfer(MOMENTA, "all-gather", size // layout.fsdp, layout.tensor),
+        Transfer(MOMENTA, "all-gather", size, layout.fsdp, layout.tensor),
     ]
     return gathers if size else []
 
 
 def state_bytes(cost: StepCost, training: TrainingConfig, layout: Layout) -> int:
-    """Return the bytes of parameters, moments and the average; a few counts come on top."""
+    """Return the bytes of parameters, moments and the average on one device; a few counts come on top."""
     copies = 2 if training.ema_decay else 1
     return sum(
         (copies + count_moments(parameter, training)) * layout.parameter_bytes(parameter)
         for parameter in list_parameters(cost.model, cost.vocab_size)
     )
-
-
-def parameter_bytes(cost: StepCost, layout: Layout) -> int:
-    """Return the bytes of all parameters on one device."""
-    return sum(map(layout.parameter_bytes, list_parameters(cost.model, cost.vocab_size)))
-
-
-def temporary_bytes(cost: StepCost, training: TrainingConfig, layout: Layout) -> int:
-    """Return the bytes next to the state: activations and logits of a slice, gradients, and what fsdp gathers.
-
-    Gradients are whole before they are divided over fsdp; accumulation keeps the sums of earlier slices besides.
-    """
-    part = replace(cost, rows=cost.rows // training.accumulation).of_views(training)
-    parameters = list_parameters(cost.model, cost.vocab_size)
-    gradients = sum(layout.parameter_bytes(parameter, ("tensor",)) for parameter in parameters)
-    sums = parameter_bytes(cost, layout) if training.accumulation > 1 else 0
-    gathered = sum(one.bytes for one in parameter_transfers(cost, layout) if one.content == PARAMETERS)
-    return activation_bytes(part, layout) + logit_bytes(part, layout) + gradients + sums + gathered
-
-
-def activation_bytes(cost: StepCost, layout: Layout) -> int:
-    """Estimate what gradients need: inputs of products and norms, attention weights, dropout's random bits.
-
-    With ``model.rematerialize`` these are the blocks' inputs, and the activations of one block at a time. The compiler
-    decides which arrays it keeps, fuses away or computes twice.
-    """
-    model, rows = cost.model, cost.rows // layout.row_groups
-    encoder = cost.sources * _token_bytes(model, layout.tensor, [(cost.sources, cost.sources)])
-    decoder = cost.targets * _token_bytes(
-        model, layout.tensor, [(cost.targets, cost.targets), (cost.targets, cost.sources)]
-    )
-    if not model.rematerialize:
-        return rows * (model.encoder_layers * encoder + model.decoder_layers * decoder)
-    inputs = cost.sources * model.encoder_layers + cost.targets * model.decoder_layers
-    return rows * (DTYPE_BYTES[model.dtype] * model.d_model * inputs + max(encoder, decoder))
-
-
-def _token_bytes(model: ModelConfig, tensor: int, attentions: list[tuple[int, int]]) -> int:
-    """Bytes of a token in a block with attentions between these numbers of queries and keys.
-
-    Tensor divides queries, keys, values, outputs of heads, hidden units, and attention weights, which are float32. It
-    does not divide arrays of the whole width, of which each sublayer keeps three: its input, the sum that a norm reads,
-    and the random bits of dropout, two bytes each.
-    """
-    columns = TPU_COLUMNS if model.kernel == "tpu" else 1  # that a row in memory is padded to
-    widths = (-(-one // columns) * columns for one in (model.head_dim, model.value_width))
-    dtype, width = DTYPE_BYTES[model.dtype], sum(widths)
-    divided = dtype * (len(attentions) * (model.num_heads + model.groups) * width + model.d_ff)
-    divided += FLOAT * model.num_heads * sum(_stored_numbers(model.kernel, *lengths) for lengths in attentions)
-    return divided // tensor + (len(attentions) + 1) * model.d_model * (2 * dtype + 2)
-
-
-def _stored_numbers(kernel: str, queries: int, keys: int) -> int:
-    """Numbers that attention keeps for the gradients, for one query of one head."""
-    match kernel:
-        case "cudnn":  # one for each sentence that a row can have, of two tokens
-            return (queries + 1) // 2
-        case "tpu":
-            return 1
-        case "chunked":
-            return keys if queries <= QUERY_CHUNK else 1  # of a single chunk, compilers keep the weights
-        case "definition" | "xla":
-            return keys
-        case _:
-            raise NotImplementedError(f"model.kernel={kernel}")
-
-
-def logit_bytes(cost: StepCost, layout: Layout) -> int:
-    """Return the bytes of a chunk of logits, of their exponentials and gradients."""
-    positions = min(cost.rows // layout.row_groups * cost.targets, CHUNK)
-    return 3 * FLOAT * positions * cost.vocab_size // (layout.tensor if cost.vocab_size % layout.tensor == 0 else 1)
 
 
 class StepTime(NamedTuple):
@@ -252,27 +176,33 @@ class Scenario:
     def step_time(self, cost: StepCost, layout: Layout) -> StepTime:
         """Return the expected time of a step on all devices of a layout."""
         operations = (4 / 3 if cost.model.rematerialize else 1) * cost.of_views(self.training).flops()
-        transfers = list_transfers(cost, self.training, layout)
-        waited_for = ACTIVATIONS, MOMENTA
-        sending = [(transfer.content in waited_for, transfer.seconds(self.accelerator)) for transfer in transfers]
+        hideable = blocking = 0.0
+        for transfer in list_transfers(cost, self.training, layout):
+            if transfer.content in (ACTIVATIONS, MOMENTA):
+                blocking += transfer.seconds(self.accelerator)
+            else:
+                hideable += transfer.seconds(self.accelerator)
         return StepTime(
             operations / layout.devices / (self.utilisation * self.accelerator.flops),
             cost.update_bytes(self.training) / (layout.fsdp * layout.tensor) / self.accelerator.memory_bandwidth,
-            hideable=sum(seconds for is_blocking, seconds in sending if not is_blocking),
-            blocking=sum(seconds for is_blocking, seconds in sending if is_blocking),
+            hideable,
+            blocking,
         )
 
 
 def step_table(cost: StepCost, scenario: Scenario) -> Table:
     """Describe a step independently of the number of devices."""
     operations = cost.of_views(scenario.training).flops()
-    flops = f"{operations / 1e12:.2f} TFLOP, {operations / cost.places() / 1e6:.0f} MFLOP a token"
+    sizes = cost.bytes(scenario.training)
+    sizes["the optimizer reads and writes"] = cost.update_bytes(scenario.training)
     rows = [
         ["batch", f"{cost} tokens, if none is padding: {cost.places():,}"],
         ["parameters", f"{cost.parameters():,}"],
-        ["operations of matrix products", flops],
-        *([name, _megabytes(size)] for name, size in cost.bytes(scenario.training).items() if size),
-        ["the optimizer reads and writes", _megabytes(cost.update_bytes(scenario.training))],
+        [
+            "operations of matrix products",
+            f"{operations / 1e12:.2f} TFLOP, {operations / cost.places() / 1e6:.0f} MFLOP a token",
+        ],
+        *([name, f"{size / 1e6:,.0f} MB"] for name, size in sizes.items() if size),
         ["accelerator", str(scenario.accelerator)],
         ["utilisation of its peak, assumed", f"{scenario.utilisation:.0%}"],
     ]
@@ -283,14 +213,18 @@ def scaling_table(
     cost: StepCost, scenario: Scenario, devices: Sequence[int], rows_per_device: int | None = None
 ) -> Table:
     """Compare layouts on these numbers of devices, on the rows of ``cost`` or on a fixed number for each device."""
-    header = ["devices", "layout", "rows a device", "state GB", "temporary GB", "sent MB", "compute ms", "sending ms"]
-    single, rows = replace(cost, rows=rows_per_device or cost.rows), []
-    for count in devices:
-        batch = replace(cost, rows=rows_per_device * count if rows_per_device else cost.rows)
-        rows += [_scaling_row(batch, scenario, layout, single) for layout in choose_layouts(count)]
+    header = ["devices", "layout", "rows a device", "state GB", "sent MB", "compute ms", "sending ms", "efficiency"]
+    single = replace(cost, rows=rows_per_device or cost.rows)
+    seconds_a_row = scenario.step_time(single, Layout(1, 1, 1)).sequential() / single.rows
+    rows = [
+        _scaling_row(batch, scenario, layout, seconds_a_row)
+        for count in devices
+        for batch in [replace(cost, rows=rows_per_device * count if rows_per_device else cost.rows)]
+        for layout in choose_layouts(count)
+    ]
     title = f"{rows_per_device} rows on each device" if rows_per_device else f"a batch of {cost.rows} rows"
     note = "Efficiency: transfers hidden behind products / not hidden. A dash: the rows do not divide so."
-    return Table(title, note, [*header, "efficiency"], rows)
+    return Table(title, note, header, rows)
 
 
 def choose_layouts(devices: int) -> list[Layout]:
@@ -301,37 +235,21 @@ def choose_layouts(devices: int) -> list[Layout]:
     return [Layout(*shape) for shape in dict.fromkeys(shapes)]
 
 
-def _scaling_row(cost: StepCost, scenario: Scenario, layout: Layout, single: StepCost) -> list[str]:
-    """Efficiency compares with ``single``, the step of one device alone."""
-    training, first = scenario.training, [f"{layout.devices}", str(layout)]
+def _scaling_row(cost: StepCost, scenario: Scenario, layout: Layout, seconds_a_row: float) -> list[str]:
+    """``seconds_a_row`` are those of one device alone, which efficiency compares with."""
+    first = [f"{layout.devices}", str(layout)]
     try:
-        check_divisible(AbstractMesh(layout, MESH_AXES), cost.model, cost.rows, training.accumulation)
+        check_divisible(AbstractMesh(layout, MESH_AXES), cost.model, cost.rows, scenario.training.accumulation)
     except UserError:
-        return [*first, *["–"] * 7]
+        return [*first, *["–"] * 6]
     time = scenario.step_time(cost, layout)
-    seconds_per_row = scenario.step_time(single, Layout(1, 1, 1)).sequential() / single.rows
-    ideal = cost.rows * seconds_per_row / layout.devices
-    state = state_bytes(cost, training, layout)
-    sent = sum(transfer.sent() for transfer in list_transfers(cost, training, layout))
+    ideal = cost.rows * seconds_a_row / layout.devices
+    sent = sum(transfer.sent() for transfer in list_transfers(cost, scenario.training, layout))
     return [
-        *(*first, f"{cost.rows / layout.row_groups:,.0f}", f"{state / 1e9:.2f}"),
-        _temporary_cell(cost, training, layout, scenario.accelerator.memory - state),
+        *(*first, f"{cost.rows / layout.row_groups:,.0f}"),
+        f"{state_bytes(cost, scenario.training, layout) / 1e9:.2f}",
         f"{sent / 1e6:,.0f}",
         three_digits(1e3 * (time.compute + time.update)),
         f"{1e3 * time.hideable:.2f} + {1e3 * time.blocking:.2f}",
         f"{ideal / time.overlapped():.0%} / {ideal / time.sequential():.0%}",
     ]
-
-
-def _temporary_cell(cost: StepCost, training: TrainingConfig, layout: Layout, free_bytes: float) -> str:
-    """Gigabytes without and with rematerialization."""
-    cells = []
-    for rematerialize in (False, True):
-        model = replace(cost.model, rematerialize=rematerialize)
-        size = temporary_bytes(replace(cost, model=model), training, layout)
-        cells.append(f"{size / 1e9:.1f}" + (" (no room)" if size > free_bytes else ""))
-    return " / ".join(cells)
-
-
-def _megabytes(size: float) -> str:
-    return f"{size / 1e6:,.0f} MB"

@@ -10,27 +10,24 @@ from benchmarks.compiled.targets import Target
 from benchmarks.cost.accelerators import ACCELERATORS
 from common.errors import UserError
 from configs.load import load_config
-from scripts.compile_for import plan
+from scripts.compile_for import main, plan
 
-PROGRAM, ROOT = "scripts/compile_for.py", Path(__file__).parents[2]
-CONFIG = ROOT / "configs/quickstart.yaml"
+CONFIG = Path(__file__).parents[2] / "configs/quickstart.yaml"
 
 
-def test_an_unknown_target_is_one_line_and_nothing_is_written(call, tmp_path, monkeypatch):
+def test_an_unknown_target_is_one_line_and_nothing_is_written(refuses, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = call(PROGRAM, "h300:8", CONFIG)
-    assert done.returncode == 2 and done.stdout == b"" and list(tmp_path.iterdir()) == []
-    [line] = done.stderr.decode().splitlines()
-    assert line.startswith("error: unknown target h300:8; the nearest is h200. Targets are t4, h100, ")
+    refuses(main, "unknown target h300:8; the nearest is h200. Targets are t4, h100, ", "h300:8", CONFIG)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_help_shows_targets_and_examples(call):
-    printed = call(PROGRAM, "--help").stdout.decode()
+def test_help_shows_targets_and_examples(run_main):
+    _, printed, _ = run_main(main, "--help")
     assert "v5p:2x2x4" in printed and "python scripts/compile_for.py h200:1 configs/transformer-big.yaml" in printed
 
 
 def test_figures_are_of_the_kernel_that_auto_chooses_there():
-    target = Target("h200:1", ACCELERATORS["h200"], Device("gpu", 9.0), tuple(jax.devices()[:1]))
+    target = Target("h200:1", ACCELERATORS["h200"], Device("gpu", 9.0), tuple(jax.devices()[:1]), {})
     low = ["model.kernel=auto", "model.dtype=bfloat16", "model.matmul_dtype=bfloat16"]
     assert plan(load_config(CONFIG, low), target).cost.model.kernel == "cudnn"
     with pytest.raises(UserError) as refused:

@@ -1,7 +1,6 @@
 """Programs compiled for GPUs and TPUs by their own compilers: make test-aot installs them, and runs these tests."""
 
 import json
-from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.compiled.compile import Compiled, compile_program
-from benchmarks.compiled.programs import Expected, list_programs
+from benchmarks.compiled.hlo import COLLECTIVES
+from benchmarks.compiled.programs import list_programs
 from benchmarks.compiled.targets import open_target
 from configs.load import load_config
 from configs.schema import RunConfig
@@ -42,16 +42,15 @@ def config_of(*changes: str) -> RunConfig:
 
 
 @cache
-def compiled(target: str, *changes: str, program: int = 0) -> tuple[Compiled, Expected]:
+def compiled(target: str, *changes: str, program: int = 0) -> Compiled:
     """The training step, or another program, of a small model."""
     opened = open_target(target)
-    chosen = list_programs(plan(config_of(*changes), opened))[program]
-    return compile_program(chosen, opened), chosen.expected
+    return compile_program(list_programs(plan(config_of(*changes), opened))[program], opened)
 
 
-def assert_state_is_as_expected(target: str, found: Compiled, expected: Expected) -> None:
+def assert_state_is_as_expected(target: str, found: Compiled) -> None:
     """To the byte on a GPU; a TPU pads vectors. All that may be written over is."""
-    assert found.held == pytest.approx(expected.held, rel=0 if target.startswith("h") else 0.005)
+    assert found.held == pytest.approx(found.expected["held"], rel=0 if target.startswith("h") else 0.005)
     assert not found.not_donated
 
 
@@ -67,22 +66,14 @@ KERNELS = [
 @pytest.mark.parametrize(("target", "kernel"), KERNELS)
 def test_a_step_with_each_kernel(target, kernel):
     """Encoder, decoder and encoder-decoder attention: a call each forward and backward, splash attention two."""
-    found, expected = compiled(target, f"model.kernel={kernel}")
-    assert_state_is_as_expected(target, found, expected)
-    assert not found.collectives and not found.messages
+    found = compiled(target, f"model.kernel={kernel}")
+    if target != "t4:1":  # whose arithmetic is not counted there: it has no bfloat16
+        assert_state_is_as_expected(target, found)
+        assert kernel == "xla" or not any("f32" in dtypes for dtypes in found.products)
+    assert not found.collectives
     calls = {"__cudnn$fmhaSoftmax": 3, "__cudnn$fmhaSoftmaxBackward": 3} if kernel == "cudnn" else {}
     calls |= {"tpu_custom_call": 9} if kernel == "tpu" else {}
     assert {name: count for name, count in found.kernels.items() if "custom_call" in name or "cudnn" in name} == calls
-    config = config_of()
-    pairs = 3 * config.data.batch_rows * config.data.row_length**2 * config.model.num_heads
-    attention = 2 * 3 * pairs * 2 * config.model.head_dim  # of all products of heads, forward and backward
-    if calls:  # inside of which nothing is counted
-        assert found.operations == pytest.approx(expected.operations - attention, rel=1e-3)
-    else:  # chunked attention computes scores again
-        again = attention / 6 if kernel == "chunked" else 0
-        assert found.operations == pytest.approx(expected.operations + again, rel=0.03 if again else 1e-3)
-    assert not found.wide_products or kernel == "xla" or target == "t4:1"  # which has no bfloat16
-    assert 0.5 < found.temporary / (expected.temporary or 0) < 2  # test_the_papers_models is stricter
 
 
 MESHES = ["mesh.fsdp=1", "mesh.fsdp=8", "mesh.fsdp=4", "mesh.tensor=8", "mesh.fsdp=2 mesh.tensor=2"]
@@ -92,36 +83,30 @@ MESHES = ["mesh.fsdp=1", "mesh.fsdp=8", "mesh.fsdp=4", "mesh.tensor=8", "mesh.fs
 @pytest.mark.parametrize("target", [pytest.param("h200:8", marks=GPU), pytest.param("v5e:2x4", marks=TPU)])
 def test_a_step_on_each_mesh(target, mesh):
     """A GPU sends what arithmetic says. A TPU passes on parts of large gradients, and sums small ones whole."""
-    found, expected = compiled(target, *mesh.split())
-    assert_state_is_as_expected(target, found, expected)
-    assert not found.wide_products and not found.messages
-    assert found.operations == pytest.approx(expected.operations, rel=1e-3)
-    sent: Counter[str] = Counter()
-    for one in found.collectives:
-        sent[one.kind] += round(one.sent)
-    wanted: Counter[str] = Counter()
-    for transfer in expected.transfers:
-        wanted[transfer.kind] += round(transfer.sent())
+    found = compiled(target, *mesh.split())
+    assert_state_is_as_expected(target, found)
+    assert not any("f32" in dtypes for dtypes in found.products)
+    sent, wanted = (
+        {kind: sum(each["sent"] for each in transfers if each["kind"] == kind) for kind in COLLECTIVES}
+        for transfers in (found.collectives, found.expected["transfers"])
+    )
     if target.startswith("h200"):
         assert sent == pytest.approx(wanted, rel=0.01)
     else:
-        assert sum(wanted.values()) * 0.9 < sum(sent.values()) < sum(wanted.values()) * 1.6
-    assert 0.5 < found.temporary / (expected.temporary or 0) < 2
+        assert 0.9 < sum(sent.values()) / sum(wanted.values()) < 1.6
 
 
 @pytest.mark.parametrize("target", [pytest.param("h200:2", marks=GPU), pytest.param("v5e:2x2", marks=TPU)])
 @pytest.mark.parametrize("program", [1, 2])
 def test_validation_and_search(target, program):
-    found, expected = compiled(target, program=program)
-    assert_state_is_as_expected(target, found, expected)
-    assert found.operations == pytest.approx(expected.operations, rel=0.01)
-    assert not found.messages
+    found = compiled(target, program=program)
+    assert 0 < found.held < found.peak and not any("f32" in dtypes for dtypes in found.products)
 
 
 @GPU
 def test_sums_of_gradients_leave_the_loop_of_accumulation_on_a_gpu():
-    once, four_times = (compiled("h200:8", "data.batch_rows=64", f"training.accumulation={n}")[0] for n in (1, 4))
-    one, four = (sum(each.sent for each in found.collectives) for found in (once, four_times))
+    once, four_times = (compiled("h200:8", "data.batch_rows=64", f"training.accumulation={n}") for n in (1, 4))
+    one, four = (sum(each["sent"] for each in found.collectives) for found in (once, four_times))
     assert four == pytest.approx(one, rel=0.01)
 
 
@@ -134,20 +119,6 @@ def test_what_does_not_fit_is_one_line(target, call, tmp_path):
     [line] = done.stderr.decode().splitlines()
     assert done.returncode == 2 and line.startswith("error: the training step does not fit: it needs "), line
     assert "data.batch_rows smaller" in line
-
-
-@pytest.mark.parametrize("target", [pytest.param("h200:8", marks=GPU), pytest.param("v5e:2x4", marks=TPU)])
-def test_a_mesh_that_does_not_divide_is_one_line(target, call):
-    for change, message in (
-        ("mesh.fsdp=3", "is a mesh of 6 devices, but 8 are available"),
-        (
-            "data.batch_rows=12",
-            "data.batch_rows=12 cannot be divided by training.accumulation × mesh.data × mesh.fsdp = 8",
-        ),
-    ):
-        done = call("scripts/compile_for.py", target, ROOT / SMALL, change)
-        [line] = done.stderr.decode().splitlines()
-        assert done.returncode == 2 and message in line
 
 
 LARGE = [
@@ -164,5 +135,4 @@ def test_the_papers_models(target, name, changes, call, tmp_path):
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     step, *_ = json.loads(figures.read_text())["programs"]
     assert step["held"] == pytest.approx(step["expected"]["held"], rel=0 if target == "h200:8" else 0.001)
-    assert not step["not_donated"] and not step["wide_products"]
-    assert 0.85 < step["temporary"] / step["expected"]["temporary"] < 1.15
+    assert not step["not_donated"] and not any("f32" in dtypes for dtypes in step["products"])

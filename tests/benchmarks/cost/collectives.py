@@ -12,7 +12,7 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from benchmarks.compiled.hlo import read_program
+from benchmarks.compiled.hlo import list_collectives, read_program
 from benchmarks.cost.operations import StepCost
 from model.config import ModelConfig
 from model.sharding import ROWS
@@ -30,8 +30,8 @@ MUON_OF_TWO_VIEWS = replace(TRAINING, optimizer="muon", consistency="r_drop")
 def bytes_summed(text: str) -> dict[str, int]:
     """The bytes of the results of each kind of collective in a compiled program."""
     total: Counter[str] = Counter()
-    for one in read_program(text).collectives():
-        total[one.kind] += one.times * one.bytes * (one.devices if one.kind == "all-gather" else 1)
+    for one in list_collectives(read_program(text)):
+        total[one.kind] += one.bytes * (one.devices if one.kind == "all-gather" else 1)
     return total
 
 
@@ -51,9 +51,8 @@ def main(names: list[str]) -> None:
         shape, _, techniques = name.partition(" ")
         data, fsdp, tensor = map(int, shape.split("·"))
         step = compile_step(COST, MUON_OF_TWO_VIEWS if techniques else TRAINING, (data, fsdp, tensor))
-        memory = step.memory_analysis()
-        report[name] = {"sent": bytes_summed(step.as_text()), "state": memory.argument_size_in_bytes}
-        report[name]["temporary"] = memory.temp_size_in_bytes
+        held = step.memory_analysis().argument_size_in_bytes
+        report[name] = {"sent": bytes_summed(step.as_text()), "state": held}
     print(json.dumps(report))
 
 
