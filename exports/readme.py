@@ -8,46 +8,32 @@ from typing import Any
 from common.files import read_json_object
 from data.corpus.report import DATA_FILE
 
-CTRANSLATE2 = """# $name
 
-A Transformer that translates from $source to $target, exported to CTranslate2 ($quantization) from a run of Puente.
+def start(library: str, packages: str) -> str:
+    """The beginning that all formats have in common."""
+    return f"""# $name
+
+A Transformer that translates from $source to $target, exported to {library} from a run of Puente.
 
 ## Use
 
-    pip install ctranslate2 sentencepiece
+    pip install {packages} sentencepiece
     echo "$example" | python translate.py
 
 or, from Python in this folder:
 
     from translate import Model
 
-    model = Model(compute_type="default", device="cpu")
+"""
+
+
+CTRANSLATE2 = """    model = Model(compute_type="default", device="cpu")
     print(model.translate(["$example"]))
 
 `translate.py` and `sentences.py`, which has the tokenizer's part, are short enough to be copied into a program.
 """
 
-TRANSFORMERS = """---
-library_name: transformers
-pipeline_tag: translation
-language: [$source, $target]
-license: $license_id
----
-
-# $name
-
-A Transformer that translates from $source to $target, exported to transformers from a run of Puente.
-
-## Use
-
-    pip install transformers torch sentencepiece
-    echo "$example" | python translate.py
-
-or, from Python in this folder:
-
-    from translate import Model
-
-    print(Model().translate(["$example"]))
+TRANSFORMERS = """    print(Model().translate(["$example"]))
 
 or with transformers alone:
 
@@ -61,20 +47,16 @@ or with transformers alone:
 begins with something like `>>es<<`, which it takes for the code of a language.
 """
 
-STABLEHLO = """# $name
+MODEL_CARD = """---
+library_name: transformers
+pipeline_tag: translation
+language: [$source, $target]
+license: $license_id
+---
 
-A Transformer that translates from $source to $target, exported to StableHLO from a run of Puente.
+"""
 
-## Use
-
-    pip install jax flatbuffers sentencepiece
-    echo "$example" | python translate.py
-
-or, from Python in this folder:
-
-    from translate import Model
-
-    print(Model().translate(["$example"]))
+STABLEHLO = """    print(Model().translate(["$example"]))
 
 JAX compiles each program at its first use, for the CPU, NVIDIA GPU or TPU that it finds (`pip install jax[cuda13]` or
 `jax[tpu]`). Each takes any number of sentences, after the weights of `weights.npz`:
@@ -111,7 +93,11 @@ $check
 """
 
 WIDTH = 120  # characters of a line
-USE = {"ct2": CTRANSLATE2, "hf": TRANSFORMERS, "stablehlo": STABLEHLO}
+USE = {
+    "ct2": start("CTranslate2 ($quantization)", "ctranslate2") + CTRANSLATE2,
+    "hf": MODEL_CARD + start("transformers", "transformers torch") + TRANSFORMERS,
+    "stablehlo": start("StableHLO", "jax flatbuffers") + STABLEHLO,
+}
 
 
 def write_readme(folder: Path, form: str, facts: dict[str, str]) -> None:
@@ -124,22 +110,19 @@ def write_readme(folder: Path, form: str, facts: dict[str, str]) -> None:
 def describe_data(run_dir: Path) -> str:
     """A line for each training source of the run, without its folder."""
     sources = read_json_object(run_dir / DATA_FILE).get("files", {}).get("train", [])
-    lines = [f"- {nameless(each['file'])}: {each['pairs']:,} pairs, SHA-256 {each['sha256']}" for each in sources]
-    return "\n".join(["Trained on:", "", *lines])
+    names = [Path(each["file"]).name if Path(each["file"]).is_absolute() else each["file"] for each in sources]
+    pairs = [f"{each['pairs']:,} pairs, SHA-256 {each['sha256']}" for each in sources]
+    return "\n".join(["Trained on:", "", *(f"- {name}: {facts}" for name, facts in zip(names, pairs, strict=True))])
 
 
-def nameless(file: str) -> str:
-    return Path(file).name if Path(file).is_absolute() else file
-
-
-def describe_scores(reports: list[dict[str, Any]]) -> str:
-    """A line for each report of the run: BLEU and chrF with their signatures."""
-    lines = [
-        f"- {Path(str(each['test_set'])).name}: BLEU {each['bleu']:.2f} ({each['signature']}), "
-        f"chrF {each['chrf']:.2f} ({each['chrf_signature']}), step {each['step']}"
-        for each in reports
-    ]
-    return "\n".join(lines) or "The run has no scores yet."
+def describe_scores(report: dict[str, Any] | None) -> str:
+    """The run's BLEU and chrF with their signatures."""
+    if report is None:
+        return "The run has no scores yet."
+    return (
+        f"- {Path(str(report['test_set'])).name}: BLEU {report['bleu']:.2f} ({report['signature']}), "
+        f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}"
+    )
 
 
 def with_code(language: str, text: str) -> str:

@@ -34,41 +34,25 @@ Weights = dict[str, Float[np.ndarray, "..."]]
 
 def find_obstacle(config: ModelConfig) -> str:
     """Why transformers cannot compute this model; empty if it can."""
-    return find_score_obstacle(config) or find_position_obstacle(config) or find_width_obstacle(config)
-
-
-def find_score_obstacle(config: ModelConfig) -> str:
-    match config.score:
-        case "additive":
+    match config.score, config.positions, config.norm:
+        case "additive", _, _:
             return "transformers has no model.score=additive, only dot products and what they can express"
-        case "scaled_dot_product" | "dot_product" | "general":
-            return ""
-        case _:
-            raise NotImplementedError(f"model.score={config.score}")
-
-
-def find_position_obstacle(config: ModelConfig) -> str:
-    match config.positions, config.norm:
-        case ("sinusoidal", _) | ("learned", "pre"):
-            return ""
-        case "learned", _:
-            return "transformers' Marian, which has model.norm=post, keeps no learned positions; sinusoidal ones fit"
-        case (("rotary" | "alibi" | "relative"), _):
+        case _, ("rotary" | "alibi" | "relative"), _:
             return (
                 f"transformers has no encoder-decoder with model.positions={config.positions} and such layers, only "
                 "with sinusoidal or, before model.norm=pre, learned positions; the format ct2 has them all"
             )
+        case _, "learned", "post":
+            return "transformers' Marian, which has model.norm=post, keeps no learned positions; sinusoidal ones fit"
+        case (("scaled_dot_product" | "dot_product" | "general"), ("sinusoidal" | "learned"), ("pre" | "post")):
+            if any(head_counts(config)):
+                return ""
+            return (
+                f"transformers divides model.d_model={config.d_model} among heads of one width, which leaves no room "
+                f"for {config.num_heads} of width {max(config.head_dim, config.value_width)}"
+            )
         case _:
-            raise NotImplementedError(f"model.positions={config.positions}")
-
-
-def find_width_obstacle(config: ModelConfig) -> str:
-    if list(head_counts(config)):
-        return ""
-    return (
-        f"transformers divides model.d_model={config.d_model} among heads of one width, which leaves no room for "
-        f"{config.num_heads} of width {max(config.head_dim, config.value_width)}"
-    )
+            raise NotImplementedError(f"model.score={config.score} with {config.positions} positions, {config.norm}")
 
 
 def head_counts(config: ModelConfig) -> Iterator[int]:

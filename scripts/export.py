@@ -97,47 +97,43 @@ def export(run: LoadedRun, run_dir: Path, arguments: argparse.Namespace) -> Chec
         sizes = save_model(form, new, run.translator, run.params[0], languages, quantization)
         facts = facts_of(run, run_dir) | {"format": form, "quantization": quantization} | sizes
         write_facts(new, facts)
-        found = compare(form, run, run_dir, new, arguments.sentences, sizes["longest_source"]) if can_check else None
+        longest = sizes["longest_source"]
+        found = check_export(form, run, run_dir, new, arguments.sentences, longest) if can_check else None
         if found and found.numbers == quantization == "float32" and found.log_prob_difference > TOLERANCE:
             raise UserError(f"nothing is exported, because it is not the same model: {found.lines()[1]}")
         write_facts(new, facts | {"check": found and asdict(found)})
-        describe_folder(new, run, run_dir, arguments, facts, found)
+        describe_folder(new, run, run_dir, arguments, longest, found)
     return found
 
 
 def facts_of(run: LoadedRun, run_dir: Path) -> dict[str, Any]:
     """What the program in the folder reads, and where the model is from."""
+    vocabulary = run.translator.tokenizer.vocabulary()
     return {
         "run": run_dir.resolve().name,
         "step": run.step,
         "checkpoint": run.config.decoding.checkpoint,
         "source": run.config.data.source,
         "target": run.config.data.target,
-        "tag": spelled_tag(run),
+        "tag": [vocabulary[token] for token in run.translator.tag],
         "search": settings_of(run.config.decoding),
         "model": asdict(run.config.model),
     }
-
-
-def spelled_tag(run: LoadedRun) -> list[str]:
-    vocabulary = run.translator.tokenizer.vocabulary()
-    return [vocabulary[token] for token in run.translator.tag]
 
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "export.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def compare(
+def check_export(
     form: str, run: LoadedRun, run_dir: Path, folder: Path, sentences: int, longest_source: int
 ) -> Check | None:
     """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
     pairs, _ = load_held_out(run.config.data, "test", run_dir)
-    sources = list(dict.fromkeys(pairs.sources))
     longest = min(run.translator.longest, longest_source)
     decoding = replace(plain(form, run.config.decoding), max_source_tokens=longest)
     translator: Translator = replace(run.translator, decoding=decoding)
-    whole = [source for source in sources if len(translator.pieces(source)) == 1]
+    whole = [source for source in dict.fromkeys(pairs.sources) if len(translator.pieces(source)) == 1]
     if not whole:
         return None
     exact = nullcontext() if form == "stablehlo" else jax.default_matmul_precision("float32")  # not a GPU's TF32
@@ -146,12 +142,7 @@ def compare(
 
 
 def describe_folder(
-    folder: Path,
-    run: LoadedRun,
-    run_dir: Path,
-    arguments: argparse.Namespace,
-    sizes: dict[str, Any],
-    found: Check | None,
+    folder: Path, run: LoadedRun, run_dir: Path, arguments: argparse.Namespace, longest_source: int, found: Check | None
 ) -> None:
     config, report = run.config, find_report_of(run.config, run_dir)
     example = EXAMPLES.get(config.data.source, f"A sentence in {config.data.source}.")
@@ -165,10 +156,10 @@ def describe_folder(
         "license_id": arguments.license or "other",
         "license": arguments.license or "not stated; that of the training data binds what is made from it",
         "data": describe_data(run_dir),
-        "scores": describe_scores([read_json_object(report)] if report else []),
+        "scores": describe_scores(read_json_object(report) if report else None),
         "search": describe(arguments.FORMAT, config.decoding),
         "longest": str(run.translator.longest),
-        "most": str(sizes["longest_source"]),
+        "most": str(longest_source),
         "check": "\n".join(found.lines()) if found else "Not compared with the run.",
     }
     write_readme(folder, arguments.FORMAT, facts)

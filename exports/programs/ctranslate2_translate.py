@@ -5,10 +5,10 @@ from typing import Any
 
 import ctranslate2
 
-from sentences import END, FOLDER, Pieces, Sentences
+from sentences import END, FOLDER, LineTranslator, Pieces
 
 
-class Model(Sentences):
+class Model(LineTranslator):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"ctranslate2 {ctranslate2.__version__}"

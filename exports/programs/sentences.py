@@ -12,7 +12,7 @@ END = "</s>"
 Pieces = list[str]
 
 
-class Sentences:
+class LineTranslator:
     """The facts of this folder, its tokenizer, and the translation of lines by ``translate_pieces``."""
 
     def __init__(self, tokenizer: str) -> None:

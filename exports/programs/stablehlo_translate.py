@@ -7,12 +7,12 @@ import jax
 import jax.export
 import numpy as np
 
-from sentences import FOLDER, Pieces, Sentences
+from sentences import FOLDER, LineTranslator, Pieces
 
 ROWS = 32  # sentences searched together: one shape for each program, which is compiled once
 
 
-class Model(Sentences):
+class Model(LineTranslator):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"jax {jax.__version__}"

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 import transformers
 
-from sentences import END, FOLDER, Pieces, Sentences
+from sentences import END, FOLDER, LineTranslator, Pieces
 
 BATCH = 32
 
@@ -17,7 +17,7 @@ class GNMT(float):
         return float(((5 + length) / 6) ** float(self))
 
 
-class Model(Sentences):
+class Model(LineTranslator):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"transformers {transformers.__version__}"

@@ -15,7 +15,8 @@ from data.pairs import normalise
 from data.sources.corpus import load_held_out
 from data.tokens.tokenizer import load_tokenizer
 from experiment.load_run import load_run
-from scripts.export import FLOAT32, compare, main
+from scripts import translate
+from scripts.export import FLOAT32, check_export, main
 from tests.drawn import drawn_state
 from tests.exports.hostile import HOSTILE
 from tests.training.test_disks import ROOT, in_namespace
@@ -42,7 +43,10 @@ def make_ending_run(run_dir, run, end, scale):
     return run
 
 
-@pytest.fixture(scope="module", params=["ct2", pytest.param("hf", marks=pytest.mark.torch), "stablehlo"])
+FORMATS = ["ct2", pytest.param("hf", marks=pytest.mark.torch), pytest.param("stablehlo", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=FORMATS)
 def exported(request, ending_run, tmp_path_factory, call):
     folder = tmp_path_factory.mktemp("exports") / request.param
     done = call("scripts/export.py", ending_run, request.param, folder, "decoding.beam_size=3")
@@ -54,15 +58,15 @@ SEARCHES = {"ct2": "asks for 6 translations in a beam of 3", "hf": "searches in 
 
 
 def test_an_export_is_the_run(exported, ending_run, call):
-    folder, told = exported
+    folder, printed = exported
     facts = json.loads((folder / "export.json").read_text(encoding="utf-8"))
     found = facts["check"]
     assert found["sentences"] == 12 and found["log_prob_difference"] < 1e-4 and found["same_tokens"] == 12
     assert found["same_translations"] == 12
     kind = {"ct2": "ct2 (float32)"}.get(folder.name, folder.name)
-    assert f"written  {folder}: {ending_run} at step 0, as {kind}\n" in told
+    assert f"written  {folder}: {ending_run} at step 0, as {kind}\n" in printed
     readme = (folder / "README.md").read_text(encoding="utf-8")
-    for line in told.splitlines()[1:]:
+    for line in printed.splitlines()[1:]:
         assert line in readme
     assert SEARCHES[folder.name] in " ".join(readme.split())
     sources = "".join(
@@ -75,17 +79,17 @@ def test_an_export_is_the_run(exported, ending_run, call):
     assert len(set(alone.stdout.splitlines())) > 5
 
 
-def test_the_limit_of_length_cuts_the_translations_that_the_run_cuts(run_dir, call, tmp_path):
+def test_the_limit_of_length_cuts_the_translations_that_the_run_cuts(run_dir, run_main, tmp_path):
     """In a beam, what ended comes first; a carriage return ends no line."""
     ending_run = make_ending_run(run_dir, tmp_path / "run", end=4.0, scale=10)
     short = ["decoding.beam_size=3", "decoding.max_length_factor=0", "decoding.max_length_extra=4"]
-    assert call("scripts/export.py", ending_run, "ct2", tmp_path / "short", *short).returncode == 0
+    code, _, _ = run_main(main, ending_run, "ct2", tmp_path / "short", "--no-check", *short)
     lines = load_held_out(load_run_config(ending_run).data, "test", ending_run)[0].sources
     text = "".join(f"{line}\n" for line in [*lines, "Tom\rruns."]).encode()
     command = [sys.executable, str(tmp_path / "short" / "translate.py")]
-    alone = subprocess.run(command, input=text, capture_output=True, check=True)
-    ours = call("scripts/translate.py", ending_run, *short, *FLOAT32, text=text)
-    assert alone.stdout == ours.stdout and alone.stdout.count(b"\n") == len(lines) + 1
+    alone = subprocess.run(command, input=text, capture_output=True, check=True).stdout.decode()
+    _, ours, _ = run_main(translate.main, ending_run, *short, *FLOAT32, text=text)
+    assert code == 0 and alone == ours and alone.count("\n") == len(lines) + 1
 
 
 def test_a_line_that_is_too_long(exported):
@@ -93,8 +97,8 @@ def test_a_line_that_is_too_long(exported):
     most = json.loads((folder / "export.json").read_text(encoding="utf-8"))["longest_source"]
     command = [sys.executable, str(folder / "translate.py")]
     done = subprocess.run(command, input="Tom\n" + "Tom " * most, capture_output=True, text=True, check=False)
-    told = f"error: line 2 has more than {most - 1} tokens: cut it first\n"
-    assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(told)
+    message = f"error: line 2 has more than {most - 1} tokens: cut it first\n"
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(message)
 
 
 def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_run):
@@ -103,7 +107,7 @@ def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_
     lines = load_held_out(run.config.data, "test", ending_run)[0].sources
     lengths = [len(tokens) + 1 for tokens in run.translator.encode_sources(list(map(normalise, lines)))]
     longest = sorted(lengths)[3]
-    found = compare(folder.name, run, ending_run, folder, len(lines), longest)
+    found = check_export(folder.name, run, ending_run, folder, len(lines), longest)
     assert found and found.sentences == sum(length <= longest for length in lengths) < len(lines)
 
 
