@@ -1,7 +1,6 @@
-"""How fast attention is, and how much memory it takes: this project's kernels, ``jax.nn`` and PyTorch."""
+"""How fast attention is, and how much memory XLA plans: this project's kernels, ``jax.nn`` and PyTorch."""
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,8 +14,8 @@ import numpy as np
 from jaxtyping import Array, Int32
 
 from attention import SCALED_DOT_PRODUCT, KernelError, Mask, Request, attend, current_device, kernel_for
-from benchmarks.machine import Call, measure_peak_rise, memory_limit
-from benchmarks.report import Report, Row, compare, create_report, flops_unit, mebibytes
+from benchmarks.machine import Call, memory_limit
+from benchmarks.report import Report, Row, create_report, flops_unit, mebibytes, with_ratios
 from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.text_table import three_digits
@@ -124,62 +123,52 @@ def jax_attention(name: str, case: Case) -> Callable[..., Array]:
     return jax_nn if name.startswith("jax.nn") else puente
 
 
-def prepare_gradients(name: str, case: Case) -> Call:
-    """Return the gradients' call, for a fresh process in which a small call has loaded the libraries."""
-    small, _ = compile_calls(name, replace(case, B=1, N=1, T=min(case.T, 16)))
-    jax.block_until_ready(small["gradients"]())
-    return compile_calls(name, case)[0]["gradients"]
-
-
 def measure_attention(
     cases: Sequence[Case], kernels: Sequence[str], rounds: int, *, with_rates: bool, deadline: float = math.inf
 ) -> Report:
     """Measure every contestant at every case, ``with_rates`` in turns with plain matrix products.
 
-    On a CPU the memory of everyone's gradients is measured at the largest case. UserError if none could take part.
+    UserError if none could take part.
     """
     products, groups = enter_products if with_rates else None, [list_contestants(case, kernels) for case in cases]
     results = measure(groups, prepare, products, rounds, apart=False, deadline=deadline)
     if all(each.obstacle for each in results.measurements):
         raise UserError("; ".join(results.notes()))
-    peaks: dict[Contestant[Case], int | None] = {}
-    if jax.default_backend() == "cpu":
-        largest = max(cases, key=lambda case: case.B * case.N * case.T**2)
-        for contestant in [each.contestant for each in results.measurements if not each.obstacle]:
-            if contestant.workload == largest:
-                print(f"measuring the memory of {contestant.name} at {largest}", file=sys.stderr)
-                peaks[contestant] = measure_peak_rise(partial(prepare_gradients, contestant.name, largest))
-    return report_attention(results, peaks)
+    return report_attention(results)
 
 
-def report_attention(results: Results[Case], peaks: Mapping[Contestant[Case], int | None]) -> Report:
+def report_attention(results: Results[Case]) -> Report:
     """Return the figures of every contestant at every case; in the table each case ends with the choice of ``auto``."""
-    rows = []
-    for each in results.measurements:
-        name, case = each.contestant.name, each.contestant.workload
-        for call, milliseconds in each.milliseconds.items():
-            flops = case.flops(count_products(name, call))
-            rows.append(Row(each.contestant, call, milliseconds, flops, facts=each.facts))
-    compared = compare(rows, ("torch", "jax.nn", "jax.nn cudnn"))
+    rows = [
+        Row(
+            each.contestant,
+            call,
+            ms,
+            each.contestant.workload.flops(count_products(each.contestant.name, call)),
+            facts=each.facts,
+        )
+        for each in results.measurements
+        for call, ms in each.milliseconds.items()
+    ]
+    compared = with_ratios(rows, ("torch", "jax.nn", "jax.nn cudnn"))
     rows = [replace(row, ratio=1 / row.ratio) for row in compared]  # of times, not of speeds
     objects, cells = [], []
     for case, group in groupby(rows, key=lambda row: row.contestant.workload):
         for pair in zip(group, group, strict=True):  # forward alone, and with gradients
-            sizes = pair[0].facts, peaks.get(pair[0].contestant)
-            objects.append(json_object(pair, sizes))
+            objects.append(json_object(pair))
             speeds = [[three_digits(row.milliseconds), *row.speed_cells(results.rates)] for row in pair]
-            cells.append([str(case), pair[0].contestant.name, *chain(*speeds), *(mebibytes(size, 1) for size in sizes)])
-        cells.append([str(case), f"auto: {case.automatic_kernel()}", *[""] * 10])
+            cells.append([str(case), pair[0].contestant.name, *chain(*speeds), mebibytes(pair[0].facts, 1)])
+        cells.append([str(case), f"auto: {case.automatic_kernel()}", *[""] * 9])
     more = ["ratio", flops_unit(results.rates)[0], "of rate"]
-    header = ["B,N,T,H", "contestant", "forward ms", *more, "with gradients ms", *more, "temp MiB", "peak MiB"]
+    header = ["B,N,T,H", "contestant", "forward ms", *more, "with gradients ms", *more, "temp MiB"]
     return create_report(results, "Attention", rows[0].contestant.workload.dtype, header, cells, objects)
 
 
-def json_object(rows: Sequence[Row[Case]], sizes: tuple[int | None, int | None]) -> dict[str, Any]:
+def json_object(rows: Sequence[Row[Case]]) -> dict[str, Any]:
     """Return the figures of a contestant at a case by their keys in the report."""
     contestant, case = rows[0].contestant.name, rows[0].contestant.workload
     figures = {"case": str(case), **asdict(case), "auto": case.automatic_kernel(), "contestant": contestant}
-    figures |= {"ratio_to": rows[0].ratio_to, "temp_bytes": sizes[0], "peak_bytes": sizes[1]}
+    figures |= {"ratio_to": rows[0].ratio_to, "temp_bytes": rows[0].facts}
     for row in rows:
         speeds = {"ms": row.milliseconds, "ratio": row.ratio, "flops_per_second": row.flops_per_second}
         figures |= {f"{row.call}_{key}": figure for key, figure in speeds.items()}

@@ -10,7 +10,7 @@ from jaxtyping import Int32
 
 from benchmarks.cost.operations import DecodingCost
 from benchmarks.peers import check_installed
-from benchmarks.report import Report, Row, best_rate, compare, create_report, describe_model, flops_unit
+from benchmarks.report import Report, Row, best_rate, create_report, describe_model, flops_unit, with_ratios
 from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.special_tokens import EOS
@@ -129,7 +129,7 @@ def report_decoding(results: Results[DecodingCost]) -> Report:
     objects, cells, rate = [], [], best_rate(results.rates)
     beams = {row.call: cost.flops(row.call) for row in rows}
     for beam, flops in beams.items():
-        for row in [row for row in compare(rows, ("ctranslate2", "puente")) if row.call == beam]:
+        for row in [row for row in with_ratios(rows, ("ctranslate2", "puente")) if row.call == beam]:
             objects.append({"beam_size": beam, "flops_per_sentence": flops} | row.as_json("sentences"))
             speed = three_digits(row.per_second)
             cells.append([str(beam), row.contestant.name, speed, *row.speed_cells(results.rates)])

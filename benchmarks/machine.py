@@ -5,10 +5,8 @@ import platform
 import re
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -57,35 +55,10 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def measure_peak_rise(prepare: Callable[[], Call]) -> int | None:
-    """Return the bytes by which a call raises the peak memory of a fresh process, its result included.
-
-    ``prepare`` is pickled and creates the call in that process; its own memory does not count. None outside Linux.
-    """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_peak_rise, prepare).result()
-
-
-def _peak_rise(prepare: Callable[[], Call]) -> int | None:
-    call = prepare()
-    try:
-        Path("/proc/self/clear_refs").write_text("5")  # sets the peak to what is in use now
-    except OSError:
-        return None
-    before = _peak_of_process()
-    result = jax.block_until_ready(call())
-    after = _peak_of_process()
-    del result
-    return after - before if before and after else None
-
-
 def peak_memory() -> int | None:
     """Return the most bytes that this process has used: of a GPU the device's, of a CPU its own (Linux; else None)."""
-    statistics = jax.devices()[0].memory_stats()
-    return int(statistics["peak_bytes_in_use"]) if statistics else _peak_of_process()
-
-
-def _peak_of_process() -> int | None:
+    if statistics := jax.devices()[0].memory_stats():
+        return int(statistics["peak_bytes_in_use"])
     # Not getrusage's ru_maxrss, which a child inherits from its parent.
     status = Path("/proc/self/status")
     kilobytes = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else []

@@ -2,11 +2,11 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Callable
+from itertools import accumulate, chain
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax.profiler import ProfileData
 
@@ -26,8 +26,7 @@ CONTAINERS = re.compile(r"(while|call|conditional)\b")  # a CPU records them bes
 SHOWN = 15
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """What a device did, with its times in nanoseconds."""
 
     name: str
@@ -39,24 +38,18 @@ class Operation:
         return self.end - self.start
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """The operations of every device in a number of steps."""
 
     steps: int
     devices: dict[str, list[Operation]]
-
-    def operations(self) -> Iterator[Operation]:
-        for operations in self.devices.values():
-            yield from operations
 
 
 def find_profile(run_dir: Path) -> Path:
     """Return the newest profile of a run; UserError if it has none."""
     found = sorted((run_dir / "profile").glob("plugins/profile/*/*.xplane.pb"))
     if not found:
-        advice = "train 30 steps or more with training.profile=[21,30]"
-        raise UserError(f"{run_dir} has no profile: {advice}")
+        raise UserError(f"{run_dir} has no profile: train 30 steps or more with training.profile=[21,30]")
     return found[-1]
 
 
@@ -95,17 +88,6 @@ def operation_of(event: Any) -> Operation:
     return Operation(re.sub(r"([._]\d+)+$", "", event.name), kind, event.start_ns, event.start_ns + event.duration_ns)
 
 
-def span_and_pauses(operations: Iterable[Operation]) -> tuple[float, list[float]]:
-    """Return the time from the first start to the last end, and all pauses in between, in nanoseconds."""
-    ordered = sorted(operations, key=lambda operation: operation.start)
-    pauses, end = [], ordered[0].start
-    for operation in ordered:
-        if operation.start > end:
-            pauses.append(operation.start - end)
-        end = max(end, operation.end)
-    return end - ordered[0].start, pauses
-
-
 def summarize(profile: Profile) -> tuple[list[Table], dict[str, Any]]:
     """Return tables by device, by kind and by operation, and the same as an object for JSON.
 
@@ -114,11 +96,17 @@ def summarize(profile: Profile) -> tuple[list[Table], dict[str, Any]]:
     devices = {name: describe_device(operations, profile.steps) for name, operations in profile.devices.items()}
     header = ["device", "ms a step", "idle", "longest pause ms"]
     cells = [[name, three_digits(ms), f"{idle:.1%}", f"{pause:.3f}"] for name, (ms, idle, pause) in devices.items()]
-    kinds, names = measure_shares(profile, by_name=False), measure_shares(profile, by_name=True)
+    kinds, names = measure_shares(profile, attrgetter("kind")), measure_shares(profile, attrgetter("name"))
+    columns = ["times a step", "ms a step", "share"]
     tables = [
         Table("Devices", f"{profile.steps} steps.", header, cells),
-        share_table("Kinds of operations", ["kind"], kinds),
-        share_table("Operations", ["operation", "kind"], names[:SHOWN]),
+        Table("Kinds of operations", "", ["kind", *columns], [[one["name"], *share_cells(one)] for one in kinds]),
+        Table(
+            "Operations",
+            "",
+            ["operation", "kind", *columns],
+            [[one["name"], one["kind"], *share_cells(one)] for one in names[:SHOWN]],
+        ),
     ]
     figures = {
         "steps": profile.steps,
@@ -131,27 +119,26 @@ def summarize(profile: Profile) -> tuple[list[Table], dict[str, Any]]:
 
 def describe_device(operations: list[Operation], steps: int) -> tuple[float, float, float]:
     """Return milliseconds a step, the share of the time in which nothing ran, and the longest pause in milliseconds."""
-    span, pauses = span_and_pauses(operations)
+    ordered = sorted(operations, key=attrgetter("start"))
+    ends = list(accumulate((operation.end for operation in ordered), max))
+    pauses = [max(0.0, after.start - end) for end, after in zip(ends, ordered[1:], strict=False)]
+    span = ends[-1] - ordered[0].start
     return span / steps / 1e6, sum(pauses) / span, max(pauses, default=0.0) / 1e6
 
 
-def measure_shares(profile: Profile, *, by_name: bool) -> list[dict[str, Any]]:
+def measure_shares(profile: Profile, group_by: Callable[[Operation], str]) -> list[dict[str, Any]]:
     """Return times a step, milliseconds a step and the share of all operations' time, the longest first."""
     groups = defaultdict[str, list[Operation]](list)
-    for operation in profile.operations():
-        groups[operation.name if by_name else operation.kind].append(operation)
-    parts, total = profile.steps * len(profile.devices), sum(map(Operation.duration, profile.operations())) or 1.0
-    shares = []
-    for name, group in groups.items():
-        duration, times = sum(map(Operation.duration, group)), len(group) / parts
-        figures = {"times": times, "ms": duration / parts / 1e6, "share": duration / total}
-        shares.append({"name": name, "kind": group[0].kind} | figures)
-    return sorted(shares, key=itemgetter("ms"), reverse=True)
+    for operation in chain(*profile.devices.values()):
+        groups[group_by(operation)].append(operation)
+    durations = {name: sum(map(Operation.duration, group)) for name, group in groups.items()}
+    parts, total = profile.steps * len(profile.devices), sum(durations.values()) or 1.0
+    return [
+        {"name": name, "kind": groups[name][0].kind, "times": len(groups[name]) / parts}
+        | {"ms": duration / parts / 1e6, "share": duration / total}
+        for name, duration in sorted(durations.items(), key=itemgetter(1), reverse=True)
+    ]
 
 
-def share_table(title: str, labels: list[str], shares: list[dict[str, Any]]) -> Table:
-    """Return a table of ``shares``, with their names under the first label and their kinds under a second one."""
-    header = [*labels, "times a step", "ms a step", "share"]
-    figures = [[three_digits(one["times"]), three_digits(one["ms"]), f"{one['share']:.1%}"] for one in shares]
-    names = [[one["name"], one["kind"]][: len(labels)] for one in shares]
-    return Table(title, "", header, [[*name, *row] for name, row in zip(names, figures, strict=True)])
+def share_cells(one: dict[str, Any]) -> list[str]:
+    return [three_digits(one["times"]), three_digits(one["ms"]), f"{one['share']:.1%}"]

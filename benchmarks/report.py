@@ -57,7 +57,7 @@ class Row(Generic[Workload]):
         }
 
 
-def compare(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list[Row[Workload]]:
+def with_ratios(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list[Row[Workload]]:
     """Compare rows of the same workload and call with the first ``preferred`` contestant there, or else the first."""
     references: dict[tuple[str, Any], Row[Workload]] = {}
     for row in sorted(rows, key=lambda row: [row.contestant.name != name for name in preferred]):

@@ -14,7 +14,7 @@ import jax
 from benchmarks.cost.operations import StepCost, count_tokens
 from benchmarks.machine import peak_memory
 from benchmarks.peers import check_installed
-from benchmarks.report import Report, Row, best_rate, compare, create_report, describe_model, flops_unit, mebibytes
+from benchmarks.report import Report, Row, best_rate, create_report, describe_model, flops_unit, mebibytes, with_ratios
 from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.text_table import three_digits
@@ -32,6 +32,7 @@ from training.step import Reading, make_train_step
 OURS = "puente"
 PEERS = ("marian", "torch", "torch-bfloat16")
 GPU_PEERS = ("marian-bfloat16", "torch-bfloat16")
+REFERENCES = ("marian", "marian-bfloat16")  # whose speed others are divided by
 STEPS_A_TURN = 4  # a single step would pay for what the others' turns did to memory and caches
 
 
@@ -142,8 +143,9 @@ class PuenteSteps:
 
     def usage(self) -> Usage:
         """Return the figures of all steps so far."""
-        figures = self.tokens / self.steps, self.cost.parameters(), peak_memory()
-        return usage_of(self.cost, self.training, *figures, self.compile_seconds, sorted(set(self.kernels.values())))
+        kernels = sorted(set(self.kernels.values()))
+        tokens, parameters = self.tokens / self.steps, self.cost.parameters()
+        return usage_of(self.cost, self.training, tokens, parameters, peak_memory(), self.compile_seconds, kernels)
 
 
 def usage_of(cost: StepCost, training: TrainingConfig, tokens: int | float, *figures: Any) -> Usage:
@@ -164,7 +166,7 @@ def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
 
 
 def prepare_peer(name: str, task: Task) -> Entrant:
-    """Prepare a PyTorch model, of which nothing is compiled; UserError if it cannot compute the same as ours."""
+    """Prepare a PyTorch model, which is not compiled; UserError if it cannot compute the same as ours."""
     check_installed("torch", "transformers")
     check_plain(task)
     from benchmarks.peers.pytorch import TrainingStep, TransformerLoss
@@ -173,22 +175,21 @@ def prepare_peer(name: str, task: Task) -> Entrant:
     if name.startswith("marian"):
         from benchmarks.peers.marian import MarianLoss as loss  # transformers takes memory
     step = TrainingStep(loss(cost, training), cost, training, autocast=name.endswith("bfloat16"))
-    parameters = step.count_parameters()
-    figures = cost.places(), parameters
+    figures = cost.places(), step.count_parameters()
     return enter({"step": step}, lambda: usage_of(cost, training, *figures, step.peak_memory()), STEPS_A_TURN)
 
 
 def check_plain(task: Task) -> None:
     """Require one sentence a row, and the model and the optimizer of Vaswani et al. (2017); UserError otherwise."""
     model, training = task.cost.model, task.training
+    kinds = (model.score, model.positions, model.activation)
+    widths = (model.head_dim * model.num_heads, model.value_width, model.groups)
+    plain = ("scaled_dot_product", "sinusoidal", "relu", model.d_model, model.head_dim, model.num_heads)
+    dropouts = model.attention_dropout, model.activation_dropout, model.decoder_layer_drop
     if task.cost.sentences > 1:
         raise UserError("takes rows of one sentence only")
-    widths = (model.head_dim * model.num_heads, model.value_width, model.groups)
-    kinds = (model.score, model.positions, model.activation)
-    plain = ("scaled_dot_product", "sinusoidal", "relu")
-    if widths != (model.d_model, model.head_dim, model.num_heads) or kinds != plain:
+    if kinds + widths != plain:
         raise UserError("is compared with plain multi-head attention and sinusoidal positions only")
-    dropouts = model.attention_dropout, model.activation_dropout, model.decoder_layer_drop
     if any((*dropouts, model.source_word_dropout, model.target_word_dropout)):
         raise UserError("is compared with model.dropout only")
     if (training.optimizer, training.embedding_rate, training.consistency) != ("adam", 1.0, "none"):
@@ -235,17 +236,13 @@ def row_of(measurement: Measurement[Task]) -> Row[Task]:
 
 def report_training(results: Results[Task]) -> Report:
     """Return the figures of every contestant; one that could not take part has a row that says so."""
-    rows = compare([row_of(each) for each in results.measurements if not each.obstacle], ("marian", "marian-bfloat16"))
+    rows = with_ratios([row_of(each) for each in results.measurements if not each.obstacle], REFERENCES)
     objects, cells, remaining = [], [], iter(rows)
     for each in results.measurements:
-        objects.append(contestant_json(each))
-        cells.append([str(each.contestant.workload), each.contestant.name])
-        if each.obstacle:
-            cells[-1] += [shorten(each.obstacle), *[""] * 7]
-        else:
-            row = next(remaining)
-            objects[-1] |= figures_json(row, results.rates)
-            cells[-1] += figure_cells(row, results.rates)
+        row = None if each.obstacle else next(remaining)
+        objects.append(contestant_json(each, row, results.rates))
+        figures = figure_cells(row, results.rates) if row else [shorten(each.obstacle or ""), *[""] * 7]
+        cells.append([str(each.contestant.workload), each.contestant.name, *figures])
     header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", flops_unit(results.rates)[0], "of rate"]
     header += ["compile s", "peak MiB", "padding"]
     costs = [f"{three_digits(row.flops / row.amount / 1e6)} on {row.contestant.workload}" for row in rows]
@@ -256,31 +253,27 @@ def report_training(results: Results[Task]) -> Report:
 
 def shorten(obstacle: str) -> str:
     """Return the words on an obstacle that fit into a cell."""
-    known = [words for words in ("out of memory", "left out") if words in obstacle]
-    return known[0] if known else "refused"
+    return next((words for words in ("out of memory", "left out") if words in obstacle), "refused")
 
 
-def contestant_json(measurement: Measurement[Task]) -> dict[str, Any]:
-    """Return what is known of a contestant before it is measured, by the keys of the report."""
-    task = measurement.contestant.workload
-    return {
-        "contestant": measurement.contestant.name,
+def contestant_json(measured: Measurement[Task], row: Row[Task] | None, rates: Mapping[str, float]) -> dict[str, Any]:
+    """Return the figures of a contestant by the keys of the report; without a ``row`` those that are known before."""
+    task, narrow = measured.contestant.workload, uses_bfloat16(measured.contestant)
+    figures: dict[str, Any] = {
+        "contestant": measured.contestant.name,
         "batch": str(task),
         "rows": task.cost.rows,
         "sources": task.cost.sources,
         "targets": task.cost.targets,
         "sentences": None if task.corpus else task.cost.sentences,
-        "operands": "bfloat16" if uses_bfloat16(measurement.contestant) else "float32",
-        "refused": measurement.obstacle,
+        "operands": "bfloat16" if narrow else "float32",
+        "refused": measured.obstacle,
     }
-
-
-def figures_json(row: Row[Task], rates: Mapping[str, float]) -> dict[str, Any]:
-    """Return the figures of a contestant by the keys of the report."""
-    task, rate = row.contestant.workload, best_rate(rates, bfloat16=uses_bfloat16(row.contestant))
-    figures = asdict(row.facts) | row.as_json("tokens") | {"bytes": task.cost.bytes(task.training)}
+    if row is None:
+        return figures
+    figures |= asdict(row.facts) | row.as_json("tokens") | {"bytes": task.cost.bytes(task.training)}
     figures["input_milliseconds"] = task.corpus.input_milliseconds if task.corpus else None
-    return figures | {"share_of_rate": row.flops_per_second / (rate or 1)}
+    return figures | {"share_of_rate": row.flops_per_second / (best_rate(rates, bfloat16=narrow) or 1)}
 
 
 def figure_cells(row: Row[Task], rates: Mapping[str, float]) -> list[str]:

@@ -46,7 +46,6 @@ On one thread of a CPU in float32; with --gpu on a GPU in bfloat16, with and wit
   ratio     milliseconds divided by those of torch, or of jax.nn where there is no torch
   of rate   share of the machine's rate in matrix products, counting the products that the contestant computes
   temp MiB  what XLA plans for the gradients, besides inputs and results
-  peak MiB  by how much they raise the memory of a fresh process, results included; at the largest size
 """
 ATTENTION_EXAMPLES = """examples:
   python scripts/benchmark.py attention --machine-rate --json attention.json
@@ -133,9 +132,8 @@ def main() -> None:
 def benchmark_attention(arguments: argparse.Namespace) -> Report:
     cases = list_cases(arguments.sizes, arguments.gpu, arguments.causal)
     use_gpu() if arguments.gpu else use_cores(1)
-    with_rates = arguments.gpu or arguments.machine_rate
-    deadline = deadline_of(arguments)
-    return measure_attention(cases, arguments.kernels, arguments.rounds, with_rates=with_rates, deadline=deadline)
+    options = {"with_rates": arguments.gpu or arguments.machine_rate, "deadline": deadline_of(arguments)}
+    return measure_attention(cases, arguments.kernels, arguments.rounds, **options)
 
 
 def deadline_of(arguments: argparse.Namespace) -> float:
@@ -186,8 +184,7 @@ def translate_test_set(run_dir: Path) -> Report:
     run = load_run(run_dir, [], "benchmarking")
     pairs, _ = load_held_out(run.config.data, "test", run_dir)
     evaluate(run.translator, run.params, pairs)
-    evaluation = evaluate(run.translator, run.params, pairs)
-    return report_text(str(run_dir), run.step, run.config.decoding, evaluation)
+    return report_text(str(run_dir), run.step, run.config.decoding, evaluate(run.translator, run.params, pairs))
 
 
 def benchmark_training(arguments: argparse.Namespace) -> Report:

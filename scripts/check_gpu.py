@@ -127,16 +127,26 @@ def find_platform() -> str:
 def list_steps(arguments: Namespace, *, gpu: bool) -> dict[str, list[Command]]:
     """Return the commands of every step."""
     folder, small = arguments.FOLDER, arguments.small
-    on_gpu, kernels = (["--gpu"], "cudnn,definition") if gpu else ([], "definition,xla")
+    runs, on_gpu = folder / "runs", ["--gpu"] if gpu else []
+    kernels = "cudnn,definition" if gpu else "definition,xla"
     experiment = [PROOF, *TINY, *BFLOAT16, *arguments.changes] if small else [CONFIG, *arguments.changes]
+    once = ["--rounds=1"] if small else []
+    figures = ["--kernels=definition,chunked,cudnn", "--minutes=5", "--json", f"{folder}/attention.json"]
+    sizes = ["--sizes", "2,2,16,16"] if small else []
+    decoding = ["--run", f"{runs}/quality", "--json", f"{folder}/decoding.json"]
+    little = ["--batch=2", "--sources=3", "--length=3", "--contestants=puente"] if small else []
+    limit = "training.steps=24" if small else "training.minutes=8"
     return {
         "kernels": [test_kernels(gpu=gpu, small=small)],
-        "agreement": agree(folder / "runs", [*experiment, *FAST], kernels.split(","), 35 if small else 200),
-        "resume": resume(folder / "runs", [PROOF, *(TINY if small else []), *BFLOAT16, *FAST], 50 if small else 1000),
-        "training": time_training(folder, [*on_gpu, *(["--rounds=1"] if small else [])], kernels, small=small),
-        "attention": [time_attention(folder, on_gpu, small=small)],
-        "quality": train_well(folder / "runs", experiment, small=small),
-        "decoding": [time_decoding(folder, on_gpu, small=small)],
+        "agreement": agree(runs, [*experiment, *FAST], kernels.split(","), 35 if small else 200),
+        "resume": resume(runs, [PROOF, *(TINY if small else []), *BFLOAT16, *FAST], 50 if small else 1000),
+        "training": time_training(folder, [*on_gpu, *once], kernels, small=small),
+        "attention": [Command(8, "scripts/benchmark.py", ["attention", *on_gpu, *figures, *sizes, *once])],
+        "quality": [
+            Command(12, "train.py", [*experiment, limit, f"run_dir={runs}/quality"]),
+            Command(3, "eval.py", [f"{runs}/quality", "--output", f"{folder}/eval"]),
+        ],
+        "decoding": [Command(8, "scripts/benchmark.py", ["decode", *on_gpu, *decoding, *little, *once])],
     }
 
 
@@ -148,7 +158,7 @@ def test_kernels(*, gpu: bool, small: bool) -> Command:
 
 def agree(runs: Path, experiment: list[str], kernels: list[str], steps: int) -> list[Command]:
     changes = [f"training.steps={steps}", "training.profile=[21,30]", "training.log_every=5"]
-    commands, pair = [], [str(runs / f"by-{kernel}") for kernel in kernels]
+    commands, pair = [], [f"{runs}/by-{kernel}" for kernel in kernels]
     for kernel, run in zip(kernels, pair, strict=True):
         own = [f"model.kernel={kernel}", f"run_dir={run}"]
         commands.append(Command(4, "train.py", [*experiment, *changes, *own]))
@@ -158,49 +168,28 @@ def agree(runs: Path, experiment: list[str], kernels: list[str], steps: int) -> 
 
 def resume(runs: Path, experiment: list[str], steps: int) -> list[Command]:
     changes = [f"training.steps={steps}", f"training.eval_every={steps}", f"training.save_every={steps // 10}"]
-    commands = []
-    for name, flags in {"deterministic": {"XLA_FLAGS": DETERMINISTIC}, "as-it-is": {}}.items():
-        arguments = [*experiment, *changes, "--kills", "2", "--seed", "3", f"run_dir={runs / name}"]
-        # Seed 3 chooses two moments in the steps.
-        commands.append(Command(6, "scripts/prove_resume.py", arguments, flags, compares=not flags))
-    straight, killed = (str(runs / "as-it-is" / run) for run in ("straight", "killed-1"))
-    return [*commands, Command(3, "scripts/replay.py", [straight, killed], compares=True)]
+    seed = ["--kills", "2", "--seed", "3"]  # which chooses two moments in the steps
+    commands = [
+        Command(
+            6, "scripts/prove_resume.py", [*experiment, *changes, *seed, f"run_dir={runs / name}"], flags, not flags
+        )
+        for name, flags in {"deterministic": {"XLA_FLAGS": DETERMINISTIC}, "as-it-is": {}}.items()
+    ]
+    pair = [f"{runs}/as-it-is/straight", f"{runs}/as-it-is/killed-1"]
+    return [*commands, Command(3, "scripts/replay.py", pair, compares=True)]
 
 
 def time_training(folder: Path, options: list[str], kernels: str, *, small: bool) -> list[Command]:
     """What was tuned for one program is kept for the others: times of compiling are not those of a first run."""
     tuned = {"XLA_FLAGS": f"--xla_gpu_per_fusion_autotune_cache_dir={folder / TUNED}"}
+    contestants = {"": ["--kernels", kernels], "-torch": ["--sentences=1", "--kernels=auto", "--peer", "torch"]}
     commands = []
-    for suffix, more in (
-        ("", ["--kernels", kernels]),
-        ("-torch", ["--sentences=1", "--kernels=auto", "--peer", "torch"]),
-    ):
+    for suffix, more in contestants.items():
         for name, rows in MODELS.items():
             own = [f"configs/{name}.yaml", *(TINY if small else []), "--rows", "8" if small else rows, *more, *options]
             own += ["--no-corpus", "--minutes=3", "--json", f"{folder}/training-{name}{suffix}.json"]
             commands.append(Command(5, "scripts/benchmark.py", ["train", *own], tuned))
     return commands
-
-
-def time_attention(folder: Path, on_gpu: list[str], *, small: bool) -> Command:
-    sizes = ["--sizes", "2,2,16,16", "--rounds=1"] if small else []
-    options = ["--kernels=definition,chunked,cudnn", "--minutes=5", "--json", f"{folder}/attention.json"]
-    return Command(8, "scripts/benchmark.py", ["attention", *on_gpu, *options, *sizes])
-
-
-def train_well(runs: Path, experiment: list[str], *, small: bool) -> list[Command]:
-    limits = ["training.steps=24"] if small else ["training.minutes=8"]
-    run = str(runs / "quality")
-    return [
-        Command(12, "train.py", [*experiment, *limits, f"run_dir={run}"]),
-        Command(3, "eval.py", [run, "--output", f"{runs.parent}/eval"]),
-    ]
-
-
-def time_decoding(folder: Path, on_gpu: list[str], *, small: bool) -> Command:
-    sizes = ["--batch=2", "--sources=3", "--length=3", "--rounds=1", "--contestants=puente"] if small else []
-    options = ["--run", f"{folder}/runs/quality", "--json", f"{folder}/decoding.json"]
-    return Command(8, "scripts/benchmark.py", ["decode", *on_gpu, *options, *sizes])
 
 
 def describe_gpu(folder: Path) -> None:
@@ -213,15 +202,14 @@ def describe_gpu(folder: Path) -> None:
 def run_steps(steps: Mapping[str, list[Command]], folder: Path) -> list[Outcome]:
     """Run every command, whatever becomes of those before it."""
     outcomes: list[Outcome] = []
-    for step, commands in steps.items():
-        for command in commands:
-            print(f"{step:<10} {command}", flush=True)
-            start = time.monotonic()
-            ending = run(command, folder / f"{step}.log")
-            outcomes.append(Outcome(step, str(command), ending, round(time.monotonic() - start, 1)))
-            reason = f": {last_line(folder / f'{step}.log')}" if ending == "failed" else ""
-            print(f"{'':<10} {ending} after {outcomes[-1].seconds:.0f} s{reason}", flush=True)
-            write_atomically(folder / "steps.json", json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
+    for step, command in [(step, command) for step, commands in steps.items() for command in commands]:
+        print(f"{step:<10} {command}", flush=True)
+        start, log = time.monotonic(), folder / f"{step}.log"
+        ending = run(command, log)
+        outcomes.append(Outcome(step, str(command), ending, round(time.monotonic() - start, 1)))
+        reason = f": {last_line(log)}" if ending == "failed" else ""
+        print(f"{'':<10} {ending} after {outcomes[-1].seconds:.0f} s{reason}", flush=True)
+        write_atomically(folder / "steps.json", json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
     return outcomes
 
 

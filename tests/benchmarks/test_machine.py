@@ -1,25 +1,9 @@
-"""Memory and matrix products."""
-
-import sys
-from functools import partial
-from typing import Any
+"""Matrix products."""
 
 import numpy as np
-import pytest
 
-from benchmarks.machine import matrix_products, matrix_size, measure_peak_rise
+from benchmarks.machine import matrix_products, matrix_size
 from tests.benchmarks.small import RUNS_ON_CPU
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="measured on Linux only")
-def test_the_rise_is_that_of_the_call_alone():
-    def mebibytes(prepare: Any) -> float:
-        return (measure_peak_rise(prepare) or 0) / 2**20
-
-    big = np.ones(2**25)  # 256 MiB in this process, which the other one must not count
-    assert 64 <= mebibytes(partial(partial, np.ones, 2**23)) < 66
-    assert big.sum() == 2**25
 
 
 @RUNS_ON_CPU

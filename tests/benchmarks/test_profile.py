@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from jax.profiler import ProfileData
 
-from benchmarks.profile import KINDS, OTHER, find_profile, parse_profile, read_profile, summarize
+from benchmarks.profile import OTHER, find_profile, parse_profile, read_profile, summarize
 from benchmarks.training import PuenteSteps, Task
 from common.errors import UserError
 from tests.benchmarks.small import STEP, TRAINING
@@ -69,21 +69,17 @@ def test_two_devices_share_the_steps():
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "transfers between devices"),
-        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", "matrix products"),
-        ("gemm_fusion_dot_7", "matrix products"),
-        ("input_transpose_fusion_3", "copies and transposes"),
-        ("loop_convert_fusion", OTHER),
-        ("input_reduce_fusion_2", OTHER),
-    ],
-)
-def test_kernels_have_kinds(name, kind):
-    assert kind in {*KINDS, OTHER}
-    profile = parse(plane("/device:GPU:0", Stream={name: [(0, 1)]}), plane("/host:CPU", python=STEPS))
-    assert [operation.kind for operation in profile.operations()] == [kind]
+def test_kernels_have_kinds():
+    kinds = {
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL": "transfers between devices",
+        "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64": "matrix products",
+        "gemm_fusion_dot": "matrix products",
+        "input_transpose_fusion": "copies and transposes",
+        "loop_convert_fusion": OTHER,
+        "input_reduce_fusion": OTHER,
+    }
+    profile = parse(plane("/device:GPU:0", Stream={name: [(0, 1)] for name in kinds}), plane("/host:CPU", python=STEPS))
+    assert {operation.name: operation.kind for operation in profile.devices["/device:GPU:0"]} == kinds
 
 
 def test_without_steps_or_operations_it_says_so():
@@ -93,29 +89,44 @@ def test_without_steps_or_operations_it_says_so():
         parse(plane("/device:GPU:0", Stream=KERNELS))
 
 
-def test_the_steps_asked_for_are_recorded(tmp_path):
-    steps = PuenteSteps(Task(STEP, TRAINING))
-    with profiled(steps.train_step, [3, 5], 1, tmp_path / "profile") as steps.train_step:
-        for number in range(2, 8):
-            assert (tmp_path / "profile").exists() == (number > 5)
-            steps()
+@pytest.fixture(scope="module")
+def program():
+    """Training steps that are compiled already."""
+    return PuenteSteps(Task(STEP, TRAINING))
+
+
+@pytest.fixture
+def take_steps(program, tmp_path):
+    """Take this many steps after those ``taken`` by a run, and record some; says after which there is a profile."""
+
+    def take_steps(count, recorded, taken):
+        unprofiled, found = program.train_step, []
+        with profiled(unprofiled, recorded, taken, tmp_path / "profile") as program.train_step:
+            for _ in range(count):
+                program()
+                found.append((tmp_path / "profile").exists())
+        program.train_step = unprofiled
+        return found
+
+    return take_steps
+
+
+def test_the_steps_asked_for_are_recorded(take_steps, tmp_path):
+    assert take_steps(6, [3, 5], taken=1) == [False] * 3 + [True] * 3  # the steps 2 to 7
     path = find_profile(tmp_path)
     profile = read_profile(path)
     assert profile.steps == 3
-    times = Counter(operation.name for operation in profile.operations())
+    times = Counter(operation.name for operation in profile.devices["CPU"])
     assert times and all(count % 3 == 0 for count in times.values()), times
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(UserError, match=r"xplane\.pb is damaged: remove it, or profile again$"):
         read_profile(path)
 
 
-@pytest.mark.parametrize(("steps", "taken", "recorded"), [([3, 9], 4, 2), ([1, 1], 4, 0), ([5, 5], 4, 1)])
-def test_a_session_records_what_it_takes_of_the_steps(steps, taken, recorded, tmp_path):
+@pytest.mark.parametrize(("steps", "recorded"), [([3, 9], 2), ([1, 1], 0), ([5, 5], 1)])
+def test_a_session_records_what_it_takes_of_the_steps(steps, recorded, take_steps, tmp_path):
     """One that begins after update 4 and ends after update 6."""
-    program = PuenteSteps(Task(STEP, TRAINING))
-    with profiled(program.train_step, steps, taken, tmp_path / "profile") as program.train_step:
-        program()
-        program()
+    take_steps(2, steps, taken=4)
     assert (tmp_path / "profile").exists() == bool(recorded)
     assert not recorded or read_profile(find_profile(tmp_path)).steps == recorded
 
@@ -133,5 +144,5 @@ def test_a_run_is_profiled_and_shown(call, small_experiment, tmp_path):
     assert found["steps"] == 2 and len(found["operations"]) > 15 and found["devices"]["CPU"]["ms a step"] > 0
 
     done = call("scripts/show_profile.py", tmp_path)
-    told = f"error: {tmp_path} has no profile: train 30 steps or more with training.profile=[21,30]\n"
-    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", told)
+    message = f"error: {tmp_path} has no profile: train 30 steps or more with training.profile=[21,30]\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", message)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.report import Row, best_rate, compare, create_report
+from benchmarks.report import Row, best_rate, create_report, with_ratios
 from benchmarks.turns import Contestant
 from common.text_table import three_digits
 from tests.benchmarks.small import refused, results
@@ -14,7 +14,7 @@ def row(name: str, workload: str, milliseconds: int) -> Row[str]:
 
 def test_ratios_are_of_speeds_on_the_same_workload():
     rows = [row("puente", "x", 6), row("marian", "x", 3), row("puente", "y", 6), row("torch", "y", 3)]
-    compared = compare(rows, ("ctranslate2", "marian"))
+    compared = with_ratios(rows, ("ctranslate2", "marian"))
     assert [each.ratio for each in compared] == [0.5, 1, 1, 2]
     assert [each.ratio_to for each in compared] == ["marian", "marian", "puente", "puente"]
     assert [each.per_second for each in compared] == [2000, 4000, 2000, 4000]

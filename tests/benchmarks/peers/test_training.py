@@ -6,16 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import peers
-from benchmarks.training import GPU_PEERS, PEERS, Task, check_plain, prepare_peer
+from benchmarks.training import PEERS, Task, check_plain, prepare_peer
 from common.errors import UserError
 from tests.benchmarks.small import MODEL, RUNS_ON_CPU, STEP, TRAINING
-
-
-def test_a_peer_that_is_not_installed_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(peers, "find_spec", lambda package: None)
-    with pytest.raises(UserError, match=r"^needs torch, transformers: pip install -e '\.\[bench\]'$"):
-        prepare_peer("marian", Task(STEP, TRAINING))
 
 
 def test_peers_take_the_same_work_only():
@@ -83,8 +76,3 @@ def test_peers_hide_the_future_and_see_the_source(name):
     np.testing.assert_allclose(seen[1][:, :-1], seen[0][:, :-1], atol=1e-6)
     assert np.abs(seen[1][:, -1] - seen[0][:, -1]).max() > 1e-4
     assert np.abs(seen[2] - seen[0]).max(axis=(0, 2)).min() > 1e-6
-
-
-def test_names_have_the_dtype():
-    assert {name.partition("-")[0] for name in (*PEERS, *GPU_PEERS)} == {"marian", "torch"}
-    assert {name.partition("-")[2] for name in (*PEERS, *GPU_PEERS)} == {"", "bfloat16"}
