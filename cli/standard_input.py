@@ -1,31 +1,43 @@
-"""Lines of standard input, in blocks that bound the memory; a line that is not UTF-8 does not end them."""
+"""Lines of standard input, in blocks that bound the memory; reading goes on after a line that is not UTF-8."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 LINES, CHARACTERS = 512, 100_000  # of a block at most, except that a single line may be longer
 
 
-class Line(NamedTuple):
-    """A line, its number from 1, and why it cannot be used, if so."""
+class InputLine(NamedTuple):
+    """A line, its number from 1, and the problem of a line that cannot be used."""
 
     number: int
     text: str
     problem: str = ""
 
 
-def read_lines(lines: Iterable[bytes]) -> Iterator[Line]:
+def read_lines(lines: Iterable[bytes]) -> Iterator[InputLine]:
     """Decode lines that end at line feeds only."""
     for number, line in enumerate(lines, start=1):
         try:
-            yield Line(number, line.decode())
+            yield InputLine(number, line.decode())
         except UnicodeDecodeError as error:
-            yield Line(number, "", f"invalid UTF-8 at byte {error.start + 1} of the line")
+            yield InputLine(number, "", f"invalid UTF-8 at byte {error.start + 1} of the line")
 
 
-def blocks(lines: Iterable[Line], longest: int = LINES) -> Iterator[list[Line]]:
+def read_terminal() -> Iterator[bytes]:
+    """Lines from a terminal until Ctrl-D, with a prompt unless the output goes into a file."""
+    import readline  # noqa: F401  (gives input() the arrow keys and a history)
+
+    while True:
+        try:
+            yield input("> " if sys.stdout.isatty() else "").encode(errors="surrogateescape")
+        except EOFError:
+            return
+
+
+def blocks(lines: Iterable[InputLine], longest: int = LINES) -> Iterator[list[InputLine]]:
     """Blocks of ``longest`` lines, fewer if they are long."""
-    block: list[Line] = []
+    block: list[InputLine] = []
     for line in lines:
         block.append(line)
         if len(block) == longest or sum(len(each.text) for each in block) >= CHARACTERS:

@@ -18,7 +18,7 @@ from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS
 from data.pairs import normalise
 from evaluation.attention_view.word_pairs import spell_words
-from evaluation.over_devices import collect, deal, jit_on_rows, mesh_of
+from evaluation.over_devices import jit_on_rows, mesh_of, shard_rows
 from evaluation.translate import Ensemble, Translation, Translator, group_by_bucket, pad_rows
 from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.settings import Ranking
@@ -113,6 +113,6 @@ def force(
         mesh = mesh_of(params)
         for shape, indices in group_by_bucket(lengths, translator.decoding.batch_sentences, mesh.size if mesh else 1):
             sides = zip(*(pairs[index] for index in indices), strict=True)
-            rows = [deal(pad_rows([[*tokens, EOS] for tokens in side], shape), mesh) for side in sides]
-            found.update(zip(indices, collect(jit_on_rows(function, mesh, models, *rows), mesh), strict=False))
+            rows = [shard_rows(pad_rows([[*tokens, EOS] for tokens in side], shape), mesh) for side in sides]
+            found.update(zip(indices, np.asarray(jit_on_rows(function, mesh, models, *rows)), strict=False))
     return ((pair, found[index]) for index, pair in enumerate(pairs))

@@ -7,9 +7,7 @@ abbreviations and the case of the letter that follows.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import NamedTuple
+from itertools import pairwise
 
 SENTENCE_MARKS, CLAUSE_MARKS = ".!?…", ";:,—–"
 CLOSING = "\"'”’»›)]}"  # may stand between a mark and the white space
@@ -19,6 +17,8 @@ ABBREVIATIONS = frozenset(
 )
 
 Count = Callable[[list[str]], list[int]]
+Span = tuple[int, int]  # text[start:stop], a word or a part of an overlong one
+Fits = Callable[[int, int], bool]  # whether the units from start to stop have at most so many tokens as a piece may
 
 
 def cut(text: str, longest: int, count: Count) -> list[str]:
@@ -30,14 +30,15 @@ def cut(text: str, longest: int, count: Count) -> list[str]:
     """
     if count([text])[0] <= longest:
         return [text]
-    line = Line(text, split_units(text, longest, count), longest, count)
-    ends = find_ends(text, line.units)
-    before = list(accumulate((unit.tokens - 1 for unit in line.units), initial=0))  # each count includes an EOS
-    stops = [0]
-    while (start := stops[-1]) < len(line.units):
-        guess = max(start + 1, bisect_right(before, before[start] + longest - 1) - 1)
-        stops.append(choose_stop(line, start, find_furthest(line, start, guess), ends))
-    return [line.piece(start, stop) for start, stop in pairwise(stops)]
+    units = split_units(text, longest, count)
+    ends, stops = find_ends(text, units), [0]
+
+    def fits(start: int, stop: int) -> bool:
+        return count([text[units[start][0] : units[stop - 1][1]]])[0] <= longest
+
+    while (start := stops[-1]) < len(units):
+        stops.append(choose_stop(start, find_furthest(start, len(units), fits), ends, fits))
+    return [text[units[start][0] : units[stop - 1][1]] for start, stop in pairwise(stops)]
 
 
 def join(texts: list[str]) -> str:
@@ -45,66 +46,41 @@ def join(texts: list[str]) -> str:
     return " ".join(filter(None, texts))
 
 
-class Unit(NamedTuple):
-    """``text[start:stop]``, a word or a part of an overlong word, and its number of tokens."""
-
-    start: int
-    stop: int
-    tokens: int
-
-
-@dataclass(frozen=True)
-class Line:
-    """A text in units; a piece is a sequence of them."""
-
-    text: str
-    units: list[Unit]
-    longest: int
-    count: Count
-
-    def piece(self, start: int, stop: int) -> str:
-        return self.text[self.units[start].start : self.units[stop - 1].stop]
-
-    def fit(self, start: int, *stops: int) -> list[bool]:
-        """Whether the pieces from ``start`` to each stop fit, by a single call of ``count``, since calls are slow."""
-        return [tokens <= self.longest for tokens in self.count([self.piece(start, stop) for stop in stops])]
-
-
-def split_units(text: str, longest: int, count: Count) -> list[Unit]:
+def split_units(text: str, longest: int, count: Count) -> list[Span]:
     """The words in order; overlong words are cut again and again until their parts fit."""
-    units: list[Unit] = []
+    units: list[Span] = []
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     room = max(1, longest - 2)  # without EOS and the space that a tokenizer may put first
     while spans:
         counts = count([text[start:stop] for start, stop in spans])
-        overlong: list[tuple[int, int]] = []
+        overlong: list[Span] = []
         for (start, stop), tokens in zip(spans, counts, strict=True):
-            if tokens <= longest or stop - start == 1:
-                units.append(Unit(start, stop, tokens))
+            length = stop - start
+            if tokens <= longest or length == 1:
+                units.append((start, stop))
             else:
-                length = stop - start
                 parts = min(-(-tokens // room), length)
                 overlong += pairwise(start + length * part // parts for part in range(parts + 1))
         spans = overlong
     return sorted(units)
 
 
-def find_ends(text: str, units: list[Unit]) -> list[list[int]]:
+def find_ends(text: str, units: list[Span]) -> list[list[int]]:
     """The numbers of units after which a sentence, a clause and a word may end, in order; each list begins with 0.
 
     A full stop before a small letter ends only a clause: it often belongs to an abbreviation that is not in the list.
     """
     sentences, clauses, words = [0], [0], [0]
     begun = 0  # start of the current word
-    for number, unit in enumerate(units, start=1):
-        if unit.stop < len(text) and not text[unit.stop].isspace():
+    for number, (_, stop) in enumerate(units, start=1):
+        if stop < len(text) and not text[stop].isspace():
             continue
-        word, begun = text[begun : unit.stop].strip(), unit.stop
+        word, begun = text[begun:stop].strip(), stop
         mark = word.rstrip(CLOSING)[-1:]
         words.append(number)
         if mark and mark in SENTENCE_MARKS + CLAUSE_MARKS and not is_abbreviation(word):
             clauses.append(number)
-            if mark in SENTENCE_MARKS and not text[unit.stop + 1 : unit.stop + 2].islower():
+            if mark in SENTENCE_MARKS and not text[stop + 1 : stop + 2].islower():
                 sentences.append(number)
     return [sentences, clauses, words]
 
@@ -115,33 +91,24 @@ def is_abbreviation(word: str) -> bool:
     return word.endswith(".") and (name in ABBREVIATIONS or (len(name) == 1 and name.isalpha()))
 
 
-def find_furthest(line: Line, start: int, guess: int) -> int:
-    """The last stop that fits, at least ``start + 1``; a correct guess costs one call of ``count``.
+def find_furthest(start: int, end: int, fits: Fits) -> int:
+    """The last stop up to ``end`` whose piece from ``start`` fits; a unit always does.
 
-    Doubling steps away from the guess, then halves (Bentley and Yao 1976), never count a text much longer than a piece.
+    Doubling steps, then halves (Bentley and Yao 1976), never count a text much longer than a piece.
     """
-    low, high, step = start + 1, len(line.units) + 1, 1  # low fits, high does not
-    fits, more_fits = line.fit(start, guess, min(guess + 1, high - 1))
-    if fits:
-        low = guess
-        while low + step < high and more_fits:
-            low, step = low + step, 2 * step
-            (more_fits,) = line.fit(start, min(low + step, high - 1))
-        high = min(high, low + step)
-    else:
-        high = guess
-        while high - step > low and not all(line.fit(start, high - step)):
-            high, step = high - step, 2 * step
-        low = max(low, high - step)
-    return low + bisect_left(range(low + 1, high), True, key=lambda stop: not all(line.fit(start, stop)))
+    step = 1
+    while start + 2 * step <= end and fits(start, start + 2 * step):
+        step *= 2
+    unknown = range(start + step + 1, min(start + 2 * step, end + 1))
+    return start + step + bisect_left(unknown, True, key=lambda stop: not fits(start, stop))
 
 
-def choose_stop(line: Line, start: int, last: int, ends: list[list[int]]) -> int:
+def choose_stop(start: int, last: int, ends: list[list[int]], fits: Fits) -> int:
     """The last sentence end up to ``last``, else clause end, else word end, else ``last`` itself.
 
     An earlier end is counted again: a tokenizer may need more tokens for a text than for a longer one that begins so.
     """
-    if last == len(line.units):
+    if last == ends[-1][-1]:
         return last
     candidates = [places[bisect_right(places, last) - 1] for places in ends]
-    return next((stop for stop in candidates if stop > start and (stop == last or all(line.fit(start, stop)))), last)
+    return next((stop for stop in candidates if stop > start and (stop == last or fits(start, stop))), last)

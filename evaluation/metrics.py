@@ -14,7 +14,7 @@ Streams = list[Any]  # lists of str or None; sacreBLEU's own annotation omits th
 
 
 @dataclass(frozen=True)
-class Interval:
+class BleuInterval:
     """BLEU's 95 % confidence interval: sacreBLEU's bootstrap over sentences (Koehn 2004), its seed in the signature."""
 
     low: float
@@ -32,7 +32,7 @@ class Scores:
     chrf_signature: str
     bleu_per_row: float  # every row of the file is a sentence with one reference, as in other toolkits
     bleu_per_row_signature: str
-    bleu_interval: Interval | None = None
+    bleu_interval: BleuInterval | None = None
 
 
 def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -63,14 +63,14 @@ def reference_streams(references: Sequence[list[str]]) -> Streams:
     return [list(stream) for stream in zip_longest(*references)]
 
 
-def bleu_interval(translations: list[str], streams: Streams) -> Interval:
+def bleu_interval(translations: list[str], streams: Streams) -> BleuInterval:
     """The interval of BLEU when the set's sentences are resampled with replacement."""
     metric = BLEU()
     result = metric.corpus_score(translations, streams, n_bootstrap=BOOTSTRAP_SAMPLES)
     signature = str(metric.get_signature())
     facts = json.loads(result.format(width=4, signature=signature, is_json=True))
     mean, half_width = facts.get("confidence_mean", 0.0), facts.get("confidence_var", 0.0)  # absent when BLEU is 0
-    return Interval(mean - half_width, mean + half_width, signature)
+    return BleuInterval(mean - half_width, mean + half_width, signature)
 
 
 def _measure(metric: Any, translations: list[str], streams: Streams) -> tuple[float, str]:

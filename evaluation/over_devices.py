@@ -31,21 +31,11 @@ def mesh_of(tree: Any) -> Mesh | None:
     return sharding.mesh if is_shared and sharding.is_fully_replicated else None
 
 
-def deal(rows: Shaped[np.ndarray, "B ..."], mesh: Mesh | None) -> Any:
-    """Give each device the same number of rows in turn, first row to first device, so that their work is alike."""
+def shard_rows(rows: Shaped[np.ndarray, "B ..."], mesh: Mesh | None) -> Any:
+    """Give each device of the mesh the same number of rows; without a mesh, return them as they are."""
     if mesh is None:
         return rows
-    dealt = rows.reshape(-1, mesh.size, *rows.shape[1:]).swapaxes(0, 1).reshape(rows.shape)
-    sharding = NamedSharding(mesh, P(mesh.axis_names))
-    return jax.make_array_from_callback(rows.shape, sharding, lambda index: dealt[index])
-
-
-def collect(rows: Any, mesh: Mesh | None) -> Shaped[np.ndarray, "B ..."]:
-    """The rows of all devices, in the order before ``deal``."""
-    found = np.asarray(rows)
-    if mesh is None:
-        return found
-    return found.reshape(mesh.size, -1, *found.shape[1:]).swapaxes(0, 1).reshape(found.shape)
+    return jax.make_array_from_callback(rows.shape, NamedSharding(mesh, P(mesh.axis_names)), lambda index: rows[index])
 
 
 def call_on_rows(function: Callable[..., Rows], mesh: Mesh | None, shared: Any, *rows: Rows) -> Rows:

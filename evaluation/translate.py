@@ -21,7 +21,7 @@ from data.pairs import normalise
 from data.tokens.tokenizer import Tokenizer
 from evaluation.long_lines import cut, join
 from evaluation.minimum_risk import choose, probabilities
-from evaluation.over_devices import call_on_rows, collect, deal, mesh_of
+from evaluation.over_devices import call_on_rows, mesh_of, shard_rows
 from evaluation.side_by_side import side_by_side
 from model.config import DecodingConfig, ModelConfig
 from model.decoding.beam import beam_search
@@ -123,8 +123,10 @@ class Translator:
     ) -> list[list[Translation]]:
         """Up to ``count`` translations of each line, best first or in drawing order, all beginning with ``prefix``.
 
-        An empty line has one empty translation. UserError for a line of which ``find_problems`` tells.
+        An empty line has one empty translation. UserError if ``find_problems`` finds one.
         """
+        for problem in filter(None, self.find_problems(lines, prefix)):
+            raise UserError(problem)
         sources = [self.encode_sources(self.pieces(line)) for line in lines]
         prefix_tokens = self.tokenizer.encode([normalise(prefix)])[0]
         prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
@@ -132,7 +134,7 @@ class Translator:
         return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
 
     def find_problems(self, lines: list[str], prefix: str) -> list[str]:
-        """For each line, why it cannot be translated: the prefix leaves no room in its limit; else an empty string."""
+        """For each line, why it cannot be translated, or "": the prefix may leave no room in its length limit."""
         (tokens,) = self.tokenizer.encode([normalise(prefix)])
         if not tokens:
             return [""] * len(lines)
@@ -144,9 +146,12 @@ class Translator:
         ]
 
     def pieces(self, line: str) -> list[str]:
-        """The line whole if it fits, else cut at sentence ends; an empty line has no pieces."""
-        text, encode = normalise(line), self.encode_sources
-        return cut(text, self.longest, lambda texts: [len(tokens) + 1 for tokens in encode(texts)]) if text else []
+        """The line if it fits, else its parts, cut at sentence ends; an empty line has no pieces."""
+        text = normalise(line)
+        return cut(text, self.longest, self._count_tokens) if text else []
+
+    def _count_tokens(self, texts: list[str]) -> list[int]:
+        return [len(tokens) + 1 for tokens in self.encode_sources(texts)]
 
     def encode_sources(self, texts: list[str]) -> Sentences:
         """The tokens of normalised texts, after the tag of the target language if the model has tags."""
@@ -180,18 +185,11 @@ class Translator:
         self, params: Ensemble, sources: Sentences, count: int, prefixes: Sentences = (), on_progress: Progress = None
     ) -> list[list[Hypothesis]]:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
-        found: dict[int, list[Hypothesis]] = {}
-        prefixes = prefixes or [[]] * len(sources)
-        most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
+        mesh, found = mesh_of(params), dict[int, list[Hypothesis]]()
         lengths = [len(source) + 1 for source in sources]
-        mesh = mesh_of(params)
         batches = list(group_by_bucket(lengths, self.decoding.batch_sentences, mesh.size if mesh else 1))
-
-        def search(batch: Batch) -> list[list[Hypothesis]]:
-            shape, indices = batch
-            chosen = [sources[index] for index in indices], [prefixes[index] for index in indices]
-            return self._search(params, mesh, shape, *chosen, count)
-
+        search = partial(self._search, params, mesh, sources, prefixes or [[]] * len(sources), count)
+        most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
         with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
             for (_, indices), hypotheses in zip(batches, (map if mesh else side_by_side)(search, batches), strict=True):
                 found.update(zip(indices, hypotheses, strict=False))
@@ -203,29 +201,36 @@ class Translator:
         self,
         params: Ensemble,
         mesh: Mesh | None,
-        shape: tuple[int, int],
-        sources: Sentences,
-        prefixes: Sentences,
+        all_sources: Sentences,
+        all_prefixes: Sentences,
         count: int,
+        batch: Batch,
     ) -> list[list[Hypothesis]]:
         """Search one batch, filled up with empty rows."""
-        limits = [self.limit(len(source) + 1) for source in sources]
-        room, missing = self.limit(shape[1]), (0, shape[0] - len(sources))
+        (rows, bucket), indices = batch
+        sources, prefixes = [all_sources[index] for index in indices], [all_prefixes[index] for index in indices]
+        limits, missing = [self.limit(len(source) + 1) for source in sources], (0, rows - len(sources))
+        room = self.limit(bucket)
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
         numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
-        forced = prefix_rows(prefixes, limits, (shape[0], room))
         found: Hypotheses = search_batch(
             self.graphdefs,
             tuple(params),
-            deal(pad_rows([[*source, EOS] for source in sources], shape), mesh),
-            deal(np.pad(np.array(limits, np.int32), missing), mesh),
-            None if forced is None else deal(forced, mesh),
-            deal(np.pad(np.array(numbers, np.uint32), missing), mesh),
+            shard_rows(pad_rows([[*source, EOS] for source in sources], (rows, bucket)), mesh),
+            shard_rows(np.pad(np.array(limits, np.int32), missing), mesh),
+            shard_rows(pad_rows(prefixes, (rows, room)), mesh) if any(prefixes) else None,
+            shard_rows(np.pad(np.array(numbers, np.uint32), missing), mesh),
             np.uint32(self.decoding.seed),
             search_settings(self.decoding, room, count),
             mesh,
         )
-        return list(hypotheses_of([collect(array, mesh) for array in found]))
+        return list(hypotheses_of(found))
+
+
+def distinct(translations: list[Translation]) -> list[Translation]:
+    """The best translation of each text: different tokens can spell the same text."""
+    best = {translation.text: translation for translation in reversed(translations)}
+    return [each for each in translations if best[each.text] is each]
 
 
 def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:
@@ -287,16 +292,6 @@ def merge_for_search(graphdef: nnx.GraphDef[Transformer], params: Params) -> Tra
     return nnx.merge(graphdef, jax.lax.optimization_barrier(converted))  # or XLA would move them into the loop again
 
 
-def prefix_rows(prefixes: Sentences, limits: list[int], shape: tuple[int, int]) -> Int[np.ndarray, "B T"] | None:
-    """The prefixes in rows, or None if all are empty; UserError for one that leaves no room in its sentence's limit."""
-    if not any(prefixes):
-        return None
-    for problem in map(describe_lack_of_room, prefixes, limits):
-        if problem:
-            raise UserError(problem)
-    return pad_rows(prefixes, shape)
-
-
 def describe_lack_of_room(prefix: list[int], limit: int) -> str:
     """Why a translation of at most ``limit`` tokens, EOS included, cannot begin with the prefix; empty if it can."""
     if len(prefix) < limit:
@@ -313,7 +308,7 @@ def pad_rows(sequences: Sentences, shape: tuple[int, int]) -> Int[np.ndarray, "B
     return padded
 
 
-def hypotheses_of(found: Iterable[Array | np.ndarray]) -> Iterator[list[Hypothesis]]:
+def hypotheses_of(found: Iterable[Array]) -> Iterator[list[Hypothesis]]:
     """The hypotheses of each row, fetched from the device; entries without a token are left out."""
     for row in zip(*(np.asarray(array).tolist() for array in found), strict=True):
         yield [

@@ -18,7 +18,7 @@ from cli.command_line import Parser, output_file
 from common.errors import exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_text
-from evaluation.comparison.compare import compare
+from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.page import as_page
 from evaluation.comparison.tables import tables_of
 from experiment.evaluated_runs import group_by_system, load_frequencies, read_evaluated
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--html", type=output_file, metavar="FILE", help="write a page that needs no network")
     arguments = parser.parse_args()
     found = [read_evaluated(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
-    comparison = compare(group_by_system(found), load_frequencies(found[0]))
+    comparison = compare_systems(group_by_system(found), load_frequencies(found[0]))
     print("\n\n".join(map(as_text, tables_of(comparison))))
     if arguments.json:
         write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")

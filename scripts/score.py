@@ -7,7 +7,7 @@ decoding.length_penalty; no coverage); the perplexity per token; and every token
   {"line": 1, "log_prob": -0.31, "score": -0.23, "perplexity": 1.17, "tokens": ["␣Gracias", ".", "</s>"],
    "token_log_probs": [-0.2, -0.1, -0.01]}
 
-Standard error has the totals. Long pairs are scored whole.
+Standard error has the totals. A long pair is scored as a whole.
 """
 
 import json
@@ -26,9 +26,8 @@ import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.standard_input import LINES, Line, blocks, read_lines
+from cli.standard_input import LINES, InputLine, blocks, read_lines
 from common.errors import UserError, exit_on_user_error, write_note
-from data.config import DataConfig
 from data.corpus.language import describe_exchange
 from data.pairs import Pairs
 from data.sources.table import describe_tabs
@@ -46,7 +45,9 @@ def main() -> None:
         for block in blocks(read_lines(sys.stdin.buffer), LINES * jax.local_device_count()):
             pairs, problem = read_pairs(block)
             if lines == 0:
-                warn_of_exchange(run.config.data, pairs)
+                sides = Pairs([source for source, _ in pairs], [target for _, target in pairs])
+                if line := describe_exchange(run.config.data, sides, "standard input", "exchange its columns"):
+                    write_note(f"warning: {line}")
             scores = score_translations(run.translator, run.params, pairs, lines + 1) if pairs else []
             for number, score in enumerate(scores, start=lines + 1):
                 print(json.dumps({"line": number} | asdict(score), ensure_ascii=False))
@@ -61,14 +62,8 @@ def main() -> None:
         write_note(f"{lines} translations, {tokens} tokens with EOS: {sums}")
 
 
-def warn_of_exchange(config: DataConfig, pairs: list[tuple[str, str]]) -> None:
-    sides = Pairs([source for source, _ in pairs], [target for _, target in pairs])
-    if line := describe_exchange(config, sides, "standard input", "exchange its columns"):
-        write_note(f"warning: {line}")
-
-
-def read_pairs(block: list[Line]) -> tuple[list[tuple[str, str]], str]:
-    """Sources and translations up to the first line that has none, and why that one has none."""
+def read_pairs(block: list[InputLine]) -> tuple[list[tuple[str, str]], str]:
+    """Sources and translations before the first line that is no pair, and what is wrong with that line."""
     pairs: list[tuple[str, str]] = []
     for line in block:
         columns = line.text.rstrip("\n").split("\t")

@@ -27,7 +27,7 @@ from cli.command_line import Parser, positive_integer
 from common.errors import UserError, exit_on_user_error, write_note
 from common.files import explain_write_errors, write_atomically
 from common.text_table import as_text
-from evaluation.comparison.compare import compare
+from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import differences, scores
 from experiment.evaluated_runs import group_by_system, read_evaluated
 from experiment.sweep.cells import Cell, Sweep, load_sweep
@@ -116,7 +116,7 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
 
 def print_comparison(cells: list[Cell], set_name: str) -> None:
     found = [read_evaluated(str(cell.run_dir), set_name, cell.name) for cell in cells]
-    comparison = compare(group_by_system(found))
+    comparison = compare_systems(group_by_system(found))
     print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
 
 

@@ -7,9 +7,9 @@ each line of output is JSON:
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
-A line that cannot be translated, such as one that is not UTF-8, ends the program after the lines before it are written.
-With --on-error=blank, standard error has its number and the reason, its line of output is blank (as JSON, it has "line"
-and "error"), the others are translated, and the exit code is 2.
+At a line that cannot be translated, such as one that is not UTF-8, the program ends after it has written the lines
+before. With --on-error=blank, the line's number and the reason go to standard error, its line of output is blank (as
+JSON, it has "line" and "error"), the other lines are translated, and the exit code is 2.
 
 The search is set by config keys: decoding.beam_size=1 is greedy, decoding.search=sample draws at random,
 decoding.mbr=chrf chooses by minimum Bayes risk, decoding.ensemble=[RUN,…] combines several runs,
@@ -33,12 +33,12 @@ import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.standard_input import LINES, Line, blocks, read_lines
+from cli.standard_input import LINES, InputLine, blocks, read_lines, read_terminal
 from common.errors import UserError, exit_on_user_error, write_note
 from common.text import in_brief
 from data.pairs import normalise
 from evaluation.forced_scores import align
-from evaluation.translate import Translation
+from evaluation.translate import Translation, distinct
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 
 Found = list[list[Translation]]  # of each line, several with --nbest; none if it cannot be translated
@@ -78,8 +78,9 @@ def translate_lines(arguments: argparse.Namespace) -> None:
     at_once = arguments.interactive or typing
     longest = 1 if at_once else LINES * jax.local_device_count()
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
-        for block in blocks(read_lines(typed() if typing else sys.stdin.buffer), longest):
-            checked = check_lines(block, run, arguments.prefix)
+        for block in blocks(read_lines(read_terminal() if typing else sys.stdin.buffer), longest):
+            problems = run.translator.find_problems([line.text for line in block], arguments.prefix)
+            checked = [line._replace(problem=line.problem or each) for line, each in zip(block, problems, strict=True)]
             bad = [line for line in checked if line.problem]
             if bad and arguments.on_error == "stop":
                 translate_block(checked[: checked.index(bad[0])], run, arguments, bar)
@@ -104,13 +105,7 @@ def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
         raise UserError(f"--prefix has {len(prefix)} tokens, but no translation may have above {most}, EOS included")
 
 
-def check_lines(block: list[Line], run: LoadedRun, prefix: str) -> list[Line]:
-    """The lines, with the problems that searching them would meet."""
-    problems = run.translator.find_problems([line.text for line in block], prefix)
-    return [line._replace(problem=line.problem or problem) for line, problem in zip(block, problems, strict=True)]
-
-
-def translate_block(block: list[Line], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> None:
+def translate_block(block: list[InputLine], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> None:
     """Write a line of output for each line, and notes on standard error."""
     good = iter(search([line.text for line in block if not line.problem], run, arguments, bar))
     found = [[] if line.problem else next(good) for line in block]
@@ -133,15 +128,7 @@ def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar:
     return found if translator.decoding.draws else list(map(distinct, found))
 
 
-def distinct(translations: list[Translation]) -> list[Translation]:
-    """The best translation of each text: different tokens can spell the same text."""
-    best: dict[str, Translation] = {}
-    for translation in translations:
-        best.setdefault(translation.text, translation)
-    return list(best.values())
-
-
-def format_lines(block: list[Line], found: Found, run: LoadedRun, arguments: argparse.Namespace) -> Iterator[str]:
+def format_lines(block: list[InputLine], found: Found, run: LoadedRun, arguments: argparse.Namespace) -> Iterator[str]:
     """A line of output for each line: its text, or JSON if an option asks for more."""
     as_text = arguments.nbest is None and not arguments.scores and not arguments.alignment
     for line, translations in zip(block, found, strict=True):
@@ -155,27 +142,14 @@ def format_lines(block: list[Line], found: Found, run: LoadedRun, arguments: arg
 
 
 def describe(translations: list[Translation], run: LoadedRun, with_alignment: bool) -> dict[str, Any]:
-    facts: list[dict[str, Any]] = [
-        {"text": each.text, "log_prob": each.log_prob, "score": each.score, "ended": each.ended}
-        for each in translations
-    ]
+    names = "text", "log_prob", "score", "ended"
+    facts: list[dict[str, Any]] = [{name: vars(each)[name] for name in names} for each in translations]
     if not with_alignment:
         return {"translations": facts}
     aligned = align(run.translator, run.params, translations)
     for each, words in zip(facts, aligned, strict=True):
         each |= {"words": words.target_words, "alignment": words.alignment}
     return {"source_words": aligned[0].source_words, "translations": facts}
-
-
-def typed() -> Iterator[bytes]:
-    """Lines from a terminal until Ctrl-D, with a prompt unless the output goes into a file."""
-    import readline  # noqa: F401  (gives input() the arrow keys and a history)
-
-    while True:
-        try:
-            yield input("> " if sys.stdout.isatty() else "").encode(errors="surrogateescape")
-        except EOFError:
-            return
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ class Comparison:
     against: list[Against]
 
 
-def compare(systems: Sequence[System], frequencies: WordCounts | None = None) -> Comparison:
+def compare_systems(systems: Sequence[System], frequencies: WordCounts | None = None) -> Comparison:
     """Compare every other system with the first, on one test set.
 
     ``frequencies`` are those of the words of the target language in the training of the baseline.

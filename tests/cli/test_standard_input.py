@@ -1,26 +1,30 @@
-"""Lines of standard input, as they stand, in blocks; one that is not UTF-8 is told and does not end the others."""
+"""Lines of standard input, unchanged, in blocks; one that is not UTF-8 has a problem and does not end the others."""
 
 import pytest
 
 from cli import standard_input
-from cli.standard_input import Line, blocks, read_lines
+from cli.standard_input import InputLine, blocks, read_lines
 
 
 def test_lines_are_read_as_they_stand():
     lines = ["a\0b\n", "a\rb\r\n", "\ufeffa\n", "a\u2028b\u2029c\x85d\x0be\x0cf\n", "\n", "no end"]
     read = list(read_lines(line.encode() for line in lines))
-    assert read == [Line(number, line) for number, line in enumerate(lines, start=1)]
+    assert read == [InputLine(number, line) for number, line in enumerate(lines, start=1)]
 
 
 @pytest.mark.parametrize("bad", [b"\xff\n", b"\xed\xa0\x80\n", b"\xc3"])
 def test_a_line_that_is_not_utf_8_has_a_problem_and_costs_no_other(bad):
     problem = "invalid UTF-8 at byte 1 of the line"
-    assert list(read_lines([b"good\n", bad, b"good\n"])) == [Line(1, "good\n"), Line(2, "", problem), Line(3, "good\n")]
+    assert list(read_lines([b"good\n", bad, b"good\n"])) == [
+        InputLine(1, "good\n"),
+        InputLine(2, "", problem),
+        InputLine(3, "good\n"),
+    ]
 
 
 def test_blocks_are_bounded_by_lines_and_by_characters():
-    lines = [Line(number, text) for number, text in enumerate("abcde", start=1)]
+    lines = [InputLine(number, text) for number, text in enumerate("abcde", start=1)]
     assert list(blocks(iter(lines), 2)) == [lines[:2], lines[2:4], lines[4:]]
-    long = Line(2, "x" * standard_input.CHARACTERS)
+    long = InputLine(2, "x" * standard_input.CHARACTERS)
     assert list(map(len, blocks([lines[0], long, lines[2]], 9))) == [2, 1]
     assert list(blocks(iter([]))) == []

@@ -1,7 +1,5 @@
 """A translator small enough to compile in a second: random parameters, a vocabulary learnt from a few sentences."""
 
-import itertools
-
 import pytest
 
 from data.config import TokenizerConfig
@@ -9,9 +7,9 @@ from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, train
 from evaluation.translate import Translator
 from model.config import DecodingConfig, ModelConfig
+from tests.conftest import WORDS
 from tests.drawn import drawn_params
 
-WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
 SENTENCES = [" ".join(WORDS[start : start + 6]) + "." for start in range(len(WORDS) - 6)]
 
 

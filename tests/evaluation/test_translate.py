@@ -36,17 +36,10 @@ def with_settings(translator: Translator, **changes) -> Translator:
     return replace(translator, decoding=replace(translator.decoding, **changes))
 
 
-def texts(translator, params, lines):
-    return [translation.text for translation in translator.translate(params, lines)]
-
-
 def test_buckets_by_hand():
     lengths = [2, 8, 9, 16, 17, 32, 33, 64, 65, 96, 97, 128, 129, 256, 257, 100_000]
     expected = [8, 8, 16, 16, 24, 32, 48, 64, 96, 96, 128, 128, 256, 256, 512, 131_072]
     assert list(map(bucket_of, lengths)) == expected
-
-
-def test_long_buckets_hold_fewer_rows():
     assert [batch_size(bucket, 64) for bucket in (8, 128, 256, 4096, 131_072)] == [64, 64, 32, 2, 1]
     assert batch_size(256, 1) == 1
 
@@ -66,30 +59,27 @@ def translations(translator, params):
     return translator.translate(params, SENTENCES)
 
 
-def test_empty_sentences_give_empty_translations_and_nothing_else_does(translations):
+def test_each_sentence_has_its_translation(translator, params, translations):
+    """In its place; an empty one has an empty translation, and other white space does not matter."""
     assert [not each.text for each in translations] == [not sentence.strip() for sentence in SENTENCES]
-    empty = dataclasses.astuple(translations[1])
-    assert empty == ("", [], [], 0.0, 0.0, True)
-
-
-def test_order_is_kept(translator, params, translations):
-    assert translator.translate(params, SENTENCES[::-1]) == translations[::-1]
-
-
-def test_white_space_does_not_matter(translations):
+    assert dataclasses.astuple(translations[1]) == ("", [], [], 0.0, 0.0, True)
     assert translations[6] == translations[8]
+    assert translator.translate(params, SENTENCES[::-1]) == translations[::-1]
+    assert translator.translate(params, []) == []
 
 
 @pytest.mark.parametrize("settings", [{}, pytest.param({"search": "sample"}, marks=pytest.mark.slow)], ids=str)
-def test_company_changes_nothing_whatever_is_translated_together(translator, params, settings):
+def test_company_and_threads_change_nothing(translator, params, settings, monkeypatch):
     """Sentences of mixed lengths, shuffled, by ones, sevens and all at once: the same bits of text and score."""
     translator = with_settings(translator, **settings)
-    random, longest = np.random.default_rng(0), 4 if settings else 12
-    lines = [" ".join(random.choice(WORDS, random.integers(1, longest))) for _ in range(60)]
+    random = np.random.default_rng(0)
+    lines = [" ".join(random.choice(WORDS, random.integers(1, 5))) for _ in range(40)]
     order = random.permutation(len(lines))
     shuffled = [lines[place] for place in order]
     together = translator.translate(params, lines)
-    for size in (1, 7, 64):
+    assert len({each.text for each in together}) > 10
+    for size, threads in ((1, 1), (7, 4), (64, 4)):
+        monkeypatch.setattr("evaluation.side_by_side.workers", lambda threads=threads: threads)
         pieces = [shuffled[start : start + size] for start in range(0, len(lines), size)]
         apart = [each for piece in pieces for each in translator.translate(params, piece)]
         assert [apart[place] for place in np.argsort(order)] == together
@@ -110,33 +100,14 @@ def test_limits_count_the_sources_tokens(translator, params):
         assert found.ended or len(found.tokens) == len(source) + 1 + 2
 
 
-def test_new_parameters_and_sentences_compile_nothing_new(translator, params, translations):
-    compiled = search_batch._cache_size()  # type: ignore[attr-defined]
-    halved = jax.tree.map(lambda leaf: leaf * 0.5, params)
-    for lines in (SENTENCES[::-1], SENTENCES[:3], ["Ana eats."]):
-        translator.translate(halved, lines)
-    assert search_batch._cache_size() == compiled  # type: ignore[attr-defined]
-
-
-def test_there_is_one_shape_for_each_bucket(translator, params):
-    """However many lines of whatever lengths, at most as many compilations as declared buckets that they fall into."""
+def test_each_bucket_is_compiled_once_whatever_the_parameters_and_lines(translator, params):
     translator = with_settings(translator, max_length_extra=3)
     compiled = search_batch._cache_size()  # type: ignore[attr-defined]
-    lines = [" ".join(WORDS[:count] * times) for count in (1, 4) for times in (1, 2)]
-    for first in range(len(lines)):
-        translator.translate(params, lines[first:])
-    buckets = {
-        bucket_of(len(source) + 1)
-        for line in lines
-        for piece in translator.pieces(line)
-        for source in translator.tokenizer.encode([piece])
-    }
-    assert search_batch._cache_size() - compiled == len(buckets)  # type: ignore[attr-defined]
-    assert max(buckets) <= 64
-
-
-def test_no_sentences_give_no_translations(translator, params):
-    assert translator.translate(params, []) == []
+    lines = ["Ana eats.", "Tom", "Ana eats here there."]
+    lengths = [len(tokens) + 1 for tokens in translator.tokenizer.encode(lines)]
+    for first, scale in enumerate((1.0, 0.5, 0.5)):
+        translator.translate(jax.tree.map(lambda leaf, scale=scale: leaf * scale, params), lines[first:])
+    assert search_batch._cache_size() - compiled == len(set(map(bucket_of, lengths))) == 2  # type: ignore[attr-defined]
 
 
 def test_a_long_line_is_translated_in_pieces(translator, params):
@@ -164,33 +135,22 @@ def test_the_n_best_of_pieces_are_their_best_combinations(translator, params):
 
 
 def test_a_prefix_begins_every_translation(translator, params):
-    sentences = SENTENCES[:2] + SENTENCES[-3:]
+    sentences = SENTENCES[:2] + SENTENCES[-1:]
     found = translator.candidates(params, sentences, 2, prefix="Ana")
     for sentence, of_line in zip(sentences, found, strict=True):
         assert all(each.text.startswith("Ana") for each in of_line) == bool(sentence.strip())
-
-
-def test_a_prefix_that_leaves_no_room_is_refused(translator, params):
-    with pytest.raises(
-        UserError, match=r"the prefix has \d+ tokens, but the translation of this sentence may have only"
-    ):
+    with pytest.raises(UserError, match=r"^the prefix has \d+ tokens, but the translation of this sentence may"):
         translator.candidates(params, ["Tom"], 1, prefix="Ana runs there and there and there and there.")
 
 
-def test_minimum_risk_chooses_among_what_the_search_finds(translator, params):
+def test_minimum_risk_chooses_among_draws_that_depend_on_the_seed(translator, params):
     sampled = with_settings(translator, search="sample", candidates=6, mbr="chrf", temperature=0.5)
     lines = ["Tom eats here.", "Ana runs."]
-    chosen = sampled.translate(params, lines)
-    for each, candidates in zip(chosen, sampled.candidates(params, lines, 6), strict=True):
+    draws = [with_settings(sampled, seed=seed).candidates(params, lines, 6) for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+    for each, candidates in zip(sampled.translate(params, lines), draws[0], strict=True):
         utilities = expected_utilities([candidate.text for candidate in candidates], [1.0] * 6, "chrf")
         assert each == candidates[int(np.argmax(utilities))]
-
-
-def test_two_seeds_draw_different_translations(translator, params):
-    draws = [
-        texts(with_settings(translator, search="sample", seed=seed), params, ["Tom eats here."]) for seed in (1, 1, 2)
-    ]
-    assert draws[0] == draws[1] != draws[2]
 
 
 def test_sources_end_where_training_ended_or_positions_do(translator):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from configs.load import load_config
-from scripts.prove_resume import compare
+from experiment.resume_proof import print_differences
+from scripts.prove_resume import main
 from training.progress import Progress
 from training.replay.run_digest import digest_run
 from training.run.checkpoint import read_notes, restore, save
@@ -33,11 +34,11 @@ def proof(small_experiment, tmp_path_factory, call):
 
 @pytest.mark.nightly
 def test_kills_change_nothing(proof):
-    folder, told = proof
-    assert re.search(r"^2 kills \(\d right after the start, .*\): no differences$", told, re.MULTILINE)
-    rows = [line for line in told.splitlines() if line.endswith("  equal")]
+    folder, printed = proof
+    assert re.search(r"^2 kills \(\d right after the start, .*\): no differences$", printed, re.MULTILINE)
+    rows = [line for line in printed.splitlines() if line.endswith("  equal")]
     runs = len(list(folder.glob("killed-[0-9]")))
-    assert len(rows) == 16 * runs and "DIFFERS" not in told
+    assert len(rows) == 16 * runs and "DIFFERS" not in printed
     assert {row.split("  ")[0] for row in rows} >= {
         "parameters",
         "optimizer state",
@@ -58,8 +59,9 @@ def test_every_difference_is_seen(proof, small_experiment, tmp_path, capsys):
 
     def differing():
         found = digest_run(run_dir, config.model, config.training, 300)
-        assert compare(expected, found, "run") == len({key for key in expected if expected[key] != found[key]})
-        return {key for key in expected if expected[key] != found[key]}
+        differing = {key for key in expected if expected[key] != found[key]}
+        assert print_differences(expected, found, "run") == len(differing)
+        return differing
 
     assert differing() == set()
     metrics = run_dir / "metrics.jsonl"
@@ -81,13 +83,10 @@ def test_every_difference_is_seen(proof, small_experiment, tmp_path, capsys):
     assert "averaged parameters       " in capsys.readouterr().out
 
 
-def test_mistakes_end_in_one_line(small_experiment, tmp_path, call):
-    for arguments, problem in (
-        (["--kills", 0, f"run_dir={tmp_path / 'new'}"], "--kills must be at least 1, not 0"),
-        (["--kills", 1, "--processes", 0, f"run_dir={tmp_path / 'new'}"], "--processes must be at least 1, not 0"),
-        (["--kills", 1, f"run_dir={tmp_path}"], "is there already: remove it, or set run_dir=NEW_FOLDER"),
-    ):
-        done = call(PROGRAM, small_experiment, *arguments)
-        assert done.returncode == 2 and problem in done.stderr.decode()
-        assert done.stderr.count(b"\n") == 1
+def test_mistakes_end_in_one_line(small_experiment, tmp_path, refuses):
+    new = f"run_dir={tmp_path / 'new'}"
+    refuses(main, "--kills: 0 must be a whole number from 1", small_experiment, "--kills", 0, new)
+    refuses(main, "--processes: 0 must be a whole", small_experiment, "--kills", 1, "--processes", 0, new)
+    there = f"run_dir={tmp_path}"
+    refuses(main, "is there already: remove it, or set run_dir=NEW_FOLDER", small_experiment, "--kills", 1, there)
     assert not (tmp_path / "new").exists()

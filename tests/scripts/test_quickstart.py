@@ -10,7 +10,7 @@ from configs.load import load_run_config
 from data.sources.corpus import load_held_out
 from evaluation.conditions import name_of_source, place_report
 from evaluation.evaluate import Evaluation
-from evaluation.metrics import Interval, Scores
+from evaluation.metrics import BleuInterval, Scores
 from evaluation.report import write_report
 from evaluation.sentences import Sentence
 from experiment.own_reports import conditions_of, find_report_on
@@ -27,7 +27,7 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
     for source, bleu in (("", 81.25), (quickstart.PHRASES, 14.0)):
         config = load_run_config(run, [f"data.test={source}"] if source else [])
         _, file = load_held_out(config.data, "test", run)
-        scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", Interval(70.0, 95.0, "signature"))
+        scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", BleuInterval(70.0, 95.0, "signature"))
         evaluation = Evaluation([Sentence("a", ["b"], "c", ["␣c"], -0.1, -0.1, True, 1)] * 12, scores, 1.5)
         conditions = conditions_of(config, file.sha256)
         name = name_of_source(source) or "test"

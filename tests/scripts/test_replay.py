@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shutil
-import signal
 from dataclasses import replace
 
 import jax
@@ -102,36 +101,37 @@ def with_checkpoints(tmp_path):
 
 
 @pytest.fixture
-def program(monkeypatch, capsys):
-    """The program in this process: its exit code, standard output, and the lines of standard error."""
+def replay(run_main, capsys):
+    """The program in this process: its exit code, standard output, and standard error."""
 
-    def program(*arguments):
-        monkeypatch.setattr("sys.argv", ["scripts/replay.py", *map(str, arguments)])
+    def replay(*arguments):
         capsys.readouterr()  # the lines of a training before
-        try:
-            script.main()
-            end = SystemExit(0)
-        except SystemExit as raised:
-            end = raised
-        out, err = capsys.readouterr()
-        return end.code, out, err.splitlines()
+        return run_main(script.main, *arguments)
 
-    handlers = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGPIPE)}
-    yield program
-    for name, handler in handlers.items():
-        signal.signal(name, handler)
+    return replay
 
 
 @pytest.fixture
-def facts(program):
+def facts(replay):
     """What ``--json`` prints, as a dictionary; exit code ``code``."""
 
     def facts(*arguments, code=0):
-        ended, out, err = program(*arguments, "--json")
+        ended, out, err = replay(*arguments, "--json")
         assert ended == code, err
         return json.loads(out)
 
     return facts
+
+
+@pytest.fixture
+def refused(replay):
+    """Asserts that the program ends with 2 and one line that has ``message``."""
+
+    def refused(message, *arguments):
+        code, out, err = replay(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1) and message in err, err
+
+    return refused
 
 
 def lines(run):
@@ -149,23 +149,32 @@ def norm(tree):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kept", "step", "start"), [((), 1, 0), ((), 3, 0), ((4,), 5, 4), ((4,), 7, 4)])
-def test_a_replayed_update_is_the_recorded_one_to_the_last_digit(plain, with_checkpoints, facts, kept, step, start):
-    told = facts(with_checkpoints(plain, *kept), "--step", step)
-    assert told["start"] == start
-    assert not told["skipped"]
-    assert {key: told[key] for key in COMPARED} == {key: lines(plain)[step][key] for key in COMPARED}
-    assert told["verified"]["metrics"] == "equal, to the last digit"
+def test_a_replayed_update_is_the_recorded_one_to_the_last_digit(plain, changed, with_checkpoints, facts):
+    """From the start or a checkpoint, and across a change of the learning rate."""
+    for run, kept, step in ((plain, (), 1), (plain, (), 3), (plain, (4,), 7), (changed, (2, 7), 7)):
+        found = facts(with_checkpoints(run, *kept), "--step", step)
+        assert found["start"] == max(kept[:1], default=0) and not found["skipped"]
+        assert {key: found[key] for key in COMPARED} == {key: lines(run)[step][key] for key in COMPARED}
+        assert found["verified"]["metrics"] == "equal, to the last digit"
+        assert found["verified"].get("checkpoint", "equal, bit for bit") == "equal, bit for bit"
 
 
 @pytest.mark.slow
-def test_the_losses_of_the_pairs_are_the_loss_that_the_run_recorded(plain, facts):
-    told = facts(plain, "--step", 6)
-    tokens = [pair["tokens"] for pair in told["pairs"]]
-    assert sum(tokens) == told["target_tokens"]
+def test_pairs_and_modules_make_up_the_whole(plain, facts):
+    """The losses of the pairs are the recorded loss, and the norms of the modules those of all parameters."""
+    found = facts(plain, "--step", 8)
+    tokens = [pair["tokens"] for pair in found["pairs"]]
+    assert sum(tokens) == found["target_tokens"]
     for key in ("loss", "cross_entropy"):
-        mean = np.average([pair[key] for pair in told["pairs"]], weights=tokens)
-        assert mean == pytest.approx(lines(plain)[6][key], rel=1e-6)
+        mean = np.average([pair[key] for pair in found["pairs"]], weights=tokens)
+        assert mean == pytest.approx(lines(plain)[8][key], rel=1e-6)
+    before, after = saved(plain, 7).params, saved(plain, 8).params
+    assert [module["name"] for module in found["modules"]] == [f"{name}.{i}" for name in before for i in before[name]]
+    expected = {"gradient": lines(plain)[8]["gradient_norm"], "parameters": norm(before)}
+    expected["update"] = norm(jax.tree.map(lambda old, new: np.subtract(new, old), before, after))
+    for key, value in expected.items():
+        assert math.hypot(*(module[key] for module in found["modules"])) == pytest.approx(value, rel=1e-5), key
+    assert not any(module["not_finite"] for module in found["modules"])
 
 
 def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
@@ -198,23 +207,8 @@ def test_a_pair_has_the_loss_that_it_has_alone(plain):
         assert pair.cross_entropy == pytest.approx(float(loss.cross_entropy / loss.tokens), rel=1e-5)
 
 
-@pytest.mark.slow
-def test_norms_by_module_make_up_those_of_the_whole(plain, facts):
-    told = facts(plain, "--step", 8)
-    before, after = saved(plain, 7).params, saved(plain, 8).params
-    assert [module["name"] for module in told["modules"]] == [f"{name}.{i}" for name in before for i in before[name]]
-    assert {"embedding.table", "encoder.0", "decoder.0"} <= {module["name"] for module in told["modules"]}
-    expected = {"gradient": lines(plain)[8]["gradient_norm"], "parameters": norm(before)}
-    expected["update"] = norm(jax.tree.map(lambda old, new: np.subtract(new, old), before, after))
-    for key, value in expected.items():
-        assert math.hypot(*(module[key] for module in told["modules"])) == pytest.approx(value, rel=1e-5), key
-    assert not any(module["not_finite"] for module in told["modules"])
-
-
-@pytest.mark.parametrize("kept", [(8,), (2, 8)])
-def test_a_replay_comes_to_the_state_that_was_saved(plain, with_checkpoints, facts, kept):
-    told = facts(with_checkpoints(plain, *kept), "--step", 8)
-    assert told["verified"] == {
+def test_a_replay_comes_to_the_state_that_was_saved(plain, with_checkpoints, facts):
+    assert facts(with_checkpoints(plain, 2, 8), "--step", 8)["verified"] == {
         "metrics": "equal, to the last digit",
         "batches": "equal, 1 to 8",
         "checkpoint": "equal, bit for bit",
@@ -226,42 +220,35 @@ def test_the_sums_are_those_of_the_lines_that_were_written(again, with_checkpoin
     """Though the config has come to log otherwise, which is harmless and leaves no record."""
     run = with_checkpoints(again, 1, 3)
     save_config(load_config(again / "config.yaml", ["training.log_every=1"]), run / "config.yaml")
-    told = facts(run, "--step", 3)["verified"]
-    assert told == {"batches": "equal, 1 to 3", "checkpoint": "equal, bit for bit"}
+    found = facts(run, "--step", 3)["verified"]
+    assert found == {"batches": "equal, 1 to 3", "checkpoint": "equal, bit for bit"}
 
 
 @pytest.mark.slow
-def test_a_replay_crosses_a_change_of_the_learning_rate(changed, with_checkpoints, facts):
-    told = facts(with_checkpoints(changed, 2, 7), "--step", 7)
-    assert (told["start"], told["verified"]["checkpoint"]) == (2, "equal, bit for bit")
-    assert {key: told[key] for key in COMPARED} == {key: lines(changed)[7][key] for key in COMPARED}
-
-
-@pytest.mark.slow
-def test_a_checkpoint_that_is_one_bit_off_is_told(plain, with_checkpoints, facts):
+def test_a_checkpoint_that_is_one_bit_off_is_reported(plain, with_checkpoints, facts):
     run = with_checkpoints(plain, 7)
     state = saved(plain, 8)
     table = state.params["embedding"]["table"]
     state.params["embedding"]["table"] = table.at[5, 3].set(jnp.nextafter(table[5, 3], jnp.inf))
     save(run, state, {"batches": "of others"})
-    told = facts(run, "--step", 8)["verified"]
-    assert told["checkpoint"].startswith("differs, first in params.embedding.table, there by up to ")
-    assert told["batches"] == "differ, 1 to 8"
+    found = facts(run, "--step", 8)["verified"]
+    assert found["checkpoint"].startswith("differs, first in params.embedding.table, there by up to ")
+    assert found["batches"] == "differ, 1 to 8"
 
 
 @pytest.mark.slow
-def test_what_is_printed_for_people(plain, program, facts):
-    code, out, err = program(plain, "--step", 6, "--sort", "loss")
-    told = facts(plain, "--step", 6)
-    assert (code, err) == (0, [])
+def test_what_is_printed_for_people(plain, replay, facts):
+    code, out, err = replay(plain, "--step", 6, "--sort", "loss")
+    found = facts(plain, "--step", 6)
+    assert (code, err) == (0, "")
     assert f"loss           {lines(plain)[6]['loss']!r} per target token" in out
-    assert f"SHA-256 {told['batch']}" in out
+    assert f"SHA-256 {found['batch']}" in out
     shown = re.findall(r"^ *(\d+) +(\d+) +([\d.]+) +(\d+)  (.*) → (.*)$", out, re.MULTILINE)
     assert [float(line[2]) for line in shown] == sorted((float(line[2]) for line in shown), reverse=True)
     assert {(int(row), int(segment), *texts) for row, segment, _, _, *texts in shown} == {
-        (pair["row"], pair["segment"], pair["source"], pair["target"]) for pair in told["pairs"]
+        (pair["row"], pair["segment"], pair["source"], pair["target"]) for pair in found["pairs"]
     }
-    places = [(pair["row"], pair["segment"]) for pair in told["pairs"]]
+    places = [(pair["row"], pair["segment"]) for pair in found["pairs"]]
     assert places == sorted(places) != [(int(row), int(segment)) for row, segment, *_ in shown]
 
 
@@ -271,29 +258,29 @@ def test_pairs_without_a_finite_loss_are_the_worst():
 
 
 @pytest.mark.slow
-def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_experiment, tmp_path, facts, program):
+def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_experiment, tmp_path, facts, replay):
     run = tmp_path / "diverged"
     settings = ["training.learning_rate=1e16", "training.max_skipped=3", "training.warmup_steps=1", *PLAINER]
     with pytest.raises(UserError) as error:
         trained(small_experiment, run, *settings, "training.save_every=0")
     (step,) = map(int, re.findall(r"replay\.py \S+ --step (\d+)", str(error.value)))
-    told = facts(run, "--step", step)
-    assert told["skipped"]
+    found = facts(run, "--step", step)
+    assert found["skipped"]
     assert lines(run)[step]["skipped"] == 1
     assert lines(run)[step - 1]["skipped"] == 0
-    assert told["loss"] == "nan"
-    assert told["verified"]["metrics"] == "equal, to the last digit"
-    assert all(module["not_finite"] > 0 and module["update"] == 0 for module in told["modules"])
-    code, out, _ = program(run, "--step", step)
+    assert found["loss"] == "nan"
+    assert found["verified"]["metrics"] == "equal, to the last digit"
+    assert all(module["not_finite"] > 0 and module["update"] == 0 for module in found["modules"])
+    code, out, _ = replay(run, "--step", step)
     assert code == 0
     assert "update         skipped: loss or gradient is not finite" in out
     assert re.search(r"^encoder\.0 +nan .*  \d+$", out, re.MULTILINE)
 
 
 @pytest.mark.slow
-def test_an_update_that_is_too_large_itself_is_told_apart(small_experiment, tmp_path, program):
+def test_an_update_that_is_too_large_has_a_reason_of_its_own(small_experiment, tmp_path, replay):
     settings = ["training.learning_rate=1e30", "training.warmup_steps=1", *PLAINER]
-    code, out, _ = program(untrained(small_experiment, tmp_path / "run", *settings), "--step", 1)
+    code, out, _ = replay(untrained(small_experiment, tmp_path / "run", *settings), "--step", 1)
     assert code == 0
     assert "update         skipped: it is not finite or too large, though loss and gradient are finite" in out
     assert not re.search(r"^encoder\.0 .*nan", out, re.MULTILINE)
@@ -329,46 +316,36 @@ def test_nothing_is_written_but_the_row_counts(plain, again, facts):
 
 
 @pytest.mark.slow
-def test_equal_runs_have_no_difference(plain, again, program):
-    code, out, _ = program(plain, again)
+def test_equal_runs_have_no_difference(plain, again, with_checkpoints, replay, facts):
+    code, out, _ = replay(plain, again)
     assert (code, out.splitlines()[-1]) == (0, "no difference up to step 8")
     assert "replayed     from the checkpoints at step 8, which are equal\n" in out
-
-
-@pytest.mark.slow
-def test_equal_runs_without_checkpoints_have_none_in_any_update(plain, again, with_checkpoints, facts):
-    told = facts(with_checkpoints(plain), with_checkpoints(again))
-    assert (told["start"], told["until"], told["divergence"], told["not_reproduced"]) == (0, 8, None, [])
-    assert [[each["step"] for each in update] for update in told["updates"]] == [[7, 7], [8, 8]]
+    found = facts(with_checkpoints(plain), with_checkpoints(again))
+    assert (found["start"], found["until"], found["divergence"], found["not_reproduced"]) == (0, 8, None, [])
+    assert [[each["step"] for each in update] for update in found["updates"]] == [[7, 7], [8, 8]]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [(4, 6), ()])
 def test_another_learning_rate_from_step_4_on_is_found_at_step_5(plain, changed, with_checkpoints, facts, kept):
-    told = facts(with_checkpoints(plain, *kept), with_checkpoints(changed, *kept), code=1)
-    assert "training.learning_rate: 0.01 → 0.02" in told["config"]
-    assert told["changed_at"] == [[], [4]]
-    assert told["start"] == (4 if kept else 0)
-    assert told["line"] == 5  # for its learning rate
-    assert (told["divergence"]["step"], told["divergence"]["what"]) == (5, "parameters")
-    moved = told["divergence"]["difference"]
-    leaves = [
-        {
-            jax.tree_util.keystr(path, simple=True, separator="."): leaf
-            for path, leaf in jax.tree.leaves_with_path(params)
-        }
-        for params in (saved(plain, 5).params, saved(changed, 5).params)
-    ]
-    assert moved["leaf"] == min(leaves[0])
-    assert moved["largest"] == np.abs(np.subtract(leaves[0][moved["leaf"]], leaves[1][moved["leaf"]])).max()
-    assert told["updates"][-1][0]["loss"] == told["updates"][-1][1]["loss"]
-    assert told["not_reproduced"] == []
+    found = facts(with_checkpoints(plain, *kept), with_checkpoints(changed, *kept), code=1)
+    assert "training.learning_rate: 0.01 → 0.02" in found["config"]
+    assert found["changed_at"] == [[], [4]]
+    assert found["start"] == (4 if kept else 0)
+    assert found["line"] == 5  # for its learning rate
+    assert (found["divergence"]["step"], found["divergence"]["what"]) == (5, "parameters")
+    moved = found["divergence"]["difference"]
+    leaves = [jax.tree.leaves_with_path(saved(run, 5).params)[0] for run in (plain, changed)]
+    assert moved["leaf"] == jax.tree_util.keystr(leaves[0][0], simple=True, separator=".")
+    assert moved["largest"] == np.abs(np.subtract(*(leaf for _, leaf in leaves))).max()
+    assert found["updates"][-1][0]["loss"] == found["updates"][-1][1]["loss"]
+    assert found["not_reproduced"] == []
 
 
 @pytest.mark.slow
 def test_a_limit_before_the_difference_finds_none(plain, changed, facts):
-    told = facts(plain, changed, "--step", 4)
-    assert (told["until"], told["differ"]) == (4, False)
+    found = facts(plain, changed, "--step", 4)
+    assert (found["until"], found["differ"]) == (4, False)
 
 
 @pytest.mark.parametrize(
@@ -378,14 +355,13 @@ def test_a_limit_before_the_difference_finds_none(plain, changed, facts):
         ("data.window=32", 1, "batch"),
         pytest.param("training.learning_rate=0.02", 1, "parameters", marks=pytest.mark.slow),
         pytest.param("training.label_smoothing=0.2", 1, "loss", marks=pytest.mark.slow),
-        pytest.param("training.ema_decay=0.05", 1, "averaged parameters", marks=pytest.mark.slow),
     ],
 )
 def test_what_differs_first(plain, small_experiment, tmp_path, facts, override, step, what):
-    told = facts(plain, untrained(small_experiment, tmp_path / "other", override), "--step", 2, code=1)
-    assert (told["divergence"]["step"], told["divergence"]["what"]) == (step, what)
-    assert [line.partition(":")[0] for line in told["config"]] == [override.partition("=")[0]]
-    assert bool(told["data"]) == (override.startswith("data") or "seed" in override)
+    found = facts(plain, untrained(small_experiment, tmp_path / "other", override), "--step", 2, code=1)
+    assert (found["divergence"]["step"], found["divergence"]["what"]) == (step, what)
+    assert [line.partition(":")[0] for line in found["config"]] == [override.partition("=")[0]]
+    assert bool(found["data"]) == (override.startswith("data") or "seed" in override)
 
 
 def test_states_that_differ_in_one_place(plain):
@@ -403,113 +379,81 @@ def test_states_that_differ_in_one_place(plain):
     assert found(2) is found(2, sums=zero_sums()) is found(2, averaged=None) is None
 
 
-def test_another_model_differs_from_the_start(plain, small_experiment, tmp_path, program):
-    code, out, _ = program(plain, untrained(small_experiment, tmp_path / "other", "model.d_ff=64"))
+def test_another_model_differs_from_the_start(plain, small_experiment, tmp_path, replay):
+    code, out, _ = replay(plain, untrained(small_experiment, tmp_path / "other", "model.d_ff=64"))
     assert code == 1
     assert "config       model.d_ff: 32 → 64\n" in out
     assert re.search(r"^first difference: step 0, parameters: decoder\.0\.\S+ is \(\d", out.splitlines()[-1])
 
 
-def test_a_recorded_line_that_the_replay_does_not_give_is_told(plain, with_checkpoints, program):
-    other = with_checkpoints(plain, 4, 7, 8)
+def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(plain, with_checkpoints, replay):
+    other = with_checkpoints(plain, 7, 8)
     entries = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
-    loss, entries[6]["loss"] = entries[6]["loss"], 3.25
+    loss, entries[7]["loss"] = entries[7]["loss"], 3.25
     (other / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    code, out, _ = program(plain, other)
-    assert code == 1
-    assert f"metrics      differ first at step 7: loss {loss!r}, 3.25\n" in out
-    assert (
-        f"the replay of {other} does not give its recorded line at step 7: loss 3.25 recorded, {loss!r} replayed" in out
-    )
-    assert "what was recorded differs at step 7, and yet both replays are equal" in out.splitlines()[-1]
-
-
-def test_what_differs_between_machines_is_told(plain, with_checkpoints, program):
-    other = with_checkpoints(plain, 8)
     there = json.loads((other / "environment.json").read_text())
     there["packages"]["jax"], jax_version = "0.1", there["packages"]["jax"]
     (other / "environment.json").write_text(json.dumps(there | {"devices": ["abacus"]}))
-    code, out, _ = program(plain, other)
-    assert code == 0
-    assert f"environment  packages.jax: {jax_version} → 0.1\n" in out
-    assert "devices: ['cpu'] → ['abacus']" in out
+    code, out, _ = replay(plain, other)
+    assert code == 1
+    assert f"environment  packages.jax: {jax_version} → 0.1\n" in out and "devices: ['cpu'] → ['abacus']" in out
+    assert f"metrics      differ first at step 8: loss {loss!r}, 3.25\n" in out
+    recorded = f"recorded line at step 8: loss 3.25 recorded, {loss!r} replayed"
+    assert f"the replay of {other} does not give its {recorded}" in out
+    assert "what was recorded differs at step 8, and yet both replays are equal" in out.splitlines()[-1]
 
 
 # Mistakes
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "name the update to look into with --step S, or a second run"),
-        (["--step", "0"], "--step must be at least 1, not 0"),
-        (["--step", "nine"], "invalid int value: 'nine'"),
-        (["--step", "9"], "--step 9 lies beyond the end of {run}, training.steps=8"),
-        (["{run}/eval"], "{run}/eval is not a run directory"),
-        (["{run}", "--step", "9"], "--step 9 lies beyond the end of {run}, training.steps=8"),
-    ],
-)
-def test_mistakes_end_in_one_line(plain, program, arguments, message):
-    code, out, err = program(plain, *(argument.format(run=plain) for argument in arguments))
-    assert (code, out, len(err)) == (2, "", 1)
-    assert message.format(run=plain) in err[0]
-
-
-def test_a_run_by_epochs_ends_with_the_last(plain, small_experiment, tmp_path, program):
-    settings = ["training.steps=0", "training.epochs=1"]
-    run = untrained(small_experiment, tmp_path / "by epochs", *settings)
+def test_mistakes_end_in_one_line(plain, small_experiment, tmp_path, refused):
+    refused("name the update to look into with --step S, or a second run", plain)
+    refused("--step must be at least 1, not 0", plain, "--step", "0")
+    refused(f"{plain}/eval is not a run directory", plain, f"{plain}/eval")
+    for runs in ([plain], [plain, plain]):
+        refused(f"--step 9 lies beyond the end of {plain}, training.steps=8", *runs, "--step", "9")
+    run = untrained(small_experiment, tmp_path / "by epochs", "training.steps=0", "training.epochs=1")
     last = open_recorded_run(run).setup(1).stream.steps_in(0)
     open_recorded_run(run).check_step(last)
-    code, _, err = program(run, "--step", last + 1)
-    assert (code, err) == (2, [f"error: --step {last + 1} lies beyond the end of {run}, training.epochs=1"])
+    refused(f"--step {last + 1} lies beyond the end of {run}, training.epochs=1", run, "--step", last + 1)
 
 
-def test_another_corpus_is_refused(plain, small_experiment, tmp_path, program, monkeypatch):
+def test_another_corpus_is_refused(plain, small_experiment, tmp_path, refused, monkeypatch):
     monkeypatch.setenv("PUENTE_CORPUS", str(tmp_path))
-    code, _, err = program(plain, "--step", 3)
-    assert (code, len(err)) == (2, 1)
-    assert f"no train file at {tmp_path}" in err[0]
+    refused(f"no train file at {tmp_path}", plain, "--step", 3)
     for path in small_experiment.parent.glob("*.tsv"):
         shutil.copy(path, tmp_path)
     with open(tmp_path / "train.tsv", "a") as file:
         file.write("Good morning.\tBuenos días.\n")
-    code, _, err = program(plain, "--step", 3)
-    assert (code, len(err)) == (2, 1)
-    assert "changed since its checkpoints: data.train: SHA-256" in err[0]
+    refused("changed since its checkpoints: data.train: SHA-256", plain, "--step", 3)
 
 
-@pytest.mark.parametrize("content", [None, "[]", '{"fingerprint": "0123456789"}'])
-def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path, program, content):
-    run = untrained(small_experiment, tmp_path / "run")
-    (run / "data.json").unlink()
-    if content:
-        (run / "data.json").write_text(content)
-    code, _, err = program(run, "--step", 3)
-    assert (code, len(err)) == (2, 1)
-    assert ("fingerprint 01234567 → " if content and "finger" in content else "is missing or damaged") in err[0]
+def test_a_run_whose_batches_are_not_known_is_refused(plain, with_checkpoints, refused):
+    run = with_checkpoints(plain, 8)
+    (run / "data.json").write_text('{"fingerprint": "0123456789"}')
+    refused("fingerprint 01234567 → ", run, "--step", 3)
+    (run / "data.json").write_text("[]")
+    refused("is missing or damaged", run, "--step", 3)
 
 
-def test_a_checkpoint_that_is_needed_is_named(plain, with_checkpoints, program):
+def test_a_checkpoint_that_is_needed_is_named(plain, with_checkpoints, refused):
     """A run whose batches changed after step 4: those before cannot be made any more."""
     run = with_checkpoints(plain, 2, 8)
     archive_config(run, 4)
     record = run / "data.until-4.json"
     record.write_text(record.read_text().replace(json.loads(record.read_text())["fingerprint"], "f" * 64))
-    code, _, err = program(run, "--step", 7)
-    assert (code, len(err)) == (2, 1)
-    assert f"update 7 of {run} needs a good checkpoint of the steps 4 to 6, and there is none (training.keep" in err[0]
-    code, _, err = program(run, "--step", 4)
-    assert (code, len(err)) == (2, 1)
-    assert "the corpus has changed since" in err[0]
+    needed = f"update 7 of {run} needs a good checkpoint of the steps 4 to 6, and there is none (training.keep"
+    refused(needed, run, "--step", 7)
+    refused("the corpus has changed since", run, "--step", 4)
 
 
-def test_a_damaged_checkpoint_is_told_and_left_out(plain, with_checkpoints, program):
+def test_a_damaged_checkpoint_is_left_out_with_a_note(plain, with_checkpoints, replay):
     run = with_checkpoints(plain, 4, 6)
     (run / "checkpoints" / "6" / "manifest.json").write_text("{}")
-    code, out, err = program(run, "--step", 7)
+    code, out, err = replay(run, "--step", 7)
     assert code == 0
     assert "rebuilt from   checkpoint 4, 2 updates repeated" in out
-    assert err == [
+    assert err.splitlines() == [
         f"note: the checkpoint at step 6 of {run} is damaged and left out",
         f"{run}: repeating 2 updates from the checkpoint at step 4",
     ]

@@ -1,17 +1,13 @@
 """python scripts/translate.py RUN, as a user calls it."""
 
-import argparse
-import io
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from common.errors import UserError
-from evaluation.translate import Translation
+from evaluation.translate import Translation, distinct
 from scripts import translate
 
 ROOT = Path(__file__).parents[2]
@@ -19,20 +15,13 @@ PROGRAM = "scripts/translate.py"
 
 
 @pytest.fixture
-def run(run_dir, monkeypatch):
-    """The program in this process, without its signal handlers: its lines and what it tells on standard error."""
+def run(run_dir, run_main):
+    """The program's lines."""
 
-    def run(text, *options, overrides=()):
-        parser = argparse.ArgumentParser()
-        translate.add_options(parser)
-        arguments = parser.parse_args(options)
-        arguments.RUN, arguments.overrides = str(run_dir), list(overrides)
-        out = io.BytesIO()
-        stdin = SimpleNamespace(buffer=io.BytesIO(text.encode()), isatty=lambda: False)
-        monkeypatch.setattr("sys.stdin", stdin)
-        monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=out, isatty=lambda: False))
-        translate.translate_lines(arguments)
-        return out.getvalue().decode().splitlines()
+    def run(*options, text=None):
+        code, out, err = run_main(translate.main, run_dir, *options, text=(text or TEXT).encode())
+        assert code == 0, err
+        return out.split("\n")[:-1]
 
     return run
 
@@ -42,8 +31,9 @@ TEXT = "\n".join(LINES) + "\n"
 
 
 def test_json_has_a_line_for_a_line_and_agrees_with_the_text(run):
-    plain = run(TEXT)
-    scored = [json.loads(line) for line in run(TEXT, "--scores")]
+    plain = run("--on-error=blank")  # which changes nothing without a bad line
+    assert plain == run()
+    scored = [json.loads(line) for line in run("--scores")]
     assert [each["line"] for each in scored] == [1, 2, 3]
     assert [each["source"] for each in scored] == LINES
     assert [[one["text"] for one in each["translations"]] for each in scored] == [[text] for text in plain]
@@ -54,7 +44,7 @@ def test_json_has_a_line_for_a_line_and_agrees_with_the_text(run):
 
 @pytest.mark.slow
 def test_n_best_lists_differ_as_texts_and_begin_with_the_best(run):
-    plain, lists = run(TEXT), [json.loads(line)["translations"] for line in run(TEXT, "--nbest", "2")]
+    plain, lists = run(), [json.loads(line)["translations"] for line in run("--nbest", "2")]
     for text, translations in zip(plain, lists, strict=True):
         assert translations[0]["text"] == text
         assert len({each["text"] for each in translations}) == len(translations) <= 2
@@ -63,7 +53,7 @@ def test_n_best_lists_differ_as_texts_and_begin_with_the_best(run):
 
 
 def test_an_alignment_joins_every_target_word_to_a_source_word(run):
-    for line in run(TEXT, "--alignment", "--prefix", "Tom Ana", "--interactive"):
+    for line in run("--alignment", "--prefix", "Tom Ana", "--interactive"):
         facts = json.loads(line)
         words, alignment = (facts["translations"][0][key] for key in ("words", "alignment"))
         assert facts["source_words"] == [word.strip(".") for word in facts["source"].split()]
@@ -72,9 +62,10 @@ def test_an_alignment_joins_every_target_word_to_a_source_word(run):
         assert facts["translations"][0]["text"].startswith("Tom Ana") == bool(facts["source"])
 
 
-def test_a_long_line_is_translated_in_pieces_and_that_is_told(run, capsys):
-    (line,) = run("Tom eats here today. " * 9)
-    assert line and "line 1 is too long and was translated in" in capsys.readouterr().err
+def test_a_long_line_is_translated_in_pieces_with_a_note(run_dir, run_main):
+    code, out, err = run_main(translate.main, run_dir, text=b"Tom eats here today. " * 9)
+    assert (code, out.count("\n")) == (0, 1)
+    assert err.startswith("line 1 is too long and was translated in")
 
 
 BAD = b"Tom runs here.\nAn\xe9\nAna eats there today now.\n\n\xff\n"
@@ -106,10 +97,6 @@ def test_as_json_a_bad_line_has_its_number_and_error(run_dir, run_main):
     assert sources == {1: LINES[0], 3: LINES[2], 4: ""}
 
 
-def test_without_a_bad_line_blank_changes_nothing(run):
-    assert run(TEXT, "--on-error=blank") == run(TEXT)
-
-
 PREFIX = "Tom Ana runs here there"  # too long for "Tom"
 
 
@@ -121,9 +108,9 @@ def test_a_prefix_too_long_for_one_line_costs_that_line_alone(run_dir, run_main)
     text, options = "\n".join(lines).encode(), ["--prefix", PREFIX]
     code, out, err = run_main(translate.main, run_dir, *options, "--on-error", "blank", text=text)
     assert (code, out.splitlines()) == (2, [fits[0], "", *fits[1:]])
-    told = err.splitlines()
-    assert told[0].startswith("line 2: the prefix has ") and "the translation of this sentence may have only" in told[0]
-    assert told[1].startswith("error: 1 of 4 lines could not be translated")
+    note, error = err.splitlines()
+    assert note.startswith("line 2: the prefix has ") and "the translation of this sentence may have only" in note
+    assert error.startswith("error: 1 of 4 lines could not be translated")
     code, out, err = run_main(translate.main, run_dir, *options, text=text)
     assert (code, out.splitlines()) == (2, fits[:1])
     assert err.startswith("error: line 2: the prefix has ") and err.count("\n") == 1
@@ -131,55 +118,40 @@ def test_a_prefix_too_long_for_one_line_costs_that_line_alone(run_dir, run_main)
 
 def test_of_those_that_read_alike_the_best_is_kept_in_its_place():
     spelled = [Translation(text, [], [], -float(score), -float(score), True) for score, text in enumerate("abacb")]
-    assert translate.distinct(spelled) == [spelled[0], spelled[1], spelled[3]]
+    assert distinct(spelled) == [spelled[0], spelled[1], spelled[3]]
 
 
-@pytest.mark.parametrize(
-    ("options", "overrides", "message"),
-    [
-        (["--nbest", "3"], [], "--nbest 3 must be from 1 to decoding.beam_size, 2"),
-        (["--nbest", "0"], [], "--nbest 0 must be"),
-        (["--nbest", "2"], ["decoding.mbr=bleu"], "leave one of them out"),
-        (["--prefix", "Tom " * 90], [], "--prefix has .* tokens, but no translation may have above"),
-        (["--prefix", "Tom " * 90, "--on-error=blank"], [], "--prefix has .* tokens, but no translation may"),
-        (["--prefix", "An\udce9"], [], "--prefix must be UTF-8, not An<U.DCE9>"),
-        ([], ["decoding.ensemble=[nowhere]"], "nowhere is not a run directory"),
-        ([], ["decoding.checkpoint=last-5"], "last-5"),
-    ],
-)
-def test_what_cannot_be_is_told_before_anything_is_printed(run, options, overrides, message):
-    with pytest.raises(UserError, match=message):
-        run(TEXT, *options, overrides=overrides)
+def test_mistakes_end_in_one_line_before_anything_is_printed(run_dir, refuses, tmp_path):
+    too_long = "Tom " * 90
+    for message, options in {
+        "--nbest 3 must be from 1 to decoding.beam_size, 2": ["--nbest", "3"],
+        "--nbest 0 must be": ["--nbest", "0"],
+        "leave one of them out": ["--nbest", "2", "decoding.mbr=bleu"],
+        "tokens, but no translation may have above": ["--prefix", too_long],
+        "tokens, but no translation may have": ["--prefix", too_long, "--on-error=blank"],
+        "--prefix must be UTF-8, not An<U+DCE9>": ["--prefix", "An\udce9"],
+        "nowhere is not a run directory": ["decoding.ensemble=[nowhere]"],
+        "last-5": ["decoding.checkpoint=last-5"],
+        "translating cannot change model.d_ff": ["model.d_ff=8"],
+    }.items():
+        refuses(translate.main, message, run_dir, *options)
+    refuses(translate.main, "is not a run directory", tmp_path)
 
 
 @pytest.mark.slow
 def test_an_ensemble_with_itself_translates_as_the_run(run, run_dir):
-    assert run(TEXT, overrides=[f"decoding.ensemble=[{run_dir}:latest]"]) == run(TEXT)
+    assert run(f"decoding.ensemble=[{run_dir}:latest]") == run()
 
 
-def test_a_line_for_a_line(run_dir, call):
+def test_a_line_for_a_line(run):
     lines = ["Tom runs here.", "", "Ana eats\u2028there today now.", "Tom", "  ", "Ana eats there today now."]
-    done = call(PROGRAM, run_dir, text="\n".join(lines).encode())
-    assert done.returncode == 0, done.stderr.decode()
-    translations = done.stdout.decode().split("\n")
-    assert translations.pop() == ""
+    translations = run(text="\n".join(lines))
     assert [bool(line) for line in translations] == [bool(line.strip()) for line in lines]
     assert translations[2] == translations[5]
 
 
 def test_no_input_gives_no_output(run_dir, run_main):
     assert run_main(translate.main, run_dir)[:2] == (0, "")
-
-
-def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
-    mistakes = {
-        "is not a run directory": [tmp_path],
-        "translating cannot change model.d_ff": [run_dir, "model.d_ff=8"],
-    }
-    for message, arguments in mistakes.items():
-        code, out, err = run_main(translate.main, *arguments)
-        assert (code, out) == (2, ""), message
-        assert err.startswith("error: ") and message in err and err.count("\n") == 1
 
 
 def test_a_closed_pipe_ends_it_quietly(run_dir):
