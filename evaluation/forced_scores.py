@@ -99,18 +99,13 @@ def force(
     """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating."""
     if not pairs:
         return iter(())
-    lengths = [max(map(len, pair)) + 1 for pair in pairs]
-    end = translator.positions
+    lengths = [max(1, *map(len, pair)) + 1 for pair in pairs]  # with EOS; a sentence of length 1 is in no batch
     for number, length in enumerate(lengths, start=first):
-        if length > end:
+        if length > (end := translator.positions):
             raise UserError(f"pair {number} has {length} tokens, but this model's learned positions end at {end}")
-    models = tuple(map(nnx.merge, translator.graphdefs, params))
-    found: dict[int, np.ndarray] = {}
-    lengths = [max(length, 2) for length in lengths]
-    most = max(lengths)
-    longest = f"pair {first + lengths.index(most)}, of {most} tokens"
+    models, mesh, found = tuple(map(nnx.merge, translator.graphdefs, params)), mesh_of(params), dict[int, np.ndarray]()
+    longest = f"pair {first + lengths.index(max(lengths))}, of {max(lengths)} tokens"
     with explain_lack_of_memory(f"make decoding.batch_sentences smaller, or leave out {longest}"):
-        mesh = mesh_of(params)
         for shape, indices in group_by_bucket(lengths, translator.decoding.batch_sentences, mesh.size if mesh else 1):
             sides = zip(*(pairs[index] for index in indices), strict=True)
             rows = [shard_rows(pad_rows([[*tokens, EOS] for tokens in side], shape), mesh) for side in sides]

@@ -146,12 +146,17 @@ def render_page(
     run: str, sentence: str, translation: str, maps: dict[str, HeatMaps], pairs: list[PairWeights], pictures: list[str]
 ) -> str:
     """The page as HTML; the files named in ``pictures`` show the maps of each use of attention without JavaScript."""
+    tables = "".join(f'<div class="scroll">{table(pair)}</div>\n' for pair in pairs)
+    sections = [section("Word pairs", ABOUT_PAIRS, f'<div class="use">\n{tables}</div>')] if pairs else []
+    for name, use in maps.items():  # the script draws a use in the element with its name
+        axes = f"Rows are queries: {escape(use.queries_are)}; columns are keys: {escape(use.keys_are)}."
+        sections.append(section(use.title, axes, f'<div class="use" id="{escape(name)}"></div>'))
     texts = {"run": run, "sentence": sentence, "translation": translation, "pictures": ", ".join(pictures)}
     return Template(PAGE).substitute(
         {name: escape(text) for name, text in texts.items()},
         policy=content_policy(),
         style=STYLE,
-        sections=pairs_section(pairs) + "".join(use_section(name, use_maps) for name, use_maps in maps.items()),
+        sections="".join(sections),
         weights=embed(maps),
         script=SCRIPT,
     )
@@ -162,17 +167,6 @@ def content_policy() -> str:
     style, script = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in (STYLE, SCRIPT))
     allowed = f"style-src 'sha256-{style}'; script-src 'sha256-{script}'"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
-
-
-def use_section(name: str, maps: HeatMaps) -> str:
-    """The heading of one use of attention, and the element in which the script draws it."""
-    axes = f"Rows are queries: {escape(maps.queries_are)}; columns are keys: {escape(maps.keys_are)}."
-    return section(maps.title, axes, f'<div class="use" id="{escape(name)}"></div>')
-
-
-def pairs_section(pairs: list[PairWeights]) -> str:
-    tables = "".join(f'<div class="scroll">{table(pair)}</div>\n' for pair in pairs)
-    return section("Word pairs", ABOUT_PAIRS, f'<div class="use">\n{tables}</div>') if pairs else ""
 
 
 def section(title: str, about: str, content: str) -> str:

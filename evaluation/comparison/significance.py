@@ -78,8 +78,8 @@ def randomisation_p(pairs: Sequence[Pair], trials: int = TRIALS, seed: int = SEE
     rng, observed, as_large = np.random.default_rng(seed), abs(round(difference(pairs), 9)), 0
     for count in blocks_of(trials):
         chosen = rng.integers(2, size=(count, len(pairs[0].base.counts))).astype(np.float64)
-        differences = mean_of([_exchange(pair, chosen) for pair in pairs])
-        as_large += int((abs(differences) >= observed).sum())
+        found = mean_of([_exchange(pair, chosen) for pair in pairs])
+        as_large += int((abs(found) >= observed).sum())
     return (as_large + 1) / (trials + 1)
 
 
@@ -95,20 +95,12 @@ def bootstrap_interval(pairs: Sequence[Pair], resamples: int = RESAMPLES, seed: 
 
     All runs are scored on the same draw (the paired bootstrap of Koehn 2004, as an interval of the difference).
     """
-    rng, differences = np.random.default_rng(seed), []
+    rng, found, size = np.random.default_rng(seed), [], len(pairs[0].base.counts)
     for count in blocks_of(resamples):
-        drawn = draw_again(len(pairs[0].base.counts), count, rng)
-        differences.append(mean_of([score_differences(pair, drawn) for pair in pairs]))
-    return Interval(*map(float, np.percentile(np.concatenate(differences), [2.5, 97.5])))
-
-
-def draw_again(sentences: int, count: int, rng: np.random.Generator) -> Float[np.ndarray, "draws sentences"]:
-    """How often each sentence is in each of ``count`` resamples."""
-    return rng.multinomial(sentences, np.full(sentences, 1 / sentences), size=count).astype(np.float64)
-
-
-def score_differences(pair: Pair, drawn: Float[np.ndarray, "draws sentences"]) -> Float[np.ndarray, " draws"]:
-    return pair.other.scores(drawn @ pair.other.counts) - pair.base.scores(drawn @ pair.base.counts)
+        drawn = rng.multinomial(size, np.full(size, 1 / size), size=count).astype(np.float64)
+        scores = ([side.scores(drawn @ side.counts) for side in pair] for pair in pairs)
+        found.append(mean_of([other - base for base, other in scores]))
+    return Interval(*map(float, np.percentile(np.concatenate(found), [2.5, 97.5])))
 
 
 def mean_of(arrays: list[np.ndarray]) -> Float[np.ndarray, " draws"]:

@@ -1,9 +1,10 @@
 """A comparison as tables of text."""
 
+import re
 from collections.abc import Sequence
 
 from common.text_table import Table
-from evaluation.comparison.compare import Against, Comparison, Difference
+from evaluation.comparison.compare import Against, Comparison
 from evaluation.comparison.differences import Change, Group, Ngram
 from evaluation.comparison.significance import Interval
 
@@ -33,23 +34,22 @@ def differences(comparison: Comparison) -> Table:
     """By how much each system differs from the baseline, and whether that could be chance."""
     header = ["system", "metric", "difference", "by sentences", "by seeds", "p", "p (Holm)"]
     rows = [
-        [against.name, metric, *describe(found)]
+        [
+            *(against.name, metric, f"{found.difference:+.2f}", span(found.interval, "+")),
+            *(span(found.seed_interval, "+"), f"{found.p:.4f}", f"{found.p_adjusted:.4f}"),
+        ]
         for against in comparison.against
         for metric, found in (("BLEU", against.bleu), ("chrF", against.chrf))
     ]
     return Table("Differences", f"From the baseline, {comparison.systems[0]}. {HOW}", header, rows)
 
 
-def describe(found: Difference) -> list[str]:
-    intervals = [signed(found.interval), signed(found.seed_interval)]
-    return [f"{found.difference:+.2f}", *intervals, f"{found.p:.4f}", f"{found.p_adjusted:.4f}"]
-
-
 def tables_of_one(against: Against) -> list[Table]:
     """Where a system differs from the baseline; a table without rows is left out."""
+    keys = [re.split(": | → ", line, maxsplit=2) for line in against.config]  # "key: old → new"
     pairs = "Compared: " + "; ".join(f"{other} against {base}" for base, other in against.pairs)
     tables = [
-        Table("What differs", pairs, ["key", "baseline", "here"], keys(against.config)),
+        Table("What differs", pairs, ["key", "baseline", "here"], keys),
         groups("BLEU by words of the source", "words", "sentences", against.lengths),
         groups("F1 of words by their frequency in training", "occurrences", "words", against.frequencies),
         ngrams("N-grams gained", against.gained),
@@ -58,12 +58,6 @@ def tables_of_one(against: Against) -> list[Table]:
         sentences("Largest losses", against.losses),
     ]
     return [table for table in tables if table.rows]
-
-
-def keys(differences: Sequence[str]) -> list[list[str]]:
-    """Rows of the lines of ``list_differences``: "key: old → new"."""
-    parts = (line.partition(": ") for line in differences)
-    return [[key, *change.split(" → ", 1)] for key, _, change in parts]
 
 
 def groups(title: str, of: str, size: str, found: Sequence[Group]) -> Table:
@@ -90,9 +84,5 @@ def sentences(title: str, found: Sequence[Change]) -> Table:
     return Table(title, "By chrF of the sentence.", ["chrF", "", "text"], rows)
 
 
-def span(interval: Interval | None) -> str:
-    return f"{interval.low:.2f} to {interval.high:.2f}" if interval else ""
-
-
-def signed(interval: Interval | None) -> str:
-    return f"{interval.low:+.2f} to {interval.high:+.2f}" if interval else ""
+def span(interval: Interval | None, sign: str = "") -> str:
+    return f"{interval.low:{sign}.2f} to {interval.high:{sign}.2f}" if interval else ""
