@@ -229,30 +229,6 @@ def test_heads_read_the_whole_vector_and_parts_do_not():
 # Section 7.
 
 
-def attend(x: Array, context: Array, first: int, hidden: Array) -> tuple[list[Array], Array]:
-    """Both heads' weights and the sublayer's output, added to what it reads; every head by itself."""
-    drawn = [several_heads.draw_normal(first + index, 6, 6, deviation=6**-0.5) for index in range(4)]
-    to_query, to_key, to_value, to_output = (np.asarray(table, float) for table in drawn)
-    weights, outputs = [], []
-    for columns in (slice(0, 3), slice(3, 6)):
-        scores = x @ to_query[:, columns] @ (context @ to_key[:, columns]).T / np.sqrt(3)
-        weights.append(softmax(np.where(hidden, -np.inf, scores)))
-        outputs.append(weights[-1] @ context @ to_value[:, columns])
-    return weights, x + np.hstack(outputs) @ to_output
-
-
-def test_the_three_uses():
-    source, target = (
-        np.asarray(several_heads.draw_normal(0, 1, 4, 6)[0], float),
-        np.asarray(several_heads.draw_normal(1, 1, 3, 6)[0], float),
-    )
-    encoder, memory = attend(source, source, 10, np.zeros((4, 4), bool))
-    decoder, state = attend(target, target, 20, np.triu(np.ones((3, 3), bool), 1))
-    encoder_decoder, _ = attend(state, memory, 30, np.zeros((3, 4), bool))
-    for name, weights in {"encoder": encoder, "decoder": decoder, "encoder-decoder": encoder_decoder}.items():
-        assert_on_page(name, line_by_line(*weights))
-
-
 def test_the_shapes_of_the_three_uses():
     lines = block("shapes-of-uses").splitlines()[2:-1]
     sizes = [{"T": 4, "S": 4}, {"T": 3, "S": 3}, {"T": 3, "S": 4}]

@@ -17,21 +17,15 @@ def runs(tmp_path):
     return tmp_path / "one", tmp_path / "two"
 
 
-def test_the_picture_goes_to_the_first_run_or_where_it_is_told(runs, tmp_path, run_main):
-    for options, path in (([], runs[0] / "curves.png"), (["--output", tmp_path / "x.png"], tmp_path / "x.png")):
-        code, out, err = run_main(main, *runs, *options)
-        assert (code, out, err) == (0, f"written  {path}\n", "")
-        assert path.read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_end_of_the_name_decides_the_format(runs, tmp_path, run_main):
-    for name, start in (("x.pdf", b"%PDF-"), ("x.svg", b"<?xml"), ("x.png", b"\x89PNG")):
-        files = []
+def test_the_picture_goes_to_the_first_run_or_the_output_whose_name_decides_the_format(runs, tmp_path, run_main):
+    """And equal figures are equal files."""
+    for name, start in (("x.pdf", b"%PDF-"), ("x.svg", b"<?xml"), ("x.png", b"\x89PNG"), ("", b"\x89PNG")):
+        path, files = tmp_path / name if name else runs[0] / "curves.png", []
         for _ in range(2):
-            assert run_main(main, *runs, "--output", tmp_path / name)[0] == 0
-            files.append((tmp_path / name).read_bytes())
-        assert files[0].startswith(start)
-        assert files[0] == files[1]
+            assert run_main(main, *runs, *(["--output", path] if name else [])) == (0, f"written  {path}\n", "")
+            files.append(path.read_bytes())
+        assert files[0].startswith(start) and files[0] == files[1]
+        path.unlink()
 
 
 def test_what_cannot_be_drawn(runs, tmp_path, refuses):

@@ -65,16 +65,10 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
-@pytest.mark.parametrize("content", ["Hola.\tHello.\n", "PK\x03\x04 not text\n", ""])
-def test_another_file_is_refused_and_nothing_written(call, tmp_path, content):
-    (tmp_path / "spa.txt").write_text(content, encoding="utf-8")
-    done = call("scripts/prepare_tatoeba.py", tmp_path / "spa.txt", "--to", tmp_path / "out")
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"error: ") and done.stderr.count(b"\n") == 1
+@pytest.mark.parametrize("content", ["Hola.\tHello.\n", "PK\x03\x04 not text\n", "", None])
+def test_another_file_is_refused_and_nothing_written(refuses, tmp_path, content):
+    file = tmp_path / "spa.txt"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    refuses(script.main, "" if file.exists() else f"there is no file {file}", file, "--to", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_file_is_named(call, tmp_path):
-    done = call("scripts/prepare_tatoeba.py", tmp_path / "spa.txt")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert f"there is no file {tmp_path / 'spa.txt'}".encode() in done.stderr

@@ -12,7 +12,7 @@ PROGRAM = "scripts/score.py"
 
 @pytest.mark.slow
 def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call):
-    """And a long pair is scored whole, an empty one as EOS alone, and the totals are told."""
+    """A long pair is scored as a whole, an empty one as EOS alone, and standard error has the totals."""
     lines = ["Tom runs here.", "Ana eats there today now."]
     found = call("scripts/translate.py", run_dir, "--scores", "decoding.beam_size=1", text="\n".join(lines).encode())
     given = [json.loads(line)["translations"][0] for line in found.stdout.splitlines()]
@@ -33,16 +33,17 @@ def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call):
         assert math.isclose(each["score"], each["log_prob"] / ((5 + len(each["tokens"])) / 6), rel_tol=1e-5)
     assert len(facts[2]["tokens"]) == 1
     total, tokens = sum(each["log_prob"] for each in facts), sum(len(each["tokens"]) for each in facts)
-    told = done.stderr.decode()
-    assert f"4 translations, {tokens} tokens" in told and f"{math.exp(-total / tokens):.4f} per token" in told
+    err = done.stderr.decode()
+    assert f"4 translations, {tokens} tokens" in err and f"{math.exp(-total / tokens):.4f} per token" in err
 
 
-def test_exchanged_columns_are_told(run_dir, run_main):
+def test_a_warning_of_exchanged_columns_comes_first(run_dir, run_main):
     text = "".join(f"El gato {number} está en la mesa.\tThe cat is on the table.\n" for number in range(20))
     _, out, err = run_main(score.main, run_dir, text=text.encode())
     assert out.count("\n") == 20
-    assert err.startswith("warning: standard input: source and target look exchanged: in 20 of 20 pairs ")
-    assert err.partition("\n")[0].endswith("; if they are, exchange its columns")
+    warning = err.partition("\n")[0]
+    assert warning.startswith("warning: standard input: source and target look exchanged: in 20 of 20 pairs ")
+    assert warning.endswith("; if they are, exchange its columns")
 
 
 def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main):

@@ -106,16 +106,10 @@ def test_the_json_in_the_page_is_the_weights_in_four_decimals(parsed):
     np.testing.assert_array_equal(nulls, np.triu(np.ones((3, 3), bool), k=1))
 
 
-def test_the_script_finds_a_place_for_every_use(parsed):
+def test_every_use_has_a_place_and_pairs_a_table_without_any_script(parsed):
     identifiers = [attributes["id"] for _, attributes, _ in parsed.elements if "id" in attributes]
     assert identifiers == ["encoder-decoder", "decoder", "weights"]
     assert parsed.texts("h2") == ["Word pairs", "Across", "Past"]
-
-
-def test_pairs_are_a_table_without_any_script(parsed):
     assert parsed.texts("tr") == ["head 1head 2mean", "layer 10.2500.5000.375", "layer 21.0000.0000.500"]
     assert parsed.texts("td") == ["", "0.250", "0.500", "0.375", "1.000", "0.000", "0.500"]
-
-
-def test_without_pairs_there_is_no_table_of_them():
     assert "table" not in {tag for tag, _, _ in Parsed(page("a")).elements}

@@ -24,32 +24,22 @@ def found(pair, source=(MAN, SAW), target=(VIO, HOMBRE)):
     return {(each.use, each.query, each.key): each.weights for each in weights}
 
 
-def test_in_the_sentence_both_directions_of_encoder_self_attention():
-    weights, use = found(("man", "saw")), "encoder self-attention"
-    assert list(weights) == [(use, "man", "saw"), (use, "saw", "man")]
-    for layer, head in np.ndindex(2, 2):
-        encoder = WEIGHTS.encoder[layer, head]
-        assert weights[use, "man", "saw"][layer, head] == encoder[0, 1] + encoder[0, 2]
-        assert weights[use, "saw", "man"][layer, head] == (encoder[1, 0] + encoder[2, 0]) / 2
-
-
-def test_from_the_translation_to_the_sentence_whatever_the_order_in_which_they_are_named():
-    for pair in (("VIO", "saw"), ("saw!", "¡vio!")):
+def test_weights_by_hand():
+    """The mean over the query's tokens of the sum over the key's, whatever the order in which the words are named."""
+    source, across, past = "encoder self-attention", "encoder-decoder attention", "decoder self-attention"
+    both = found(("man", "saw"))
+    assert list(both) == [(source, "man", "saw"), (source, "saw", "man")]
+    encoder, decoder, crossing = (np.asarray(weights) for weights in WEIGHTS)
+    np.testing.assert_array_equal(both[source, "man", "saw"], encoder[:, :, 0, 1] + encoder[:, :, 0, 2])
+    np.testing.assert_array_equal(both[source, "saw", "man"], (encoder[:, :, 1, 0] + encoder[:, :, 2, 0]) / 2)
+    for pair in (("VIO", "saw"), ("saw!", "¡vio!")):  # row 0 predicts token 0
         ((named, weights),) = found(pair).items()
-        assert named == ("encoder-decoder attention", "Vio", "saw")
-        for layer, head in np.ndindex(2, 2):
-            crossing = WEIGHTS.encoder_decoder[layer, head]  # row 0 predicts token 0
-            total = crossing[0, 1] + crossing[0, 2] + crossing[1, 1] + crossing[1, 2]
-            assert weights[layer, head] == total / 2
-
-
-def test_in_the_translation_the_later_word_looks_at_what_was_read_of_the_earlier():
-    for pair in (("vio", "hombre"), ("hombre", "vio")):
+        assert named == (across, "Vio", "saw")
+        np.testing.assert_array_equal(weights, crossing[:, :, :2, 1:3].sum((2, 3)) / 2)
+    for pair in (("vio", "hombre"), ("hombre", "vio")):  # row 2 predicts token 2, column 1 reads token 0
         ((named, weights),) = found(pair).items()
-        assert named == ("decoder self-attention", "hombre", "Vio")
-        for layer, head in np.ndindex(2, 2):
-            past = WEIGHTS.decoder[layer, head]  # row 2 predicts token 2, column 1 reads token 0
-            assert weights[layer, head] == past[2, 1] + past[2, 2]
+        assert named == (past, "hombre", "Vio")
+        np.testing.assert_array_equal(weights, decoder[:, :, 2, 1] + decoder[:, :, 2, 2])
 
 
 def test_words_of_both_sides_have_every_use_and_every_occurrence():
@@ -75,7 +65,7 @@ def test_words_of_both_sides_have_every_use_and_every_occurrence():
     ]
 
 
-def test_an_unknown_word_is_told_with_those_that_there_are():
+def test_an_unknown_word_is_refused_with_a_list_of_the_known_ones():
     with pytest.raises(UserError) as error:
         found(("man", "woman\n"))
     expected = "--pair: woman is no word of the sentence (man, saw) or of the translation (Vio, hombre)"
