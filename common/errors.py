@@ -30,7 +30,7 @@ def exit_on_user_error() -> Iterator[None]:
             yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, such as head, has all it wants. SIGPIPE itself stays ignored: Orbax's threads write to pipes of
+        # The reader, such as head, has read enough. SIGPIPE itself stays ignored: Orbax's threads write to pipes of
         # their own, which may be closed, and the signal would end the program without a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(128 + 13)
@@ -49,7 +49,7 @@ def exit_on_user_error() -> Iterator[None]:
 def write_note(line: str) -> None:
     """Write a line to standard error, above a progress bar.
 
-    Where that takes no more, as on a full disk, the program goes on without it.
+    Where standard error takes no more, as on a full disk, the program goes on without the line.
     """
     from tqdm import tqdm  # takes a tenth of a second, which a start can do without
 
@@ -62,7 +62,7 @@ def write_note(line: str) -> None:
 
 @contextlib.contextmanager
 def explain_lack_of_memory(advice: str) -> Iterator[None]:
-    """Turn a lack of memory inside into a UserError with the advice that fits what is done there."""
+    """Turn a lack of memory inside into a UserError with advice that fits the work inside."""
     try:
         yield
     except UserError:

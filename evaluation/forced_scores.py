@@ -71,15 +71,15 @@ def align(translator: Translator, params: Ensemble, translations: list[Translati
     pairs = [pair for each in translations for pair in zip(each.sources, each.targets, strict=True)]
     forced, found = force(translator, params, pairs, alignment_weights), []
     for each in translations:
-        whole = Aligned([], [], [])
+        line = Aligned([], [], [])
         for (source, target), attention_weights in islice(forced, len(each.sources)):
             source_words, target_words = (spell_words(side, translator.tokenizer) for side in (source, target))
-            before = len(whole.source_words), len(whole.target_words)
+            before = len(line.source_words), len(line.target_words)
             links = align_words(source_words, target_words, attention_weights)
-            whole.alignment.extend((source + before[0], target + before[1]) for source, target in links)
-            whole.source_words.extend(text for text, _ in source_words)
-            whole.target_words.extend(text for text, _ in target_words)
-        found.append(whole)
+            line.alignment.extend((source + before[0], target + before[1]) for source, target in links)
+            line.source_words.extend(text for text, _ in source_words)
+            line.target_words.extend(text for text, _ in target_words)
+        found.append(line)
     return found
 
 

@@ -59,7 +59,7 @@ def score(translations: list[str], references: list[list[str]], *, bootstrap: bo
 
 
 def reference_streams(references: Sequence[list[str]]) -> Streams:
-    """References as sacreBLEU wants them: every first one, every second one …, and None where there is none."""
+    """References as sacreBLEU expects them: every first one, every second one …, and None where there is none."""
     return [list(stream) for stream in zip_longest(*references)]
 
 

@@ -33,9 +33,9 @@ from model.transformer import Params, Tokens, Transformer, build
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
 
 Ensemble = Sequence[Params]  # one tree per model
-Sentences = Sequence[list[int]]  # tokens, without BOS and EOS
-Batch = tuple[tuple[int, int], list[int]]  # its shape, and the numbers of its sentences
-Progress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
+TokenLists = Sequence[list[int]]  # tokens, without BOS and EOS
+SearchBatch = tuple[tuple[int, int], list[int]]  # its shape, and the numbers of its sentences
+OnProgress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
 
 
 class Hypothesis(NamedTuple):
@@ -52,8 +52,8 @@ class Translation:
     """A line's translation. A line has one piece; a line too long for the model has several, an empty one none."""
 
     text: str
-    sources: Sentences  # of the pieces
-    targets: Sentences
+    sources: TokenLists  # of the pieces
+    targets: TokenLists
     log_prob: float  # the sum over pieces, as the score is
     score: float
     ended: bool
@@ -104,7 +104,7 @@ class Translator:
         return int(min(self.decoding.limit(length), self.positions))
 
     def translate(
-        self, params: Ensemble, lines: list[str], *, prefix: str = "", on_progress: Progress = None
+        self, params: Ensemble, lines: list[str], *, prefix: str = "", on_progress: OnProgress = None
     ) -> list[Translation]:
         """Translate each line, by the search's best hypothesis or by minimum Bayes risk; see ``candidates``."""
         by_risk = self.decoding.mbr != "none"
@@ -113,13 +113,13 @@ class Translator:
         return [self._least_risk(candidates) if by_risk else candidates[0] for candidates in found]
 
     def _least_risk(self, candidates: list[Translation]) -> Translation:
-        """The candidate of least risk: samples weigh alike, those of a beam by their probabilities."""
+        """The candidate of least risk: samples have equal weights, hypotheses of a beam their probabilities."""
         log_probs = [candidate.log_prob for candidate in candidates]
         weights = [1.0] * len(candidates) if self.decoding.draws else probabilities(log_probs)
         return candidates[choose([candidate.text for candidate in candidates], weights, self.decoding.mbr)]
 
     def candidates(
-        self, params: Ensemble, lines: list[str], count: int, *, prefix: str = "", on_progress: Progress = None
+        self, params: Ensemble, lines: list[str], count: int, *, prefix: str = "", on_progress: OnProgress = None
     ) -> list[list[Translation]]:
         """Up to ``count`` translations of each line, best first or in drawing order, all beginning with ``prefix``.
 
@@ -153,11 +153,11 @@ class Translator:
     def _count_tokens(self, texts: list[str]) -> list[int]:
         return [len(tokens) + 1 for tokens in self.encode_sources(texts)]
 
-    def encode_sources(self, texts: list[str]) -> Sentences:
+    def encode_sources(self, texts: list[str]) -> TokenLists:
         """The tokens of normalised texts, after the tag of the target language if the model has tags."""
         return [[*self.tag, *tokens] for tokens in self.tokenizer.encode(texts)]
 
-    def _join(self, sources: Sentences, found: list[list[Hypothesis]], count: int) -> list[Translation]:
+    def _join(self, sources: TokenLists, found: list[list[Hypothesis]], count: int) -> list[Translation]:
         """Translations of a line from those of its pieces: the best combinations, or the draws side by side."""
         if not sources:
             return [Translation("", [], [], 0.0, 0.0, True)]
@@ -182,7 +182,12 @@ class Translator:
         return [normalise(text) for text in self.tokenizer.decode(targets)]
 
     def search(
-        self, params: Ensemble, sources: Sentences, count: int, prefixes: Sentences = (), on_progress: Progress = None
+        self,
+        params: Ensemble,
+        sources: TokenLists,
+        count: int,
+        prefixes: TokenLists = (),
+        on_progress: OnProgress = None,
     ) -> list[list[Hypothesis]]:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         mesh, found = mesh_of(params), dict[int, list[Hypothesis]]()
@@ -201,10 +206,10 @@ class Translator:
         self,
         params: Ensemble,
         mesh: Mesh | None,
-        all_sources: Sentences,
-        all_prefixes: Sentences,
+        all_sources: TokenLists,
+        all_prefixes: TokenLists,
         count: int,
-        batch: Batch,
+        batch: SearchBatch,
     ) -> list[list[Hypothesis]]:
         """Search one batch, filled up with empty rows."""
         (rows, bucket), indices = batch
@@ -300,7 +305,7 @@ def describe_lack_of_room(prefix: list[int], limit: int) -> str:
     return f"the prefix has {len(prefix)} tokens, but the translation of this sentence may have only {most}"
 
 
-def pad_rows(sequences: Sentences, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:
+def pad_rows(sequences: TokenLists, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:
     """Tokens in rows of equal length, filled up with PAD and with empty rows."""
     padded = np.full(shape, PAD, np.int32)
     for row, sequence in zip(padded, sequences, strict=False):
@@ -324,11 +329,11 @@ def bucket_of(length: int) -> int:
 
 
 def batch_size(bucket: int, batch_sentences: int) -> int:
-    """Sentences searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
+    """TokenLists searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 
-def group_by_bucket(lengths: list[int], batch_sentences: int, devices: int = 1) -> Iterator[Batch]:
+def group_by_bucket(lengths: list[int], batch_sentences: int, devices: int = 1) -> Iterator[SearchBatch]:
     """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none.
 
     A batch of several devices has as many rows for each of them as one of a single device.

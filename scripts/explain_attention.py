@@ -1,4 +1,4 @@
-"""Compute the numbers and pictures of docs/attention.md anew: python scripts/explain_attention.py
+"""Compute the numbers and pictures of docs/attention.md again: python scripts/explain_attention.py
 
 That page's prose is written by hand. The text between <!-- begin NAME --> and <!-- end NAME -->, and the pictures
 docs/attention-*.png, come from this repository's own attention functions. To try another example, change its arrays
@@ -71,7 +71,7 @@ def compute(blocks: Blocks) -> dict[str, str]:
 
 
 def block_of(page: str, name: str) -> str:
-    """The page's text between the marks of ``name``; UserError unless they stand there once."""
+    """The page's text between the marks of ``name``; UserError unless each is there once."""
     found = re.findall(rf"<!-- begin {name} -->\n\n(.*?)\n\n<!-- end {name} -->", page, re.DOTALL)
     if len(found) != 1:
         raise UserError(f"docs/{PAGE.name} needs <!-- begin {name} --> and <!-- end {name} --> once, not {len(found)}")

@@ -1,9 +1,9 @@
-"""Take an update of a run again and look into it, or find the first update at which two runs differ.
+"""Repeat an update of a run and inspect it, or find the first update at which two runs differ.
 
-  python scripts/replay.py RUN --step S       rebuilds the batch of update S, takes that update again, and shows its
+  python scripts/replay.py RUN --step S       rebuilds the batch of update S, repeats that update, and shows its
                                               loss, its gradient by module, and every sentence pair in the batch
   python scripts/replay.py RUN OTHER_RUN      shows how config, versions, data and metrics of two runs differ, then
-                                              takes their updates again side by side up to the first difference;
+                                              repeats their updates side by side up to the first difference;
                                               --step S: no further than S
 
 Nothing is written but the run's cache of row counts. The updates between the newest checkpoint before S and S are

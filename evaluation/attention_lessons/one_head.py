@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attention import attend_head, dot_product, head_weights, scaled_dot_product, softmax_over_keys, visible_keys
-from evaluation.attention_lessons.text import aligned, code_block, markdown_table, matrix, number, side_by_side, sizes
+from evaluation.attention_lessons.text import aligned, beside, code_block, markdown_table, matrix, number, sizes
 
 # T = 3 queries and S = 2 keys of width H = 4, values of width U = 2.
 QUERY = jnp.array([[1.0, 0, 2, 1], [0, 2, 0, 1], [-2, 1, 1, 2]])
@@ -68,8 +68,8 @@ def several_queries() -> str:
     weights, output = attend_to_all(QUERY, KEY, VALUE)
     scores = matrix("scores", scaled_dot_product(QUERY, KEY), QUERIES, KEYS)
     return code_block(
-        side_by_side(matrix("query", QUERY, QUERIES, digits=0), scores),
-        side_by_side(matrix("weights", weights, QUERIES, KEYS), matrix("output", output, QUERIES)),
+        beside(matrix("query", QUERY, QUERIES, digits=0), scores),
+        beside(matrix("weights", weights, QUERIES, KEYS), matrix("output", output, QUERIES)),
     )
 
 
@@ -80,7 +80,7 @@ def wrong_axis() -> str:
     for title, weights in (("over keys", softmax(scores)), ("over queries", softmax(scores.T).T)):
         with_sums = jnp.concatenate([weights, weights.sum(axis=1, keepdims=True)], axis=1)
         tables.append(matrix(title, with_sums, QUERIES, [*KEYS, "sum"]))
-    return code_block(side_by_side(*tables))
+    return code_block(beside(*tables))
 
 
 def shapes() -> str:
@@ -180,7 +180,7 @@ def visible() -> str:
         marks = np.where(visible_keys(segments, segments, causal=causal), "1", "·").tolist()
         rows = ([token, *row] for token, row in zip(tokens, marks, strict=True))
         tables.append(aligned([[f"causal={causal}", *tokens], *rows]))
-    return code_block(f"segments  {' '.join(map(str, segments))}", side_by_side(*tables))
+    return code_block(f"segments  {' '.join(map(str, segments))}", beside(*tables))
 
 
 def finite_mask() -> str:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from attention import Mask, Score, additive, attend, attention_weights, dot_product, general, scaled_dot_product
 from evaluation.attention_lessons.one_head import KEY, QUERY, attend_to_all, softmax
-from evaluation.attention_lessons.text import aligned, code_block, markdown_table, matrix, number, side_by_side, sizes
+from evaluation.attention_lessons.text import aligned, beside, code_block, markdown_table, matrix, number, sizes
 
 HEADS = 2
 SOURCE, TARGET = ["You", "are", "welcome", "</s>"], ["<s>", "De", "nada"]
@@ -80,7 +80,7 @@ def words() -> str:
     parts = [matrix("x", WORD_VECTORS, WORDS, COMPONENTS, 0)]
     for name, table in zip(("W^Q", "W^K", "W^V"), PROJECTIONS, strict=False):
         halves = enumerate(jnp.split(table, HEADS, axis=1), start=1)
-        parts.append(side_by_side(*(matrix(f"{name}, head {head}", half, COMPONENTS, (), 0) for head, half in halves)))
+        parts.append(beside(*(matrix(f"{name}, head {head}", half, COMPONENTS, (), 0) for head, half in halves)))
     rows = ["head 1", "", "", "", "head 2", "", "", ""]
     return code_block(*parts, matrix("W^O", PROJECTIONS.output, rows, (), 0))
 
@@ -111,7 +111,7 @@ def head_by_head() -> str:
         scores = matrix("scores", scaled_dot_product(*projected[:2]), WORDS, WORDS, 2)
         inputs = (matrix(name, vectors, WORDS, (), 0) for name, vectors in zip("qkv", projected, strict=True))
         results = scores, matrix("weights", weights, WORDS, WORDS), matrix("output", output, WORDS)
-        parts += [f"head {head + 1}", side_by_side(*inputs), side_by_side(*results)]
+        parts += [f"head {head + 1}", beside(*inputs), beside(*results)]
     return code_block(*parts)
 
 
@@ -177,7 +177,7 @@ def shapes_of_uses() -> str:
 def weights_of_use(name: str) -> str:
     use = uses()[name]
     heads = enumerate(use.steps.weights[0], start=1)
-    return code_block(side_by_side(*(matrix(f"head {head}", table, use.queries, use.keys) for head, table in heads)))
+    return code_block(beside(*(matrix(f"head {head}", table, use.queries, use.keys) for head, table in heads)))
 
 
 def kernels() -> str:

@@ -31,7 +31,7 @@ def matrix(
     return aligned([[title, *columns], *body]) if columns else f"{title}\n{aligned(body)}"
 
 
-def side_by_side(*blocks: str) -> str:
+def beside(*blocks: str) -> str:
     """Blocks of equally many lines, from left to right."""
     return aligned(list(zip(*(block.split("\n") for block in blocks), strict=True)), gap="     ", left=len(blocks))
 

@@ -20,7 +20,7 @@ from evaluation.comparison.differences import (
 )
 from evaluation.comparison.significance import (
     Interval,
-    Pair,
+    RunPair,
     Statistics,
     bootstrap_interval,
     difference,
@@ -123,8 +123,8 @@ def score_of(runs: Sequence[Statistics]) -> Score:
 
 def set_against(base: System, other: System, frequencies: WordCounts | None) -> Against:
     pairs = pair_runs(base, other)
-    bleu = [Pair(run.bleu, another.bleu) for run, another in pairs]
-    chrf = [Pair(run.chrf, another.chrf) for run, another in pairs]
+    bleu = [RunPair(run.bleu, another.bleu) for run, another in pairs]
+    chrf = [RunPair(run.chrf, another.chrf) for run, another in pairs]
     found, others_found = ([run.sentences for run in side] for side in zip(*pairs, strict=True))
     return Against(
         other.name,
@@ -147,14 +147,14 @@ def pair_runs(base: System, other: System) -> list[tuple[EvaluatedRun, Evaluated
     return same or list(zip(*ordered, strict=False))
 
 
-def difference_of(pairs: list[Pair]) -> Difference:
+def difference_of(pairs: list[RunPair]) -> Difference:
     p = randomisation_p(pairs)
     of_seeds = seed_interval([pair.other.score - pair.base.score for pair in pairs])
     return Difference(difference(pairs), bootstrap_interval(pairs), of_seeds, p, p)
 
 
 def adjust(against: list[Against]) -> list[Against]:
-    """The same with p-values adjusted for the number of systems, those of each metric by themselves."""
+    """Adjust the p-values for the number of systems, each metric's separately."""
     bleu, chrf = holm([each.bleu.p for each in against]), holm([each.chrf.p for each in against])
     return [
         replace(each, bleu=replace(each.bleu, p_adjusted=of_bleu), chrf=replace(each.chrf, p_adjusted=of_chrf))

@@ -1,7 +1,7 @@
 """Where two systems differ: by length of the source, by frequency of words, in n-grams and in sentences.
 
-A system may be several runs: what is computed of each is averaged over them. ``Runs`` has the sentences of each run,
-and every run has those of the same test set.
+A system may have several runs, and its figures are means over them. ``Runs`` has the sentences of each run, all of the
+same test set.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from sacrebleu.metrics.bleu import BLEU
 
 from data.corpus.word_counts import WordCounts, words_of
-from evaluation.comparison.significance import Pair, mean_of
+from evaluation.comparison.significance import RunPair, mean_of
 from evaluation.sentences import Sentence
 
 Runs = Sequence[Sequence[Sentence]]
@@ -65,7 +65,7 @@ def group_names(first: Sequence[int]) -> list[str]:
     return [*names, f"{first[-1]} or more"]
 
 
-def by_source_length(sentences: Sequence[Sentence], bleu: Sequence[Pair]) -> list[Group]:
+def by_source_length(sentences: Sequence[Sentence], bleu: Sequence[RunPair]) -> list[Group]:
     """BLEU of the sentences of each group of source lengths, in words; groups without a sentence are left out."""
     lengths = np.array([len(sentence.source.split()) for sentence in sentences])
     groups = []
@@ -135,7 +135,7 @@ def ngrams_of(text: str, tokenize: BLEU = BLEU()) -> Counter[tuple[str, ...]]:  
     return Counter(tuple(tokens[start : start + n]) for n in lengths for start in range(len(tokens) - n + 1))
 
 
-def changed_sentences(base: Runs, other: Runs, chrf: Sequence[Pair]) -> tuple[list[Change], list[Change]]:
+def changed_sentences(base: Runs, other: Runs, chrf: Sequence[RunPair]) -> tuple[list[Change], list[Change]]:
     """The sentences whose chrF rises most, and those whose falls most, with translations of the first runs."""
     changes = mean_of([pair.other.scores(pair.other.counts) - pair.base.scores(pair.base.counts) for pair in chrf])
     order = np.argsort(-changes, kind="stable").tolist()

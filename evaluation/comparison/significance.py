@@ -40,7 +40,7 @@ class Statistics:
         return np.array([self.metric._compute_score_from_stats(row).score for row in sums.tolist()])
 
 
-class Pair(NamedTuple):
+class RunPair(NamedTuple):
     """A run of the baseline and one of the other system, on the same sentences."""
 
     base: Statistics
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Interval:
-    """Of 95 %."""
+    """A 95 % interval."""
 
     low: float
     high: float
@@ -62,12 +62,12 @@ def statistics_of(metric: Any, sentences: Sequence[Sentence]) -> Statistics:
     return Statistics(metric, np.array(counts, np.float64))
 
 
-def difference(pairs: Sequence[Pair]) -> float:
+def difference(pairs: Sequence[RunPair]) -> float:
     """The other system's score minus the baseline's, in the mean over pairs."""
     return fmean(pair.other.score - pair.base.score for pair in pairs)
 
 
-def randomisation_p(pairs: Sequence[Pair], trials: int = TRIALS, seed: int = SEED) -> float:
+def randomisation_p(pairs: Sequence[RunPair], trials: int = TRIALS, seed: int = SEED) -> float:
     """The p-value of the difference by approximate randomisation (Riezler and Maxwell 2005), two-sided.
 
     A trial exchanges the translations of each sentence between the runs of a pair with probability ½, as if it were
@@ -83,14 +83,14 @@ def randomisation_p(pairs: Sequence[Pair], trials: int = TRIALS, seed: int = SEE
     return (as_large + 1) / (trials + 1)
 
 
-def _exchange(pair: Pair, chosen: Float[np.ndarray, "draws sentences"]) -> Float[np.ndarray, " draws"]:
+def _exchange(pair: RunPair, chosen: Float[np.ndarray, "draws sentences"]) -> Float[np.ndarray, " draws"]:
     """Differences of scores after the chosen sentences of each draw are exchanged."""
     base, other = pair.base.counts, pair.other.counts
     moved = chosen @ (other - base)
     return pair.other.scores(other.sum(0) - moved) - pair.base.scores(base.sum(0) + moved)
 
 
-def bootstrap_interval(pairs: Sequence[Pair], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+def bootstrap_interval(pairs: Sequence[RunPair], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """The 95 % percentile interval of the difference when the test set's sentences are drawn again, with replacement.
 
     All runs are scored on the same draw (the paired bootstrap of Koehn 2004, as an interval of the difference).

@@ -18,7 +18,7 @@ from evaluation.comparison.differences import (
     count_matches,
     group_names,
 )
-from evaluation.comparison.significance import Pair, statistics_of
+from evaluation.comparison.significance import RunPair, statistics_of
 from evaluation.metrics import score
 from tests.evaluation.comparison.systems import drawn_set, noisy, sentence
 
@@ -30,7 +30,7 @@ def test_names_of_groups():
 def test_groups_by_length_have_the_scores_of_their_sentences():
     sentences = drawn_set(80)
     base, other = noisy(sentences, 0.3, 1), noisy(sentences, 0.1, 2)
-    pair = Pair(statistics_of(BLEU(), base), statistics_of(BLEU(), other))
+    pair = RunPair(statistics_of(BLEU(), base), statistics_of(BLEU(), other))
     groups = by_source_length(base, [pair])
     assert [group.name for group in groups] == ["1 to 5", "6 to 10", "11 to 15"]
     assert sum(group.size for group in groups) == 80
@@ -97,7 +97,7 @@ def swap(gram):
 def test_the_sentences_that_change_most():
     sentences = drawn_set(12)
     base, other = noisy(sentences, 0.3, 1), noisy(sentences, 0.3, 2)
-    pair = Pair(statistics_of(CHRF(), base), statistics_of(CHRF(), other))
+    pair = RunPair(statistics_of(CHRF(), base), statistics_of(CHRF(), other))
     gains, losses = changed_sentences([base], [other], [pair])
     changes = {
         one.source: CHRF().sentence_score(two.translation, two.references).score
@@ -108,4 +108,4 @@ def test_the_sentences_that_change_most():
     assert [each.source for each in gains] == [source for source in ranked[:5] if changes[source] > 0]
     assert [each.source for each in losses] == [source for source in ranked[:-6:-1] if changes[source] < 0]
     assert gains[0].chrf == pytest.approx(changes[ranked[0]], abs=1e-6)
-    assert changed_sentences([base], [base], [Pair(pair.base, pair.base)]) == ([], [])
+    assert changed_sentences([base], [base], [RunPair(pair.base, pair.base)]) == ([], [])

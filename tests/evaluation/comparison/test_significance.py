@@ -11,7 +11,7 @@ from sacrebleu.significance import PairedTest
 
 from evaluation.comparison.significance import (
     Interval,
-    Pair,
+    RunPair,
     bootstrap_interval,
     difference,
     holm,
@@ -26,7 +26,7 @@ SENTENCES = drawn_set(120)
 
 
 def pair_of(base, other, metric=None):
-    return Pair(*(statistics_of(metric or BLEU(), sentences) for sentences in (base, other)))
+    return RunPair(*(statistics_of(metric or BLEU(), sentences) for sentences in (base, other)))
 
 
 def test_statistics_give_the_scores_of_the_one_evaluator():
