@@ -329,7 +329,7 @@ def bucket_of(length: int) -> int:
 
 
 def batch_size(bucket: int, batch_sentences: int) -> int:
-    """TokenLists searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
+    """Sentences searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 

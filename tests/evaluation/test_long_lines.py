@@ -133,12 +133,10 @@ def test_no_piece_has_room_for_the_first_part_of_the_next(count, parts, stop, lo
 def test_a_count_that_is_far_from_a_sum_is_obeyed():
     """Here a piece has fewer or more tokens than its words have: twice the square root, or the square."""
     text = " ".join("abcdefghijklmnopqrstuvwxyz")
-    for longest, tokens, sizes in (
-        (8, lambda text: int(2 * len(text) ** 0.5), [10, 10, 6]),
-        (30, lambda text: len(text) ** 2, [3] * 8 + [2]),
-    ):
-        pieces = cut(text, longest, lambda texts, tokens=tokens: list(map(tokens, texts)))
-        assert [len(piece.split()) for piece in pieces] == sizes
+    roots = cut(text, 8, lambda texts: [int(2 * len(text) ** 0.5) for text in texts])
+    squares = cut(text, 30, lambda texts: [len(text) ** 2 for text in texts])
+    assert [len(piece.split()) for piece in roots] == [10, 10, 6]
+    assert [len(piece.split()) for piece in squares] == [3] * 8 + [2]
 
 
 @pytest.mark.parametrize(
