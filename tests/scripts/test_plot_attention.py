@@ -22,6 +22,7 @@ from model.decoding.forced import compute_attention_weights
 from scripts import plot_attention
 from training.run.checkpoint import load_for_inference
 
+GREEDY = "decoding.beam_size=1"
 NAME = "tom-runs-here-53995d"
 
 
@@ -49,13 +50,13 @@ def parts_of(run_dir, overrides=()):
 
 def test_pictures_a_page_and_an_archive_have_the_models_weights(run_dir, look):
     """And the translation is the search's, whatever the white space."""
-    (translation,), files = look("  Tom runs   here.", "decoding.beam_size=1")
+    (translation,), files = look("  Tom runs   here.", GREEDY)
     pictures = [f"{NAME}.{kind}.png" for kind in ("encoder-decoder", "encoder", "decoder")]
     assert [Path(path).name for path in files.values()] == [*pictures, *(f"{NAME}.{end}" for end in ("html", "npz"))]
     for picture in pictures:
         height, width, _ = imread(run_dir / "attention" / picture).shape
         assert 1200 < width < 4000 and 600 < height < 3000
-    translator, params = parts_of(run_dir, ["decoding.beam_size=1"])
+    translator, params = parts_of(run_dir, [GREEDY])
     assert translation == translator.translate(params, ["Tom runs here."])[0].text
     source = translator.tokenizer.encode(["Tom runs here."])[0]
     target = translator.search(params, [source], 1)[0][0].tokens
@@ -80,7 +81,7 @@ def test_pictures_a_page_and_an_archive_have_the_models_weights(run_dir, look):
 
 
 def test_a_pair_is_printed_and_in_the_page(look):
-    lines, files = look("Tom eats there.", "--pair", "TOM", "eats", "--pair", "there", "tom", "--svg")
+    lines, files = look("Tom eats there.", GREEDY, "--pair", "TOM", "eats", "--pair", "there", "tom", "--svg")
     assert lines[1] == "" and lines[-1] == ""
     tables = [table.splitlines() for table in "\n".join(lines).split("\n\n")[1:]]
     titles = ["Tom → eats", "eats → Tom", "there → Tom", "Tom → there"]
@@ -124,7 +125,7 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, refuses, tmp_path):
         "the sentence is empty": [run_dir, " \n"],
         "the sentence is not UTF-8": [run_dir, "Tom\udce9"],
         "the sentence has 81 tokens, too long to draw: choose one of at most 60": [run_dir, "漢字" * 13 + " 0"],
-        "the translation has ": [run_dir, "Tom", "decoding.beam_size=1", "decoding.max_length_extra=70"],
+        "the translation has ": [run_dir, "Tom", GREEDY, "decoding.max_length_extra=70"],
         "is not a run directory": [tmp_path, "Tom runs here."],
         "cannot change model.d_ff": [run_dir, "Tom runs here.", "model.d_ff=8"],
         "unknown key beam": [run_dir, "Tom runs here.", "beam=1"],
@@ -152,13 +153,13 @@ def test_the_translation_is_printed_although_nothing_can_be_written_and_output_i
 ):
     copy = shutil.copytree(run_dir, tmp_path / "copy", ignore=shutil.ignore_patterns("eval", "attention"))
     (copy / "attention").write_bytes(b"")  # a file, where nobody, not even root, can write a picture
-    code, out, err = run_main(plot_attention.main, copy, "Tom runs here.", "--svg")
+    code, out, err = run_main(plot_attention.main, copy, "Tom runs here.", GREEDY, "--svg")
     assert code == 2 and len(out.splitlines()) == 1
     assert err == (
         f"error: what is printed above is whole, but cannot be written to {copy}/attention: File exists; "
         "--output FOLDER chooses another place\n"
     )
     shown = tmp_path / "shown"
-    code, again, err = run_main(plot_attention.main, copy, "Tom runs here.", "--svg", "--output", shown)
+    code, again, err = run_main(plot_attention.main, copy, "Tom runs here.", GREEDY, "--svg", "--output", shown)
     assert (code, err) == (0, "") and again.startswith(out)
     assert sorted(again.splitlines()[1:]) == sorted(map(str, shown.iterdir())) and len(list(shown.iterdir())) == 5

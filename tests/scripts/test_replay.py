@@ -42,6 +42,7 @@ EVERYTHING_ON = [
     "training.keep=20",
     "training.log_every=1",
     "training.steps=8",
+    "decoding.beam_size=1",
 ]
 PLAINER = ["model.dropout=0", "training.accumulation=1", "training.ema_decay=0"]  # is compiled faster
 COMPARED = ("loss", "cross_entropy", "gradient_norm", "learning_rate")

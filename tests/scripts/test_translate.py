@@ -12,6 +12,7 @@ from scripts import translate
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "scripts/translate.py"
+GREEDY, BEAM = "decoding.beam_size=1", "decoding.beam_size=2"  # the first is compiled faster
 
 
 @pytest.fixture
@@ -19,7 +20,8 @@ def run(run_dir, run_main):
     """The program's lines."""
 
     def run(*options, text=None):
-        code, out, err = run_main(translate.main, run_dir, *options, text=(text or TEXT).encode())
+        search = [] if BEAM in options else [GREEDY]
+        code, out, err = run_main(translate.main, run_dir, *search, *options, text=(text or TEXT).encode())
         assert code == 0, err
         return out.split("\n")[:-1]
 
@@ -44,7 +46,7 @@ def test_json_has_a_line_for_a_line_and_agrees_with_the_text(run):
 
 @pytest.mark.slow
 def test_n_best_lists_differ_as_texts_and_begin_with_the_best(run):
-    plain, lists = run(), [json.loads(line)["translations"] for line in run("--nbest", "2")]
+    plain, lists = run(BEAM), [json.loads(line)["translations"] for line in run(BEAM, "--nbest", "2")]
     for text, translations in zip(plain, lists, strict=True):
         assert translations[0]["text"] == text
         assert len({each["text"] for each in translations}) == len(translations) <= 2
@@ -63,7 +65,7 @@ def test_an_alignment_joins_every_target_word_to_a_source_word(run):
 
 
 def test_a_long_line_is_translated_in_pieces_with_a_note(run_dir, run_main):
-    code, out, err = run_main(translate.main, run_dir, text=b"Tom eats here today. " * 9)
+    code, out, err = run_main(translate.main, run_dir, GREEDY, text=b"Tom eats here today. " * 9)
     assert (code, out.count("\n")) == (0, 1)
     assert err.startswith("line 1 is too long and was translated in")
 
@@ -73,20 +75,20 @@ REASONS = ["line 2: invalid UTF-8 at byte 3 of the line", "line 5: invalid UTF-8
 
 
 def test_lines_before_a_bad_one_are_translated_and_it_is_named(run_dir, run_main):
-    whole = run_main(translate.main, run_dir, text=b"Tom runs here.\n")[1]
-    assert run_main(translate.main, run_dir, text=BAD) == (2, whole, f"error: {REASONS[0]}\n")
+    whole = run_main(translate.main, run_dir, GREEDY, text=b"Tom runs here.\n")[1]
+    assert run_main(translate.main, run_dir, GREEDY, text=BAD) == (2, whole, f"error: {REASONS[0]}\n")
 
 
 def test_a_bad_line_is_blank_and_costs_no_other(run_dir, run_main):
-    good = run_main(translate.main, run_dir, text=b"Tom runs here.\n\nAna eats there today now.\n\n\n")[1]
-    code, out, err = run_main(translate.main, run_dir, "--on-error=blank", text=BAD)
+    good = run_main(translate.main, run_dir, GREEDY, text=b"Tom runs here.\n\nAna eats there today now.\n\n\n")[1]
+    code, out, err = run_main(translate.main, run_dir, GREEDY, "--on-error=blank", text=BAD)
     assert (code, out) == (2, good)
     summary = "error: 2 of 5 lines could not be translated; they are blank, or have an error as JSON"
     assert err.splitlines() == [*REASONS, summary]
 
 
 def test_as_json_a_bad_line_has_its_number_and_error(run_dir, run_main):
-    code, out, _ = run_main(translate.main, run_dir, "--on-error=blank", "--scores", "--interactive", text=BAD)
+    code, out, _ = run_main(translate.main, run_dir, GREEDY, "--on-error=blank", "--scores", "--interactive", text=BAD)
     first, bad, third, empty, last = map(json.loads, out.splitlines())
     assert code == 2
     assert (bad, last) == (
@@ -103,9 +105,9 @@ PREFIX = "Tom Ana runs here there"  # too long for "Tom"
 def test_a_prefix_too_long_for_one_line_costs_that_line_alone(run_dir, run_main):
     lines = ["Ana eats there today now, and Tom runs here.", "Tom", "", "Tom runs here and Ana eats there today now."]
     others = "\n".join(lines[:1] + lines[2:]).encode()
-    fits = run_main(translate.main, run_dir, "--prefix", PREFIX, text=others)[1].splitlines()
+    fits = run_main(translate.main, run_dir, GREEDY, "--prefix", PREFIX, text=others)[1].splitlines()
     assert all(text.startswith(PREFIX) == bool(text) for text in fits) and fits[1] == ""
-    text, options = "\n".join(lines).encode(), ["--prefix", PREFIX]
+    text, options = "\n".join(lines).encode(), [GREEDY, "--prefix", PREFIX]
     code, out, err = run_main(translate.main, run_dir, *options, "--on-error", "blank", text=text)
     assert (code, out.splitlines()) == (2, [fits[0], "", *fits[1:]])
     note, error = err.splitlines()
@@ -156,7 +158,7 @@ def test_no_input_gives_no_output(run_dir, run_main):
 
 def test_a_closed_pipe_ends_it_quietly(run_dir):
     """The reader takes one line and goes, as ``head -1`` does, while there are more blocks to translate."""
-    command = [sys.executable, str(ROOT / PROGRAM), str(run_dir)]
+    command = [sys.executable, str(ROOT / PROGRAM), str(run_dir), GREEDY]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin and process.stdout and process.stderr
