@@ -135,15 +135,15 @@ class Translator:
 
     def find_problems(self, lines: list[str], prefix: str) -> list[str]:
         """For each line, why it cannot be translated, or "": the prefix may leave no room in its length limit."""
-        (tokens,) = self.tokenizer.encode([normalise(prefix)])
-        if not tokens:
-            return [""] * len(lines)
-        first_pieces = [next(iter(self.pieces(line)), "") for line in lines]
-        limits = [self.limit(len(source) + 1) for source in self.encode_sources(first_pieces)]
-        return [
-            describe_lack_of_room(tokens, limit) if piece else ""
-            for piece, limit in zip(first_pieces, limits, strict=True)
-        ]
+        length = len(self.tokenizer.encode([normalise(prefix)])[0])
+        return [self._find_problem(line, length) for line in lines] if length else [""] * len(lines)
+
+    def _find_problem(self, line: str, prefix_length: int) -> str:
+        lengths = self._count_tokens(self.pieces(line))
+        if not lengths or prefix_length < (limit := self.limit(lengths[0])):
+            return ""
+        most = f"{limit}, EOS included (decoding.max_length_factor, decoding.max_length_extra)"
+        return f"the prefix has {prefix_length} tokens, but the translation of this sentence may have only {most}"
 
     def pieces(self, line: str) -> list[str]:
         """The line if it fits, else its parts, cut at sentence ends; an empty line has no pieces."""
@@ -295,14 +295,6 @@ def merge_for_search(graphdef: nnx.GraphDef[Transformer], params: Params) -> Tra
 
     converted = jax.tree.map_with_path(convert, params)
     return nnx.merge(graphdef, jax.lax.optimization_barrier(converted))  # or XLA would move them into the loop again
-
-
-def describe_lack_of_room(prefix: list[int], limit: int) -> str:
-    """Why a translation of at most ``limit`` tokens, EOS included, cannot begin with the prefix; empty if it can."""
-    if len(prefix) < limit:
-        return ""
-    most = f"{limit}, EOS included (decoding.max_length_factor, decoding.max_length_extra)"
-    return f"the prefix has {len(prefix)} tokens, but the translation of this sentence may have only {most}"
 
 
 def pad_rows(sequences: TokenLists, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:

@@ -174,7 +174,7 @@ def test_a_table_of_positions_may_be_shorter_than_a_padded_row(translator):
     assert math.isfinite(found[0].log_prob) and found == long.translate((table,), [line])
 
 
-def test_settings_that_cannot_be_are_refused():
+def test_impossible_settings_are_refused():
     refused: dict[str, dict[str, Any]] = {
         "beam or sample, not greedy": {"search": "greedy"},
         "none, bleu or chrf, not ter": {"mbr": "ter"},
