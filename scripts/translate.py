@@ -99,10 +99,6 @@ def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
         raise UserError("--nbest lists all candidates, decoding.mbr chooses one of them: leave one of them out")
     if any("\ud800" <= letter <= "\udfff" for letter in arguments.prefix):
         raise UserError(f"--prefix must be UTF-8, not {in_brief(arguments.prefix)}")
-    translator = run.translator
-    (prefix,) = translator.tokenizer.encode([normalise(arguments.prefix)])
-    if len(prefix) >= (most := translator.limit(translator.longest)):
-        raise UserError(f"--prefix has {len(prefix)} tokens, but no translation may have above {most}, EOS included")
 
 
 def translate_block(block: list[InputLine], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> None:
