@@ -96,7 +96,9 @@ def with_checkpoints(tmp_path):
     """``with_checkpoints(run, 4, 8)``: a copy of the run that has these alone."""
 
     def copy(run, *kept):
-        return without_checkpoints(shutil.copytree(run, tmp_path / f"{run.name} copied"), *kept)
+        return without_checkpoints(
+            shutil.copytree(run, tmp_path / f"{run.name} copied {len(list(tmp_path.iterdir()))}"), *kept
+        )
 
     return copy
 
@@ -429,8 +431,8 @@ def test_another_corpus_is_refused(plain, small_experiment, tmp_path, refused, m
     refused("changed since its checkpoints: data.train: SHA-256", plain, "--step", 3)
 
 
-def test_a_run_whose_batches_are_not_known_is_refused(plain, with_checkpoints, refused):
-    run = with_checkpoints(plain, 8)
+def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path, refused):
+    run = untrained(small_experiment, tmp_path / "run")
     (run / "data.json").write_text('{"fingerprint": "0123456789"}')
     refused("fingerprint 01234567 → ", run, "--step", 3)
     (run / "data.json").write_text("[]")
