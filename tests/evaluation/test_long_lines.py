@@ -3,7 +3,7 @@
 from itertools import pairwise, permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.config import TokenizerConfig
@@ -108,6 +108,7 @@ def test_pieces_are_joined_with_spaces():
 
 
 @pytest.mark.parametrize("count", [words, characters, utf8])
+@settings(max_examples=50)
 @given(text=texts, longest=limits)
 def test_every_piece_fits_and_nothing_is_lost(count, text, longest):
     check(text, longest, count)

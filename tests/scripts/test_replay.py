@@ -210,6 +210,7 @@ def test_a_pair_has_the_loss_that_it_has_alone(plain):
         assert pair.cross_entropy == pytest.approx(float(loss.cross_entropy / loss.tokens), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_replay_comes_to_the_state_that_was_saved(plain, with_checkpoints, facts):
     assert facts(with_checkpoints(plain, 2, 8), "--step", 8)["verified"] == {
         "metrics": "equal, to the last digit",
