@@ -14,7 +14,7 @@ from matplotlib import rc_context
 from cli.command_line import Parser, output_file
 from common.errors import exit_on_user_error
 from common.files import write_atomically
-from training.run.curves import draw_curves, read_curves
+from experiment.curves import draw_curves, read_curves
 
 EXAMPLES = """examples:
   python scripts/plot_curves.py runs/tatoeba-small

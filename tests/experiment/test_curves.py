@@ -5,7 +5,7 @@ import json
 import pytest
 
 from common.errors import UserError
-from training.run.curves import draw_curves, read_curves
+from experiment.curves import draw_curves, read_curves
 
 TRAINED = [(50, 4.0), (100, 2.0), (150, "nan")]
 EVALUATED = [(100, 10.0, 20.5, 3.0), (200, 30.0, 40.5, 1.5)]
