@@ -3,14 +3,11 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.test_imports import tracked
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 FILES = [path.relative_to(ROOT) for path in tracked()]
 FOLDERS = {parent for file in FILES for parent in file.parents}
@@ -45,28 +42,27 @@ def is_there(word: str) -> bool:
     return path.name in NAMES | OF_A_RUN or not word.endswith(("/", ".py"))
 
 
-@each_page
-def test_paths_in_code_are_there(page):
-    words = re.findall(r"[\w.-]+(?:/[\w.-]+)*/?", code_of(page))
-    assert [word for word in words if not is_there(word)] == []
+def test_paths_in_code_are_there():
+    words = {(page.name, word) for page in PAGES for word in re.findall(r"[\w.-]+(?:/[\w.-]+)*/?", code_of(page))}
+    assert [(page, word) for page, word in words if not is_there(word)] == []
 
 
-@each_page
-def test_links_lead_to_files_and_headings(page):
-    for link in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        if not link.startswith("https://"):
-            assert target.relative_to(ROOT) in FOLDERS | set(FILES), link
-            assert not anchor or anchor in anchors_of(target), link
+def test_links_lead_to_files_and_headings():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not link.startswith("https://"):
+                assert target.relative_to(ROOT) in FOLDERS | set(FILES), (page, link)
+                assert not anchor or anchor in anchors_of(target), (page, link)
 
 
-@each_page
-def test_commands_run_programs_that_are_there(page):
-    code = code_of(page)
-    modules = [f"{name.replace('.', '/')}.py" for name in re.findall(r"python -m (tests[\w.]*)", code)]
-    for program in [*modules, *re.findall(r"python ([\w./-]+\.py)", code)]:
-        assert (ROOT / program).is_file(), program
+def test_commands_run_programs_that_are_there():
+    for page in PAGES:
+        code = code_of(page)
+        modules = [f"{name.replace('.', '/')}.py" for name in re.findall(r"python -m (tests[\w.]*)", code)]
+        for program in [*modules, *re.findall(r"python ([\w./-]+\.py)", code)]:
+            assert (ROOT / program).is_file(), (page, program)
 
 
 def test_every_page_is_reached_from_the_readme():
@@ -84,6 +80,5 @@ def test_the_readme_quotes_attend_head_as_it_is():
     assert quoted in (ROOT / "attention/head.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("word", ["model/search.py", "utils/files.py", "gone/", "gone.py"])
-def test_a_path_that_is_gone_is_seen(word):
-    assert not is_there(word)
+def test_a_path_that_is_gone_is_seen():
+    assert not any(map(is_there, ["model/search.py", "utils/files.py", "gone/", "gone.py"]))
