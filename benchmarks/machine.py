@@ -1,18 +1,14 @@
-"""The machine that is measured: its cores, its memory, and its rate in plain matrix products."""
+"""The machine that is measured: its cores and its memory."""
 
 import os
 import platform
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from common.errors import UserError
 from training.devices.preflight import device_memory
@@ -72,28 +68,3 @@ def memory_limit() -> int:
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return sys.maxsize
-
-
-def matrix_size() -> tuple[int, str]:
-    """Return the rows and the dtype of square matrices whose product shows what the machine can do at best."""
-    return (1024, "float32") if jax.default_backend() == "cpu" else (8192, "bfloat16")
-
-
-def matrix_products(*, with_bfloat16: bool = False) -> dict[str, Call]:
-    """Return the product of two such matrices by JAX, and by PyTorch on a CPU that has it.
-
-    ``with_bfloat16`` adds bfloat16 operands where the usual ones are wider: JAX then returns float32, as a model with
-    ``matmul_dtype=bfloat16`` does, and PyTorch bfloat16, as its autocast does.
-    """
-    size, dtype = matrix_size()
-    values = np.random.default_rng(0).standard_normal((size, size), np.float32)
-    products: dict[str, Call] = {}
-    for operands in {dtype: None, "bfloat16": None} if with_bfloat16 else [dtype]:
-        matrix, suffix = jnp.asarray(values, operands), "" if operands == dtype else f" {operands}"
-        product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32 if suffix else None))
-        products[f"jax{suffix}"] = partial(product, matrix, matrix)
-        if find_spec("torch") and dtype == "float32":
-            from benchmarks.peers.pytorch import matrix_product
-
-            products[f"torch{suffix}"] = matrix_product(values, operands)
-    return products

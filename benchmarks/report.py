@@ -10,8 +10,9 @@ from typing import Any, Generic
 
 import jax
 
-from benchmarks.machine import count_cores, matrix_size, processor
+from benchmarks.machine import count_cores, processor
 from benchmarks.peers import installed_versions
+from benchmarks.products import matrix_size
 from benchmarks.turns import Contestant, Results, Workload
 from common.text_table import Table, three_digits
 from model.config import ModelConfig

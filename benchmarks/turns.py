@@ -14,7 +14,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 
-from benchmarks.machine import Call, matrix_products, matrix_size
+from benchmarks.machine import Call
+from benchmarks.products import matrix_products, matrix_size
 from common.errors import UserError
 
 Timer = Callable[[int], float]  # makes a number of calls, and returns the mean seconds of one

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.machine import matrix_products, matrix_size
+from benchmarks.products import matrix_products, matrix_size
 from tests.benchmarks.small import RUNS_ON_CPU
 
 
