@@ -16,10 +16,10 @@ class DataConfig:
     train: list[str] = option(
         ["train.tsv"],
         "sources of training pairs, each one of: a file NAME.tsv or .txt (the two columns of data.columns, and a "
-        "third that is ignored, or all that it names), NAME.jsonl or NAME.parquet; two files of parallel lines written "
-        "NAME.LANG, where LANG stands for each language of data.columns; a dataset of the Hugging Face hub, or a local "
-        "folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which need no "
-        "download. Text files may end in .gz",
+        "third that is ignored, or all that it names), NAME.csv, NAME.jsonl or NAME.parquet; two files of parallel "
+        "lines written NAME.LANG, where LANG stands for each language of data.columns; a dataset of the Hugging Face "
+        "hub, or a local folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which "
+        "need no download. Text files may end in .gz",
     )
     weights: list[float] = option(
         [], "visits to a pair per epoch, a number for each source of data.train, as [1, 0.5]; empty: 1"
@@ -31,8 +31,8 @@ class DataConfig:
     held_out: int = option(1000, "pairs in each set taken out of data.train, but at most 5 % of them", min=1)
     columns: list[str] = option(
         ["en", "es"],
-        "what each column of a text file holds: the two languages once each, and any other name, such as _, for a "
-        "column to skip; elsewhere the languages are the names of the columns to read",
+        "what each column of a table holds: the two languages once each, and any other name, such as _, for a column "
+        "to skip; in other forms, and in CSV with a header, the languages are the names of the columns to read",
     )
     source: str = option("en", "language to translate from, one of data.columns")
     target: str = option("es", "language to translate into, one of data.columns")
@@ -43,12 +43,14 @@ class DataConfig:
     )
     header: str = option(
         "stop",
-        "stop at a table's first line that names its columns, skip the line, or keep it as a pair",
+        "stop at a table's first line that names its columns, skip the line, or keep it as a pair; stop and skip read "
+        "the columns of CSV by these names, and stop asks for them",
         choices=("stop", "skip", "keep"),
     )
     quoting: str = option(
         "stop",
-        "stop at a table's cells in quotation marks, as Excel has them, read them as csv, or keep the marks",
+        "stop at a table's cells in quotation marks, as Excel has them, read them as csv, or keep the marks; stop "
+        "reads those of CSV",
         choices=("stop", "csv", "keep"),
     )
     encoding: str = option("utf-8", "encoding of text files, as Python names it, such as latin-1, cp1252 or utf-16")

@@ -13,7 +13,7 @@ from common.files import sha256, write_atomically
 from data.config import DataConfig
 from data.corpus.splits import find_overlap, refuse_overlap, stable_hash, without_shared
 from data.pairs import Pairs, as_tsv, fold, normalise
-from data.sources.table import read_tsv
+from data.sources.table import read_table
 from data.sources.text import RowReader
 
 HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
@@ -33,7 +33,7 @@ def prepare_tatoeba(file: Path, folder: Path) -> None:
     """Write ``train.tsv``, ``valid.tsv`` and ``test.tsv`` into the folder and print their contents in numbers."""
     if not file.is_file():
         raise UserError(f"there is no file {file}; unpack spa-eng.zip of manythings.org first")
-    reader = RowReader(read_tsv(DataConfig(malformed="skip"), file))
+    reader = RowReader(read_table(DataConfig(malformed="skip"), file))
     distinct = dict.fromkeys((normalise(english), normalise(spanish)) for english, spanish in reader)
     pairs = Pairs([en for en, es in distinct if en and es], [es for en, es in distinct if en and es])
     splits = split_pairs(pairs)

@@ -30,7 +30,7 @@ from cli.standard_input import LINES, InputLine, blocks, read_lines
 from common.errors import UserError, exit_on_user_error, write_note
 from data.corpus.language import describe_exchange
 from data.pairs import Pairs
-from data.sources.table import describe_tabs
+from data.sources.table import count_separators
 from evaluation.forced_scores import score_translations
 from experiment.load_run import MAY_CHANGE, load_run
 
@@ -68,7 +68,7 @@ def read_pairs(block: list[InputLine]) -> tuple[list[tuple[str, str]], str]:
     for line in block:
         columns = line.text.rstrip("\n").split("\t")
         if line.problem or len(columns) != 2:
-            return pairs, line.problem or f"{describe_tabs(columns)}, not a source, one tab and a translation"
+            return pairs, line.problem or f"{count_separators(columns)}, not a source, one tab and a translation"
         pairs.append((columns[0], columns[1]))
     return pairs, ""
 

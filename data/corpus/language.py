@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.source import form_of
+from data.sources.source import ending_of, form_of
 
 NAMES = {"en": "English", "es": "Spanish"}
 # Words that are frequent in one and no word of the other: not "a", "come", "has", "he", "me", "no" or "son".
@@ -46,11 +46,13 @@ def advise_training(config: DataConfig, file: str) -> str:
 
 
 def advise(config: DataConfig, file: str) -> str:
-    """What to do so that a file is read in the right order: a table's columns have one, and all other forms names."""
+    """What to do so that a file is read in the right order: tables have an order of columns, all other forms names."""
     source, target = config.source, config.target
     if form_of(file) == "table":
         exchanged = {source: target, target: source}
-        return f"set data.columns=[{','.join(exchanged.get(name, name) for name in config.columns)}]"
+        columns = f"set data.columns=[{','.join(exchanged.get(name, name) for name in config.columns)}]"
+        in_header = "exchange the names in its first line, or, if it has none, "
+        return in_header * (ending_of(file) == ".csv") + columns
     return (
         "exchange the names of its two files"
         if form_of(file) == "parallel"

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from common.text import as_list_item, in_brief
 from data.config import DataConfig
@@ -42,10 +43,15 @@ def texts_of(config: DataConfig, row: dict[str, object]) -> Row:
         keys = in_brief(", ".join(row)) or "nothing"
         names = [name for name, value in row.items() if is_text(value)]
         raise Malformed(f"the object has no {' and no '.join(missing)}, only {keys}", for_all=suggest(config, names))
-    for name in config.languages:
-        if not is_text(row[name]):
-            raise Malformed(f"{name} is {name_type(row[name])}, not plain text")
-    return str(row[first]), str(row[second])
+    return check_texts(config, (row[first], row[second]))
+
+
+def check_texts(config: DataConfig, cells: tuple[Any, Any]) -> Row:
+    """The cells of both languages; Malformed if one is no text."""
+    for name, cell in zip(config.languages, cells, strict=True):
+        if not is_text(cell):
+            raise Malformed(f"{name} is {name_type(cell)}, not plain text")
+    return cells
 
 
 def suggest(config: DataConfig, names: Sequence[str]) -> str:

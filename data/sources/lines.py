@@ -1,45 +1,39 @@
-"""The lines of a text file, checked strictly: what is no line of text is told with its number, never repaired."""
+"""The lines of a text file, checked strictly: a line that is not text is reported with its number, never repaired."""
 
 import codecs
 import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from common.errors import UserError
 from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, rewrite, this_is_gzip
 
+MOST_LINES = 100  # of one record
 TR = r"tr '\r' '\n'"  # line feeds for carriage returns
 
 
 class Malformed(Exception):
-    """A row without a sentence pair; the message says why, and ``advice`` what to do.
+    """A row without a sentence pair; the message says why.
 
-    The advice is empty if there is nothing better than to mend such rows or to drop them; ``for_all`` is advice for a
-    file of which most rows are like that.
+    ``advice`` says what to do about it, if there is anything better than to mend such rows or to drop them, and
+    ``for_all`` what to do about a file of which most rows are like that. ``not_text`` is the file of a line whose bytes
+    are no text in the encoding that it should have.
     """
 
-    def __init__(self, message: str, advice: str = "", for_all: str = "") -> None:
+    def __init__(self, message: str, advice: str = "", for_all: str = "", not_text: Path | None = None) -> None:
         super().__init__(message)
-        self._advice, self.for_all = advice, for_all
+        self._advice, self.for_all, self._not_text = advice, for_all, not_text
 
     def advice(self) -> str:
+        """The advice; that on an encoding is found here, because it takes a look at the file."""
+        if self._not_text:
+            with contextlib.suppress(OSError, EOFError, zlib.error), open_bytes(self._not_text) as file:
+                return advise_encoding(self._not_text, file)
         return self._advice
-
-
-class NotText(Malformed):
-    """A line whose bytes are no text in the encoding that the file should have."""
-
-    def __init__(self, message: str, path: Path) -> None:
-        super().__init__(message)
-        self._path = path
-
-    def advice(self) -> str:
-        with contextlib.suppress(OSError, EOFError, zlib.error), open_bytes(self._path) as file:
-            return advise_encoding(self._path, file)
-        return ""
 
 
 def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
@@ -61,6 +55,29 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
+def join_lines(
+    lines: Iterable[bytes], first: int, is_open: Callable[[str], bool] | None = None
+) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of each record and the number of the first of them; a record goes on while its text ``is_open``.
+
+    A record that stays open for MOST_LINES lines is its first line alone, so that a stray mark costs no other lines.
+    """
+    if is_open is None:
+        yield from ((number, [line]) for number, line in enumerate(lines, first))
+        return
+    rest, ahead, number = iter(lines), list[bytes](), first
+
+    def is_whole(size: int) -> bool:
+        ahead.extend(islice(rest, max(0, size - len(ahead))))
+        return not is_open(b"".join(ahead[:size]).decode(errors="replace").rstrip("\r\n"))
+
+    while ahead or (ahead := [*islice(rest, 1)]):
+        size = next(filter(is_whole, range(1, MOST_LINES + 1)), 1)
+        yield number, ahead[:size]
+        del ahead[:size]
+        number += size
+
+
 def open_bytes(path: Path) -> BinaryFile:
     return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
 
@@ -79,15 +96,17 @@ def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise NotText(f"{path}:{number}: invalid UTF-8 at byte {error.start + 1} of the line", path) from None
+        raise Malformed(
+            f"{path}:{number}: invalid UTF-8 at byte {error.start + 1} of the line", not_text=path
+        ) from None
     if "\0" in text:
-        raise NotText(f"{path}:{number}: a NUL character in the line; remove it", path)
+        raise Malformed(f"{path}:{number}: a NUL character in the line; remove it", not_text=path)
     if "\r" in text:
         problem = f"{path}:{number}: a carriage return inside the line; end lines with LF or CRLF"
         raise Malformed(problem, for_all=f"If it ends all lines: {rewrite(path, TR, 'lf')}")
     if "\ufffd" in text and not is_utf8(encoding):
         place = text.index("\ufffd") + 1
-        raise NotText(f"{path}:{number}: invalid {encoding} at character {place} of the line", path)
+        raise Malformed(f"{path}:{number}: invalid {encoding} at character {place} of the line", not_text=path)
     return text
 
 

@@ -15,7 +15,7 @@ from common.errors import UserError
 from common.files import sha256_of_file
 from data.config import DataConfig
 from data.sentences import BLOCK, scratch_folder
-from data.sources.jsonl import is_text, name_type, suggest
+from data.sources.jsonl import check_texts, suggest
 from data.sources.lines import Malformed
 from data.sources.report import SourceReport
 from data.sources.text import Row, RowReader, Rows, parse_rows
@@ -70,7 +70,8 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
     is_local = os.path.isdir(place)
     if not is_local and not HUB_NAME.fullmatch(place):  # given a name such as text, datasets reads any file around
         raise UserError(
-            f"cannot read {place}: it is no .tsv, .txt, .jsonl or .parquet, no folder, and no OWNER/NAME of the hub"
+            f"cannot read {place}: it is no .tsv, .txt, .csv, .jsonl or .parquet, no folder, and no OWNER/NAME of the "
+            "hub"
         )
     import datasets  # imported late: it takes 0.7 s
 
@@ -82,7 +83,12 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
         # The library's cache misses changes to the files of a folder, so a folder gets a cache of its own. What is
         # mapped from it stays readable after its removal.
         with tempfile.TemporaryDirectory(dir=scratch_folder()) as cache:
-            dataset = datasets.load_dataset(place, config, split=split, **({"cache_dir": cache} if is_local else {}))
+            options: dict[str, Any] = {"cache_dir": cache} if is_local else {}
+            builder = datasets.load_dataset_builder(place, config, **options)
+            if "na_filter" in vars(builder.config):  # of CSV, where words such as None and nan would be missing cells
+                builder = datasets.load_dataset_builder(place, config, **options, na_filter=False)
+            builder.download_and_prepare()
+            dataset = builder.as_dataset(split)
     except ConnectionError as error:
         raise UserError(
             f"the dataset {place} is not on this machine and the hub cannot be reached ({first_line(error)}); "
@@ -111,10 +117,10 @@ def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
     """Read both languages from pyarrow tables; the report has no SHA-256 yet."""
 
     def parse(cells: tuple[Any, Any], number: int) -> Row:
-        for name, cell in zip(config.languages, cells, strict=True):
-            if not is_text(cell):
-                raise Malformed(f"{place}: row {number}: {name} is {name_type(cell)}, not plain text")
-        return cells
+        try:
+            return check_texts(config, cells)
+        except Malformed as problem:
+            raise Malformed(f"{place}: row {number}: {problem}") from None
 
     cells = chain.from_iterable(read_cells(config, table, place) for table in tables)
     rows, skipped = yield from parse_rows(config, place, cells, parse, kind="rows")

@@ -17,25 +17,28 @@ COLUMN_NAME = re.compile(r"[^.!?…¿¡]{1,30}")
 QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
 HASH_OR_ADDRESS = re.compile(r"(?=\D*\d)[\da-f-]{8,}|https?://\S+", re.IGNORECASE)
-SEPARATORS = {"|||": "|||", ";": "semicolons", ",": "commas"}  # and how a message calls them
+SEPARATORS = {"|||": "|||", ";": "semicolons", ",": "commas", "\t": "tabs"}  # and how a message calls them
 NEARLY_ALL, FEW = 0.9, 0.05
 ENOUGH = 10  # lines that show that a column is always the same, or repeats few values
 LONGEST_VALUE = 3  # words, such as an author's name; a sentence may well have tens of translations
 
 
-class Line(NamedTuple):
-    """A line of a table; ``number`` counts from 1."""
+class TableRow(NamedTuple):
+    """A row of a table, the number of its line, from 1, and that of the line after it."""
 
     number: int
+    next: int
     cells: list[str]
 
 
-def find_header(lines: Sequence[Line], languages: Sequence[str]) -> list[str] | None:
-    """What each cell of the first line names: a language, "source", "target" or nothing (""). None: it is no header.
+def find_header(rows: Sequence[TableRow], languages: Sequence[str]) -> list[str] | None:
+    """What each cell of the first line names: a language, "source", "target" or nothing (""). None: there is no header.
 
     Where most lines name languages, these are codes that stand beside the text.
     """
-    named, *others = [names_in(line.cells, languages) for line in lines]
+    if not rows:
+        return None
+    named, *others = [names_in(row.cells, languages) for row in rows]
     codes = 2 * sum(other is not None for other in others) > len(others)
     return None if codes else named
 
@@ -67,13 +70,13 @@ def name_of(cell: str, languages: Sequence[str]) -> str:
     return found[0] if found else ""
 
 
-def find_quoting(lines: Sequence[Line]) -> tuple[int, str] | None:
+def find_quoting(rows: Sequence[TableRow]) -> tuple[int, str] | None:
     """The first cell that is quoted as in CSV, and the number of its line; None if quotation marks are text here.
 
     Excel quotes cells with a comma or a quotation mark, other programs all cells or those with a quotation mark. Where
     quotation marks are text, cells have some inside, or a comma without them, and no cell has all of them doubled.
     """
-    cells = [(line.number, cell) for line in lines for cell in line.cells]
+    cells = [(row.number, cell) for row in rows for cell in row.cells]
     marked = [(number, cell) for number, cell in cells if '"' in cell]
     quoted = [(number, cell) for number, cell in marked if QUOTED.fullmatch(cell)]
     if not quoted or len(quoted) < NEARLY_ALL * len(marked):
@@ -85,16 +88,17 @@ def find_quoting(lines: Sequence[Line]) -> tuple[int, str] | None:
     return quoted[0] if doubled or by_commas or len(quoted) >= NEARLY_ALL * len(cells) else None
 
 
-def find_separator(lines: Sequence[Line]) -> str:
-    """What stands where tabs should be, in nearly all lines; empty if lines have tabs or nothing of the kind."""
-    texts = [line.cells[0] for line in lines if len(line.cells) == 1]
-    enough = max(1, NEARLY_ALL * len(lines))
-    return next((name for mark, name in SEPARATORS.items() if sum(mark in text for text in texts) >= enough), "")
+def find_separator(rows: Sequence[TableRow], wanted: str) -> str:
+    """What stands in nearly all rows in place of the separator that is wanted; empty if nothing of the kind does."""
+    texts = [row.cells[0] for row in rows if len(row.cells) == 1]
+    enough = max(1, NEARLY_ALL * len(rows))
+    marks = (mark for mark in SEPARATORS if mark != wanted and sum(mark in text for text in texts) >= enough)
+    return SEPARATORS.get(next(marks, ""), "")
 
 
-def find_ids(lines: Sequence[Line]) -> list[bool]:
+def find_ids(rows: Sequence[TableRow]) -> list[bool]:
     """Whether each column holds no sentences but ids, numbers, addresses, language codes, or few short values."""
-    return [holds_ids(column) for column in zip(*(line.cells for line in lines), strict=True)]
+    return [holds_ids(column) for column in zip(*(row.cells for row in rows), strict=True)]
 
 
 def holds_ids(column: Sequence[str]) -> bool:
@@ -119,9 +123,9 @@ def shape_of(cell: str) -> str:
     return "0" if HASH_OR_ADDRESS.fullmatch(cell) else NUMBER.sub("0", cell)
 
 
-def suggest_columns(lines: Sequence[Line], languages: Sequence[str]) -> list[str]:
-    """Names for the columns of lines that are equally wide: the languages for the first two with text, _ for others."""
-    ids = find_ids(lines)
+def suggest_columns(rows: Sequence[TableRow], languages: Sequence[str]) -> list[str]:
+    """Names for the columns of rows that are equally wide: the languages for the first two with text, _ for others."""
+    ids = find_ids(rows)
     text = [index for index, is_id in enumerate(ids) if not is_id]
     first, second = text[:2] if len(text) >= 2 else (0, 1)
     return [languages[(first, second).index(index)] if index in (first, second) else "_" for index in range(len(ids))]

@@ -13,16 +13,21 @@ from data.sources.jsonl import read_jsonl
 from data.sources.parquet import find_folder, read_dataset, read_parquet
 from data.sources.phrasebook import TABLE, read_phrasebook
 from data.sources.report import SourceReport
-from data.sources.table import read_tsv
+from data.sources.table import read_table
 from data.sources.text import RowReader, Rows, read_parallel
 
 Form = Literal["phrasebook", "parallel", "table", "jsonl", "parquet", "dataset"]
 
-ENDINGS: Final[dict[str, Form]] = {".tsv": "table", ".txt": "table", ".jsonl": "jsonl", ".parquet": "parquet"}
+ENDINGS: Final[dict[str, Form]] = {
+    **dict.fromkeys((".tsv", ".txt", ".csv"), "table"),
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+}
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
-AS_TEXT, KNOWN = "save it as tab-separated text (.tsv)", "known are .tsv, .txt, .jsonl, .parquet and NAME.LANG"
+AS_TEXT = "save it as CSV (.csv) or as tab-separated text (.tsv)"
+KNOWN = f"known are {', '.join(ENDINGS)} and NAME.LANG"
 INSTEAD = {  # of files with these endings
-    **dict.fromkeys((".csv", ".xlsx", ".xls", ".ods"), AS_TEXT),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), AS_TEXT),
     ".json": "write one object a line (.jsonl)",
     **dict.fromkeys((".tmx", ".xml", ".zip", ".tar", ".tgz"), KNOWN),
 }
@@ -72,7 +77,7 @@ class Source:
             case "parallel":
                 return read_parallel(self.config, files[0], files[1], Path(self.name).name)
             case "table":
-                return read_tsv(self.config, files[0])
+                return read_table(self.config, files[0])
             case "jsonl":
                 return read_jsonl(self.config, files[0])
             case "parquet":

@@ -1,21 +1,24 @@
-"""Tables of sentence pairs: lines of cells separated by tabs.
+"""Tables of sentence pairs: lines of cells that tabs separate, or in CSV commas or semicolons.
 
-Parsers made for tables silently repair, skip or join bad lines. Here every line is checked, and what looks like a
-header, like Excel's quoting or like a column of ids stops with the setting that is meant.
+Parsers made for tables silently repair, skip or join bad lines; to most, a quotation mark that nothing closes makes one
+cell of all lines after it. Here every line is checked, and what looks like a header, like Excel's quoting or like a
+column of ids stops with the setting that is meant.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from common.errors import UserError
 from common.text import as_list_item, in_brief
 from data.config import DataConfig
-from data.sources.lines import Malformed, read_byte_lines
+from data.sources.jsonl import suggest
+from data.sources.lines import Malformed, join_lines, read_byte_lines
 from data.sources.recognise import (
-    Line,
+    TableRow,
     find_header,
     find_ids,
     find_quoting,
@@ -25,108 +28,166 @@ from data.sources.recognise import (
 )
 from data.sources.text import Row, Rows, read_lines
 
-WIDTH_LINES, FIRST_LINES = 100, 1000  # that show how many columns a table has, and what is in them
-LONGEST = 10_000  # bytes of a line that is looked at
-CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=\t|\Z)|((?!")[^\t]*)')
+WIDTH_ROWS, FIRST_LINES = 100, 1000  # that show how many columns a table has, and what is in them
+LONGEST = 10_000  # characters of a row that is looked at
+NAMES = {"\t": "tab", ",": "comma", ";": "semicolon"}
+CELLS = {mark: re.compile(f'"([^"]*(?:""[^"]*)*)"(?={mark}|\\Z)|((?!")[^{mark}]*)') for mark in NAMES}
+OPEN = re.compile(r'"[^"]*(?:""[^"]*)*\Z')
 
 
-def read_tsv(config: DataConfig, path: Path) -> Rows:
-    """Read the columns of the two languages, as data.columns names them.
+@dataclass(frozen=True)
+class Cells:
+    """How the lines of a table are split: at a separator, and whether quotation marks around a cell are taken away."""
 
-    If it names only these two, a third column is ignored where most of the first lines have one: manythings.org puts
-    the attribution there.
+    separator: str
+    quoted: bool
+
+    def split(self, line: str) -> list[str]:
+        """The cells of a line; Malformed if a quotation mark opens a cell that it does not close."""
+        cells, rest = split_quoted(line, self.separator) if self.quoted else (line.split(self.separator), "")
+        if rest:
+            raise Malformed("a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)")
+        return cells
+
+    def is_open(self, text: str) -> bool:
+        """Whether the last cell has an opening quotation mark and goes on after a line break."""
+        return '"' in text and OPEN.match(split_quoted(text, self.separator)[1]) is not None
+
+
+def read_table(config: DataConfig, path: Path) -> Rows:
+    """Read the columns of the two languages, as data.columns names them, or in CSV the first line.
+
+    If data.columns names only these two, a third column is ignored where most of the first lines have one:
+    manythings.org puts the attribution there.
     """
-    widths = count_widths(config, path)
-    width = len(config.columns) if len(config.columns) > 2 else 2 + (widths[3] > widths[2])
-    lines = read_first_lines(config, path)
-    start = lines[0].number + 1 if begins_with_header(config, path, lines) else 1
-    lines = [line for line in lines if line.number >= start]
-    refuse_quoting(config, path, lines)
-    if width > len(config.columns):
-        refuse_ids(config, path, [line for line in lines if len(line.cells) == width])
+    cells = find_cells(config, path)
+    rows = read_first_rows(config, path, cells)
+    columns, start = read_header(config, path, rows)
+    rows = [row for row in rows if row.number >= start]
+    if config.quoting == "stop" and not cells.quoted:
+        refuse_quoting(path, rows)
+    widths = Counter(len(row.cells) for row in rows[:WIDTH_ROWS])
+    by_order = columns is config.columns
+    width = len(columns) + (by_order and len(columns) == 2 and widths[3] > widths[2])
+    if width > len(columns):
+        refuse_ids(config, path, [row for row in rows if len(row.cells) == width])
     usual = max(widths, key=lambda cells: (widths[cells], cells == width), default=width)
-    other_table = describe_other_table(config, width, [line for line in lines if len(line.cells) == usual])
-    first, second = map(config.columns.index, config.languages)
-    separator = find_separator(lines)
-    tabs = f"Its lines have {separator} in place of tabs: save it as tab-separated text (.tsv)" if separator else ""
-    quoted = may_be_quoted(config)
+    other_table = describe_other_table(config, width, [row for row in rows if len(row.cells) == usual and by_order])
+    first, second = map(columns.index, config.languages)
+    name = NAMES[cells.separator]
+    other = find_separator(rows, cells.separator)
+    advice = f"Its lines have {other} in place of {name}s: save it as tab-separated text (.tsv)" if other else ""
 
     def parse(line: str) -> Row:
-        cells = split_quoted(line) if quoted and '"' in line else line.split("\t")
-        if len(cells) == width:
-            return cells[first], cells[second]
-        if other_table and len(cells) == usual:
+        found = cells.split(line)
+        if len(found) == width:
+            return found[first], found[second]
+        if other_table and len(found) == usual:
             raise Malformed(*other_table)
-        found = describe_tabs(cells)
         needed = {2: "one, between the two sentences", 3: "two"}.get(width, width - 1)
-        raise Malformed(f"{found}; it needs exactly {needed}", for_all=tabs)
+        raise Malformed(f"{count_separators(found, name)}; it needs exactly {needed}", for_all=advice)
 
-    return read_lines(config, path, parse, start)
-
-
-def describe_tabs(cells: Sequence[str]) -> str:
-    """How many tabs separate the cells of a line."""
-    return f"{len(cells) - 1 or 'no'} tab{'s' * (len(cells) > 2)} in the line"
+    return read_lines(config, path, parse, start, cells.is_open if cells.quoted else None)
 
 
-def may_be_quoted(config: DataConfig) -> bool:
-    """Whether quotation marks around a cell are taken away."""
-    match config.quoting:
-        case "csv":
-            return True
-        case "stop" | "keep":
-            return False
-        case _:
-            raise NotImplementedError(f"data.quoting={config.quoting}")
+def is_csv(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(".csv")
 
 
-def split_quoted(line: str) -> list[str]:
-    """The cells of a line, some in quotation marks, which are taken away; Malformed if one is not closed."""
-    cells, start = [], 0
+def count_separators(cells: Sequence[str], name: str = "tab") -> str:
+    """How many separators are between the cells of a line."""
+    return f"{len(cells) - 1 or 'no'} {name}{'s' * (len(cells) > 2)} in the line"
+
+
+def split_quoted(line: str, separator: str) -> tuple[list[str], str]:
+    """The cells of a line, without the quotation marks around some, and the rest of the line that is no cell."""
+    cells: list[str] = []
+    start = 0
     while start <= len(line):
-        cell = CELL.match(line, start)
+        cell = CELLS[separator].match(line, start)
         if cell is None:
-            raise Malformed(
-                "a quotation mark opens a cell and none closes it on the line (data.quoting=keep takes marks for text)"
-            )
+            return cells, line[start:]
         cells.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
         start = cell.end() + 1
-    return cells
+    return cells, ""
 
 
-def count_widths(config: DataConfig, path: Path) -> Counter[int]:
-    """How many of the first lines have how many cells, without blank ones."""
-    lines = islice(read_byte_lines(path, config.encoding), WIDTH_LINES)
-    return Counter(line.count(b"\t") + 1 for line in lines if line.strip())
+def find_cells(config: DataConfig, path: Path) -> Cells:
+    """Tabs separate cells; in CSV what separates the languages' names in the first line, and commas if none are there.
+
+    Excel writes semicolons where a comma is the decimal sign.
+    """
+    match config.quoting:
+        case "csv":
+            quoted = True
+        case "stop":
+            quoted = is_csv(path)
+        case "keep":
+            quoted = False
+        case _:
+            raise NotImplementedError(f"data.quoting={config.quoting}")
+    if not is_csv(path):
+        return Cells("\t", quoted)
+    kinds = [Cells(separator, quoted) for separator in (",", ";", "\t")]
+    named = (kind for kind in kinds if find_header(read_first_rows(config, path, kind), config.languages))
+    return next(named, kinds[0])
 
 
-def read_first_lines(config: DataConfig, path: Path) -> list[Line]:
-    """The first lines that are not blank, as far as they can be decoded; very long ones have no cells."""
-    lines = enumerate(islice(read_byte_lines(path, config.encoding), FIRST_LINES), start=1)
-    texts = ((number, line[:LONGEST].decode(errors="replace").rstrip("\r\n"), len(line)) for number, line in lines)
-    return [Line(number, text.split("\t") * (size <= LONGEST)) for number, text, size in texts if text.strip()]
+def read_first_rows(config: DataConfig, path: Path, cells: Cells) -> list[TableRow]:
+    """The first rows that are not blank, as far as they can be decoded and split; very long ones have no cells."""
+    lines = islice(read_byte_lines(path, config.encoding), FIRST_LINES)
+    rows = []
+    for number, record in join_lines(lines, 1, cells.is_open if cells.quoted else None):
+        text = b"".join(record)[:LONGEST].decode(errors="replace").rstrip("\r\n")
+        if text.strip():
+            try:
+                found = cells.split(text)
+            except Malformed:
+                found = text.split(cells.separator)
+            rows.append(TableRow(number, number + len(record), found * (len(text) < LONGEST)))
+    return rows
 
 
-def begins_with_header(config: DataConfig, path: Path, lines: Sequence[Line]) -> bool:
-    """Whether the first line with text is a header to skip; UserError if data.header or data.columns contradict it."""
-    named = find_header(lines, config.languages) if lines else None
-    if named is None:
-        return False
-    places = [named.index(language) if language in named else None for language in config.languages]
-    other = None not in places and places != [config.columns.index(language) for language in config.languages]
-    columns = as_setting([name if name in config.languages else "_" for name in named])
-    header = f"{path}:{lines[0].number}: a header ({in_brief(', '.join(lines[0].cells))})"
+def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tuple[list[str], int]:
+    """What each column holds, and the number of the line after the header, or 1.
+
+    The header of a CSV file names the columns; UserError if it is missing, or names a language twice. In other tables
+    data.columns names them and a header is left out; UserError if data.header or data.columns contradict it.
+    """
+    if not rows:
+        return config.columns, 1
+    named = find_header(rows, config.languages)
+    columns = [name if name in config.languages else "_" for name in named or ()]
+    places = [columns.index(language) for language in config.languages if language in columns]
+    differs = len(places) == 2 and places != [config.columns.index(language) for language in config.languages]
+    place, first = f"{path}:{rows[0].number}", f"({in_brief(', '.join(rows[0].cells))})"
     match config.header:
         case "keep":
-            return False
-        case "skip" if other:
-            asked = as_setting(config.columns)
-            raise UserError(f"{header} that does not agree with data.columns={asked}: set data.columns={columns}")
-        case "skip":
-            return True
-        case "stop":
-            skip = "data.header=skip" + f" data.columns={columns}" * other
-            raise UserError(f"{header} in place of a pair: {skip} leaves it out, data.header=keep takes it for a pair")
+            return config.columns, 1
+        case "stop" | "skip" if is_csv(path) and len(places) == 2:
+            if len(columns) - columns.count("_") > 2:
+                raise UserError(f"{place}: the first line {first} names a language twice: rename one of the columns")
+            return columns, rows[0].next
+        case "stop" if is_csv(path):
+            names = suggest(config, rows[0].cells) if may_name_columns(rows[0].cells) else ""
+            raise UserError(
+                f"{place}: the first line {first} does not name the columns {' and '.join(config.languages)}: "
+                f"{names or 'change it to these names'}, or, if it is a pair, data.header=skip reads columns in the "
+                "order of data.columns"
+            )
+        case "stop" if named:
+            skip = "data.header=skip" + f" data.columns={as_setting(columns)}" * differs
+            raise UserError(
+                f"{place}: a header {first} in place of a pair: {skip} leaves it out, data.header=keep takes it for a "
+                "pair"
+            )
+        case "skip" if differs:
+            raise UserError(
+                f"{place}: a header {first} that does not agree with data.columns={as_setting(config.columns)}: set "
+                f"data.columns={as_setting(columns)}"
+            )
+        case "stop" | "skip":
+            return config.columns, rows[0].next if named else 1
         case _:
             raise NotImplementedError(f"data.header={config.header}")
 
@@ -135,13 +196,12 @@ def describe_first_pair(config: DataConfig, path: Path) -> str | None:
     """A line to warn with if data.header=skip finds no header; None if it does, or another setting holds."""
     match config.header:
         case "skip":
-            lines = read_first_lines(config, path)
-            if not lines or find_header(lines, config.languages) or not may_name_columns(lines[0].cells):
+            rows = read_first_rows(config, path, find_cells(config, path))
+            if not rows or find_header(rows, config.languages) or not may_name_columns(rows[0].cells):
                 return None
-            first = in_brief(", ".join(lines[0].cells))
             return (
-                f"{path}: its first line ({first}) does not look like a header and is a pair, although "
-                "data.header=skip; take the line out if it is a header"
+                f"{path}: its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a "
+                "pair, although data.header=skip; take the line out if it is a header"
             )
         case "stop" | "keep":
             return None
@@ -149,9 +209,9 @@ def describe_first_pair(config: DataConfig, path: Path) -> str | None:
             raise NotImplementedError(f"data.header={config.header}")
 
 
-def refuse_quoting(config: DataConfig, path: Path, lines: Sequence[Line]) -> None:
-    """UserError if cells are quoted as in CSV and data.quoting does not say what to do with that."""
-    if config.quoting == "stop" and (found := find_quoting(lines)):
+def refuse_quoting(path: Path, rows: Sequence[TableRow]) -> None:
+    """UserError if cells are quoted as in CSV."""
+    if found := find_quoting(rows):
         number, cell = found
         raise UserError(
             f"{path}:{number}: cells in quotation marks, as Excel writes them, such as {in_brief(cell)}: "
@@ -159,33 +219,27 @@ def refuse_quoting(config: DataConfig, path: Path, lines: Sequence[Line]) -> Non
         )
 
 
-def refuse_ids(config: DataConfig, path: Path, lines: Sequence[Line]) -> None:
+def refuse_ids(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> None:
     """UserError if one of the first two of three columns does not look like text."""
-    if lines and any(ids := find_ids(lines)[:2]):
+    if rows and any(ids := find_ids(rows)[:2]):
         place = ids.index(True)
-        example = ", ".join(in_brief(line.cells[place], 20) for line in lines[:3])
-        columns = suggest_columns(lines, config.languages)
+        example = ", ".join(in_brief(row.cells[place], 20) for row in rows[:3])
+        columns = suggest_columns(rows, config.languages)
         raise UserError(
-            f"{path}:{lines[0].number}: column {place + 1} of 3 does not look like text ({example}): "
+            f"{path}:{rows[0].number}: column {place + 1} of 3 does not look like text ({example}): "
             f"data.columns={as_setting(columns)} says what the columns hold, "
             f"data.columns={as_setting([*config.columns, '_'])} that it is {config.columns[place]} all the same"
-            f"{of_all_files(config)}"
         )
 
 
-def describe_other_table(config: DataConfig, width: int, usual: Sequence[Line]) -> tuple[str, str] | None:
+def describe_other_table(config: DataConfig, width: int, usual: Sequence[TableRow]) -> tuple[str, str] | None:
     """What to say of a line with the usual number of columns, if data.columns names another; and the advice."""
     found = len(usual[0].cells) if usual else width
     if found == width or found < 2:
         return None
     names = as_setting(suggest_columns(usual, config.languages))
     message = f"{found} columns, as in most lines, which data.columns={as_setting(config.columns)} does not name"
-    return message, f"data.columns={names} names them in order, with _ for one to skip{of_all_files(config)}"
-
-
-def of_all_files(config: DataConfig) -> str:
-    """What to add to a setting for one of several sources."""
-    return "; such settings hold for all files of a run" if len(config.train) > 1 else ""
+    return message, f"data.columns={names} names them in order, with _ for one to skip"
 
 
 def as_setting(columns: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from common.errors import UserError
 from common.files import sha256, sha256_of_file
 from data.config import DataConfig
-from data.sources.lines import Malformed, decode_line, is_blank, read_byte_lines
+from data.sources.lines import Malformed, decode_line, is_blank, join_lines, read_byte_lines
 from data.sources.report import SourceReport
 
 Item = TypeVar("Item")
@@ -65,20 +65,30 @@ def pair_lines(encoding: str, first: Path, second: Path) -> Iterator[tuple[bytes
     yield from repeat((b"", b""), blank)
 
 
-def read_lines(config: DataConfig, path: Path, parse: Callable[[str], Row], first: int = 1) -> Rows:
-    """Read one pair per line from line ``first`` on; ``parse`` raises Malformed. A blank line is a pair of nothing."""
+def read_lines(
+    config: DataConfig,
+    path: Path,
+    parse: Callable[[str], Row],
+    first: int = 1,
+    is_open: Callable[[str], bool] | None = None,
+) -> Rows:
+    """Read one pair per line from line ``first`` on; ``parse`` raises Malformed. A blank line is a pair of nothing.
 
-    def parse_line(line: bytes, number: int) -> Row:
-        text = decode_line(line, path, number, config.encoding)
+    A pair goes on in the next line while the text so far ``is_open``.
+    """
+
+    def parse_record(record: tuple[int, list[bytes]], _: int) -> Row:
+        start, lines = record
+        text = "\n".join(decode_line(line, path, number, config.encoding) for number, line in enumerate(lines, start))
         try:
             return parse(text)
         except Malformed as problem:
             if is_blank(text):
                 return "", ""
-            raise Malformed(f"{path}:{number}: {problem}", problem.advice(), problem.for_all) from None
+            raise Malformed(f"{path}:{start}: {problem}", problem.advice(), problem.for_all) from None
 
     lines = islice(read_byte_lines(path, config.encoding), first - 1, None)
-    rows, skipped = yield from parse_rows(config, str(path), lines, parse_line, first)
+    rows, skipped = yield from parse_rows(config, str(path), join_lines(lines, first, is_open), parse_record, first)
     if rows == 0:
         raise UserError(f"{path} is empty; it needs one sentence pair a line")
     return SourceReport(str(path), sha256_of_file(path), rows, skipped)

@@ -64,6 +64,7 @@ def test_evidence_is_needed_on_both_sides():
     [
         ({}, "mine.tsv", "set data.columns=[es,en] (with data.source=es data.target=en to translate from Spanish)"),
         ({"columns": ["es", "en"]}, "a.txt.gz", "set data.columns=[en,es] (with data.source=es data.target=en "),
+        ({}, "a.csv", "exchange the names in its first line, or, if it has none, set data.columns=[es,en] (with "),
         ({}, "news.LANG", "exchange the names of its two files"),
         ({}, "news.LANG.txt", "exchange the names of its two files"),
         ({}, "OWNER/NAME:en-es:train", "exchange the names en and es in it"),
