@@ -55,16 +55,11 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
-def join_lines(
-    lines: Iterable[bytes], first: int, is_open: Callable[[str], bool] | None = None
-) -> Iterator[tuple[int, list[bytes]]]:
-    """The lines of each record and the number of the first of them; a record goes on while its text ``is_open``.
+def join_lines(lines: Iterable[bytes], first: int, is_open: Callable[[str], bool]) -> Iterator[tuple[int, bytes]]:
+    """The number of the first line of each record, and its lines; a record goes on while its text ``is_open``.
 
     A record that stays open for MOST_LINES lines is its first line alone, so that a stray mark costs no other lines.
     """
-    if is_open is None:
-        yield from ((number, [line]) for number, line in enumerate(lines, first))
-        return
     rest, ahead, number = iter(lines), list[bytes](), first
 
     def is_whole(size: int) -> bool:
@@ -73,9 +68,14 @@ def join_lines(
 
     while ahead or (ahead := [*islice(rest, 1)]):
         size = next(filter(is_whole, range(1, MOST_LINES + 1)), 1)
-        yield number, ahead[:size]
+        yield number, b"".join(without_end(line) + b"\n" for line in ahead[:size])
         del ahead[:size]
         number += size
+
+
+def without_end(line: bytes) -> bytes:
+    """A line without LF or CRLF, of which the last line of a file may have neither."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def open_bytes(path: Path) -> BinaryFile:
@@ -91,8 +91,8 @@ def transcode(path: Path, encoding: str, file: BinaryFile) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
-    """The text of a line. Lines end in LF or CRLF; the last one may end in neither."""
-    body = line.removesuffix(b"\n").removesuffix(b"\r")
+    """The text of a line, without its end; Malformed if it is no text in the encoding."""
+    body = without_end(line)
     try:
         text = body.decode()
     except UnicodeDecodeError as error:

@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import os
-import re
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +20,6 @@ from data.sources.report import SourceReport
 from data.sources.text import Row, RowReader, Rows, parse_rows
 
 HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 WRAPPING = "An error occurred while generating the dataset"  # datasets puts this before the actual fault, or alone
 
 
@@ -68,11 +66,6 @@ def read_dataset(config: DataConfig, name: str, default_split: str) -> Rows:
 def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
     """The rows of a split as pyarrow tables, an empty one first; UserError if they cannot be loaded."""
     is_local = os.path.isdir(place)
-    if not is_local and not HUB_NAME.fullmatch(place):  # given a name such as text, datasets reads any file around
-        raise UserError(
-            f"cannot read {place}: it is no .tsv, .txt, .csv, .jsonl or .parquet, no folder, and no OWNER/NAME of the "
-            "hub"
-        )
     import datasets  # imported late: it takes 0.7 s
 
     datasets.disable_progress_bars()

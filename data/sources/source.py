@@ -23,13 +23,12 @@ ENDINGS: Final[dict[str, Form]] = {
     ".jsonl": "jsonl",
     ".parquet": "parquet",
 }
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
-AS_TEXT = "save it as CSV (.csv) or as tab-separated text (.tsv)"
-KNOWN = f"known are {', '.join(ENDINGS)} and NAME.LANG"
 INSTEAD = {  # of files with these endings
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), AS_TEXT),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV (.csv) or as tab-separated text (.tsv)"),
+    **dict.fromkeys((".tmx", ".xml", ".zip", ".tar", ".tgz"), f"known are {', '.join(ENDINGS)} and NAME.LANG"),
     ".json": "write one object a line (.jsonl)",
-    **dict.fromkeys((".tmx", ".xml", ".zip", ".tar", ".tgz"), KNOWN),
 }
 
 
@@ -61,8 +60,8 @@ class Source:
             case "table" | "jsonl" | "parquet":
                 files = [find_file(config, split, name)]
             case "dataset":
-                refuse_no_dataset(config, name, split)
                 folder = find_folder(config, name)
+                refuse_no_dataset(config, name, split, folder)
                 files = None if folder is None else sorted(path for path in folder.rglob("*") if path.is_file())
             case _:
                 raise NotImplementedError(f"the form {form} of {name}")
@@ -125,14 +124,18 @@ def ending_of(name: str) -> str:
     return Path(name.removesuffix(".gz")).suffix
 
 
-def refuse_no_dataset(config: DataConfig, name: str, split: str) -> None:
-    """UserError if a name is that of a file in a form that is not read, or of one of two parallel files."""
+def refuse_no_dataset(config: DataConfig, name: str, split: str, folder: Path | None) -> None:
+    """UserError if a name has an ending that is not read, is that of one of two parallel files, or no dataset's."""
     if instead := INSTEAD.get(ending_of(name)):
         raise UserError(f"data.{split}: cannot read {name}; {instead}")
     stem, _, language = name.removesuffix(".gz").rpartition(".")
     if language in config.languages and (os.path.isfile(Path(config.root) / name) or os.path.isfile(name)):
         both = f"{stem}.LANG" + ".gz" * name.endswith(".gz")
         raise UserError(f"data.{split}: {name} is one of two parallel files; data.{split}={both} names both")
+    place = name.partition(":")[0]
+    if folder is None and not HUB_NAME.fullmatch(place):  # given the name text, datasets would read any file around
+        known = ", ".join(ENDINGS)
+        raise UserError(f"cannot read {place}: it is no {known}, no folder, and no OWNER/NAME of the hub")
 
 
 def in_language(name: str, language: str) -> str:

@@ -44,7 +44,9 @@ class Cells:
 
     def split(self, line: str) -> list[str]:
         """The cells of a line; Malformed if a quotation mark opens a cell that it does not close."""
-        cells, rest = split_quoted(line, self.separator) if self.quoted else (line.split(self.separator), "")
+        if not self.quoted or '"' not in line:
+            return line.split(self.separator)
+        cells, rest = split_quoted(line, self.separator)
         if rest:
             raise Malformed("a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)")
         return cells
@@ -137,14 +139,15 @@ def read_first_rows(config: DataConfig, path: Path, cells: Cells) -> list[TableR
     """The first rows that are not blank, as far as they can be decoded and split; very long ones have no cells."""
     lines = islice(read_byte_lines(path, config.encoding), FIRST_LINES)
     rows = []
-    for number, record in join_lines(lines, 1, cells.is_open if cells.quoted else None):
-        text = b"".join(record)[:LONGEST].decode(errors="replace").rstrip("\r\n")
+    for number, record in join_lines(lines, 1, cells.is_open) if cells.quoted else enumerate(lines, 1):
+        text = record[:LONGEST].decode(errors="replace").rstrip("\r\n")
         if text.strip():
             try:
                 found = cells.split(text)
             except Malformed:
                 found = text.split(cells.separator)
-            rows.append(TableRow(number, number + len(record), found * (len(text) < LONGEST)))
+            after = number + max(1, record.count(b"\n"))
+            rows.append(TableRow(number, after, found * (len(record) < LONGEST)))
     return rows
 
 

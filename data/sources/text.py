@@ -77,18 +77,24 @@ def read_lines(
     A pair goes on in the next line while the text so far ``is_open``.
     """
 
-    def parse_record(record: tuple[int, list[bytes]], _: int) -> Row:
-        start, lines = record
-        text = "\n".join(decode_line(line, path, number, config.encoding) for number, line in enumerate(lines, start))
+    def parse_line(line: bytes, number: int) -> Row:
+        text = decode_line(line, path, number, config.encoding)
         try:
             return parse(text)
         except Malformed as problem:
             if is_blank(text):
                 return "", ""
-            raise Malformed(f"{path}:{start}: {problem}", problem.advice(), problem.for_all) from None
+            raise Malformed(f"{path}:{number}: {problem}", problem.advice(), problem.for_all) from None
+
+    def parse_record(record: tuple[int, bytes], _: int) -> Row:
+        return parse_line(record[1], record[0])
 
     lines = islice(read_byte_lines(path, config.encoding), first - 1, None)
-    rows, skipped = yield from parse_rows(config, str(path), join_lines(lines, first, is_open), parse_record, first)
+    if is_open:
+        records = join_lines(lines, first, is_open)
+        rows, skipped = yield from parse_rows(config, str(path), records, parse_record, first)
+    else:
+        rows, skipped = yield from parse_rows(config, str(path), lines, parse_line, first)
     if rows == 0:
         raise UserError(f"{path} is empty; it needs one sentence pair a line")
     return SourceReport(str(path), sha256_of_file(path), rows, skipped)
@@ -148,9 +154,9 @@ def refuse_too_many(config: DataConfig, place: str, kind: str, rows: int, skippe
     """UserError if more rows are malformed than data.max_malformed allows, or all of them."""
     enough = math.ceil(100 * skipped / rows) / 100
     drop = f"Mend the {kind}, or drop them all the same with data.max_malformed={enough:g}"
-    told = advise(example, kind, "" if 2 * skipped > rows and example.for_all else drop)
+    most = skipped == rows or (2 * skipped > rows and example.for_all)
+    told = advise(example, kind, "" if most else drop)
     if skipped == rows:
-        told = advise(example, kind, "")
         raise UserError(f"{place} has no sentence pairs: all of its {rows} {kind} are malformed. {example}. {told}")
     if skipped > config.max_malformed * rows:
         raise UserError(

@@ -1,7 +1,5 @@
 """Files that are no corpus, lines that are no sentences, and run directories that someone has edited."""
 
-import collections
-import gzip
 import hashlib
 import io
 import json
@@ -10,9 +8,7 @@ import subprocess
 import sys
 import unicodedata
 import zipfile
-from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,20 +24,11 @@ from data.corpus.build import assemble
 from data.corpus.report import SharedSentences, Sides
 from data.corpus.splits import HASHES_FILE, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
-from data.sources.corpus import load_held_out
-from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer, load_tokenizer, train
+from tests.data.sources.reading import load, refused
 
 ROOT = Path(__file__).parents[2]
 LONG = 1_000_000
-
-
-def refused(folder: Path, name: str, **changes) -> str:
-    """The one line with which a source is refused, without the folder."""
-    with pytest.raises(UserError) as caught:
-        load_source(DataConfig(root=str(folder), **changes), name, "train")
-    assert "\n" not in str(caught.value)
-    return str(caught.value).replace(f"{folder}/", "")
 
 
 # Corpora: what is no regular file
@@ -88,68 +75,13 @@ def test_a_file_that_may_not_be_read_is_named_with_the_reason(tmp_path):
     assert refused(tmp_path, "a.tsv") == "cannot read a.tsv: Permission denied"
 
 
-@pytest.mark.parametrize("text", [b"x\ty\n", b"", b"\x1f\x8b"])
-def test_text_named_gz_is_no_gzip_file(tmp_path, text):
-    (tmp_path / "a.tsv.gz").write_bytes(text)
-    told = refused(tmp_path, "a.tsv.gz")
-    assert told.startswith(("cannot read a.tsv.gz: not a whole gzip file (", "a.tsv.gz is empty"))
-    assert told.endswith("; if it is plain text, take .gz from its name") or text != b"x\ty\n"
-
-
 # Corpora: lines
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        (b'{"en": "a", "en": "b", "es": "c"}', "the key en stands twice in an object"),
-        (b'{"en": "a", "es": "c", "es": "c"}', "the key es stands twice in an object"),
-        (b'{"id": 1, "translation": {"es": "a", "en": "b", "en": "b"}}', "the key en stands twice in an object"),
-        (
-            b'{"en": "a", "es": "c", "x\\u001b\\n": 1, "x\\u001b\\n": 2}',
-            "the key x<U+001B><U+000A> stands twice in an object",
-        ),
-        (b'{"en": NaN, "es": "c"}', "en is a number, not plain text"),
-        (b'{"en": 1' + b"0" * 5000 + b', "es": "c"}', "not a JSON object"),
-        (b'{"en": ' * 100_000, "not a JSON object"),
-    ],
-    ids=range(7),
-)
-def test_an_object_that_means_two_things_is_named_or_skipped(tmp_path, line, problem):
-    good = b'{"en": "x", "es": "y"}\n'
-    (tmp_path / "a.jsonl").write_bytes(good + line + b"\n" + good)
-    assert refused(tmp_path, "a.jsonl") == f"a.jsonl:2: {problem}. data.malformed=skip drops and counts such lines"
-    pairs, report = load_source(DataConfig(root=str(tmp_path), malformed="skip", max_malformed=0.4), "a.jsonl", "train")
-    assert (len(pairs), report.rows, report.malformed) == (2, 3, 1)
 
 
 def test_an_object_of_many_keys_is_read(tmp_path):
     row = {f"key {number}": number for number in range(200_000)} | {"en": "a", "es": "b"}
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
-    assert load_source(DataConfig(root=str(tmp_path)), "a.jsonl", "train")[0] == Pairs(["a"], ["b"])
-
-
-@pytest.mark.parametrize("form", ["tsv", "LANG"])
-def test_a_file_of_empty_sides_alone_tells_why_nothing_is_left(tmp_path, form):
-    def refusal(english: list[str], spanish: list[str], **held_out: Any) -> str:
-        table = list(map("\t".join, zip(english, spanish, strict=True)))
-        for name, lines in (("a.tsv", table), ("a.en", english), ("a.es", spanish)):
-            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), newline="")
-        with pytest.raises(UserError) as caught:
-            assemble(DataConfig(root=str(tmp_path), train=[f"a.{form}"], **held_out), tmp_path / "run")
-        return str(caught.value).replace(f"{tmp_path}/", "")
-
-    (tmp_path / "v.tsv").write_text("x\ty\n")
-    named: dict[str, Any] = {"valid": "v.tsv", "test": "v.tsv", "allow_overlap": ["valid/test"]}
-    nothing_left = "no training pair of a.{} is left of 2 rows: 0 malformed, 2 empty, 0 mismatched"
-    assert refusal(["", "x"], ["y", ""], valid="", test="").startswith(nothing_left.format(form))
-    too_few = refusal(["x"], ["y"], valid="", test="")
-    assert too_few.startswith("no held-out set can be taken out of 1 training pairs, which are too few; name a file ")
-    nothing = refusal(["", " "], ["", "\u2028"], **named)
-    assert nothing == f"a.{form} has no sentence pairs: 2 rows, 0 malformed, 2 empty"
-    one_sided = refusal(["", "x", "", ""], ["", "", "y", "\x0b"], **named)
-    counts = "4 rows: 0 malformed, 4 empty, 0 mismatched, 0 overlapping, 0 held_out"
-    assert one_sided == f"no training pair of a.{form} is left of {counts}"
+    assert load(tmp_path, "a.jsonl")[0] == Pairs(["a"], ["b"])
 
 
 def as_line(form: str, source: str, target: str) -> str:
@@ -275,18 +207,7 @@ def test_what_standard_input_may_hold_can_be_encoded(phrase_tokenizer, text):
 # Run directories
 
 NO_MODEL = [b"", b"hello", b"\0" * 100, b"\x12\x00", b"\n\x07\n\x05hello"]  # the last two are well-formed, and empty
-NO_KEY = [
-    "",
-    "[]",
-    "null",
-    "3",
-    '"x"',
-    "NaN",
-    "[" * 100_000,
-    "9" * 10_000,
-    '{"key": "x"}',
-    '{"sha256": [1], "key": ""}',
-]
+NO_KEY = ["", "[]", "null", "3", '"x"', "NaN", "[" * 100_000, "9" * 10_000, '{"key": "x"}', '{"sha256": [1]}']
 
 
 def damaged_tokenizer(run_dir: Path) -> str:
@@ -395,16 +316,8 @@ def test_damaged_hashes_are_named_and_never_unpickled(tmp_path, monkeypatch, con
     assert overlap_with_training(tmp_path, ["a"], ["b"]) == (1, 0)
 
 
-COUNTS = [
-    "[" * 100_000,
-    '{"check": "x", "rows": ' + "[" * 500 + "]" * 500 + "}",
-    '{"check": "x", "rows": [[0, 0, -5]]}',
-    '{"check": "x", "rows": [[0, 0, 1' + "0" * 5000 + "]]}",
-    '{"check": "x", "rows": [[0, 0, 1e999], [NaN, [], {}]]}',
-    '{"check": 3, "rows": "abc"}',
-    '{"rows": [[0, 0, 1]]}',
-    "\ud800",
-]
+ROWS = ["[" * 500 + "]" * 500, "[[0, 0, -5]]", "[[0, 0, 1" + "0" * 5000 + "]]", "[[0, 0, 1e999], [NaN, [], {}]]", '"a"']
+COUNTS = ["[" * 100_000, '{"rows": [[0, 0, 1]]}', "\ud800", *('{"check": "x", "rows": ' + rows + "}" for rows in ROWS)]
 
 
 @pytest.mark.parametrize("content", COUNTS, ids=range(len(COUNTS)))
@@ -416,77 +329,3 @@ def test_row_counts_are_believed_by_their_checksum_alone(tmp_path, phrases, phra
     expected = BatchStream(phrases, phrase_tokenizer, config, 3).batch(7)
     np.testing.assert_array_equal(stream.batch(7).source_tokens, expected.source_tokens)
     assert json.loads(cache.read_text())["rows"]  # written anew
-
-
-def test_an_edited_held_out_set_is_read_like_any_corpus(tmp_path):
-    config, path = DataConfig(valid="", test=""), tmp_path / "held_out/test.tsv"
-    with pytest.raises(UserError, match=f"no test file at {path}; "):
-        load_held_out(config, "test", tmp_path)
-    path.parent.mkdir()
-    for content, told in ((b"", " is empty"), (b"a\tb\na\0\tb\n", ":2: a NUL character"), (b"a\tb\nc", ":2: no tab")):
-        path.write_bytes(content)
-        with pytest.raises(UserError, match=f"^{path}{told}"):
-            load_held_out(config, "test", tmp_path)
-
-
-# Every row of a file is in a pair or in one count
-
-
-BAD = {  # the name of a count: lines of a table, lines of objects; 0 and 1 stand for sentences that are all right
-    "pairs": (
-        ["{0}\t{1}", "\ufeff{0}\t{1}", "{0}\u2028\t{1}\x85\r"],
-        ['{{"en": "{0}", "es": "{1}"}}', '{{"es": "{1}", "x": 1, "en": "{0}"}}'],
-    ),
-    "empty": (
-        ["\t{1}", "{0}\t \u2028", "", "\t", " \ufeff\t \t\t"],
-        ["", " ", '{{"en": "", "es": " "}}', '{{"en": "", "es": "{1}"}}', '{{"en": "{0}", "es": "\\n"}}'],
-    ),
-    "mismatched": (["x\t" + "{1} " * 9], ['{{"en": "' + "{0} " * 9 + '", "es": "x"}}']),
-    "over_long": (["{0} " * 20 + "\t" + "{1} " * 20], ['{{"en": "' + "{0} " * 20 + '", "es": "' + "{1} " * 20 + '"}}']),
-    "malformed": (
-        ["{0}", "{0}\t{1}\t", "{0}\0\t{1}", "{0}\udcff\t{1}", "{0}\r\t{1}"],
-        ["[]", '{{"en": "{0}"}}', '{{"en": "{0}", "es": 3}}', '{{"en": "{0}", "en": "", "es": "{1}"}}', "\udcff"],
-    ),
-}
-KINDS = [(kind, form, index) for kind, forms in BAD.items() for form in (0, 1) for index in range(len(forms[form]))]
-
-
-@settings(max_examples=40)
-@given(
-    lines=st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 239)), max_size=30),
-    turned=st.booleans(),
-    packed=st.booleans(),
-)
-def test_every_row_is_a_pair_or_in_one_count(tmp_path_factory, phrases, phrase_tokenizer, lines, turned, packed):
-    folder = tmp_path_factory.getbasetemp() / "counted"
-    folder.mkdir(exist_ok=True)
-    rows: tuple[list[str], list[str]] = ([], [])
-    for number in range(5):
-        for form in (0, 1):
-            rows[form].append(BAD["pairs"][form][0].format(phrases.sources[number], phrases.targets[number]))
-    for (kind, form, index), number in lines:
-        text = BAD[kind][form][index].format(phrases.sources[number], phrases.targets[number])
-        rows[form].insert(1 + number % len(rows[form]), text)
-    for name, texts in zip(("a.tsv", "b.jsonl"), rows, strict=True):
-        content = "".join(f"{text}\n" for text in texts).encode(errors="surrogateescape")
-        (folder / (name + ".gz" * packed)).write_bytes(gzip.compress(content) if packed else content)
-    (folder / "v.tsv").write_text("valid\tválido\n")
-    source, target = ("es", "en") if turned else ("en", "es")
-    names = ["a.tsv" + ".gz" * packed, "b.jsonl" + ".gz" * packed]
-    config = DataConfig(
-        root=str(folder), train=names, valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"], malformed="skip",
-        max_malformed=1.0, header="keep", quoting="keep", batch_rows=4, source=source, target=target
-    )  # fmt: skip
-    corpus = assemble(config, folder / "run")
-    stream = BatchStream(concatenate(corpus.sources), phrase_tokenizer, config, seed=1)
-    expected = collections.Counter(kind for (kind, _, _), _ in lines)
-    dropped = asdict(corpus.files.dropped(stream.over_long))
-    assert {kind: count for kind, count in dropped.items() if count} == {
-        kind: count for kind, count in expected.items() if kind != "pairs"
-    }
-    assert stream.pairs == 10 + expected["pairs"]
-    accounts = corpus.files.train
-    assert [account.rows for account in accounts] == list(map(len, rows))
-    assert sum(account.rows for account in accounts) == stream.pairs + sum(dropped.values())
-    for account in accounts:
-        assert account.rows == account.pairs + sum(astuple(account.dropped()))

@@ -1,17 +1,15 @@
-"""A file in another encoding is told with the command that converts it, or read with data.encoding."""
+"""A file in another encoding is reported with the command that converts it, or read with data.encoding."""
 
 import gzip
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import Pairs
 from data.sources.encodings import guess_encoding
-from data.sources.source import load_source
+from tests.data.sources.reading import load, refused
 
 ENGLISH = ["Hello.", "The girl eats.", "Where is “Ana”?", "He costs € 3.", "See you tomorrow!"]
 SPANISH = ["Hola.", "La niña come.", "¿Dónde está “Ana”?", "Él cuesta 3 €.", "¡Hasta mañana!"]
@@ -28,17 +26,6 @@ def write(folder: Path, encoding: str, packed: bool = False) -> tuple[str, Pairs
     return name, Pairs([row[0] for row in tidy], [row[1] for row in tidy])
 
 
-def load(folder: Path, name: str, **changes: Any):
-    return load_source(DataConfig(root=str(folder), **changes), name, "train")
-
-
-def refused(folder: Path, name: str, **changes: Any) -> str:
-    with pytest.raises(UserError) as caught:
-        load(folder, name, **changes)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 ENCODINGS = ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"]
 
 
@@ -51,7 +38,7 @@ def test_another_encoding_is_told_with_both_ways_out_and_never_halved(tmp_path, 
         assert f"The file looks like {encoding}, not UTF-8: convert it (" in told and "data.malformed=" not in told
         assert told.endswith(f"), or set data.encoding={encoding}")
         command = told.partition("convert it (")[2].rpartition("), or set")[0]
-        subprocess.run(["bash", "-c", command], check=True)
+        subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
         assert load(tmp_path, f"utf8-{name}")[0] == pairs
         (tmp_path / f"utf8-{name}").unlink()
     assert load(tmp_path, name, encoding=encoding)[0] == pairs
@@ -64,14 +51,14 @@ def test_parallel_files_and_objects_have_an_encoding_too(tmp_path):
     for name in ("n.LANG", "a.jsonl"):
         assert "data.encoding=latin-1" in refused(tmp_path, name)
         assert load(tmp_path, name, encoding="latin-1")[0] == Pairs(["girl"], ["niña"])
-    assert f"iconv -f ISO-8859-1 -t UTF-8 {tmp_path}/n.es > {tmp_path}/utf8-n.es" in refused(tmp_path, "n.LANG")
+    assert "iconv -f ISO-8859-1 -t UTF-8 n.es > utf8-n.es" in refused(tmp_path, "n.LANG")
 
 
 def test_one_bad_line_in_utf8_is_no_other_encoding(tmp_path):
     lines = [f"{en}\t{es}\n".encode() for en, es in zip(ENGLISH, SPANISH, strict=True)]
     (tmp_path / "a.tsv").write_bytes(b"".join([*lines, b"ni\xf1a\tgirl\n"]))
     advice = "data.malformed=skip drops and counts such lines"
-    assert refused(tmp_path, "a.tsv") == f"{tmp_path}/a.tsv:6: invalid UTF-8 at byte 3 of the line. {advice}"
+    assert refused(tmp_path, "a.tsv") == f"a.tsv:6: invalid UTF-8 at byte 3 of the line. {advice}"
 
 
 def test_an_encoding_of_other_letters_is_not_guessed(tmp_path):
@@ -86,9 +73,7 @@ def test_an_encoding_of_other_letters_is_not_guessed(tmp_path):
 def test_a_file_in_utf8_is_not_read_as_other_letters(tmp_path, encoding):
     name, _ = write(tmp_path, "utf-8")
     told = refused(tmp_path, name, encoding=encoding)
-    assert told.startswith(
-        f"{tmp_path}/{name} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, or bring "
-    )
+    assert told.startswith(f"{name} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, or bring ")
     (tmp_path / "plain.tsv").write_text("one\tuno\n")
     if encoding != "utf-16":
         assert load(tmp_path, "plain.tsv", encoding=encoding)[0] == Pairs(["one"], ["uno"])
@@ -105,7 +90,7 @@ def test_older_western_encodings_are_not_taken_for_cp1252(encoding):
 def test_a_byte_that_the_encoding_lacks_is_named_or_counted(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"ni\xf1a\tgirl\nx\x81\ty\n")
     told = refused(tmp_path, "a.tsv", encoding="cp1252")
-    assert told.startswith(f"{tmp_path}/a.tsv:2: invalid cp1252 at character 2 of the line")
+    assert told.startswith("a.tsv:2: invalid cp1252 at character 2 of the line")
     pairs, report = load(tmp_path, "a.tsv", encoding="cp1252", malformed="skip", max_malformed=0.5)
     assert (pairs, report.rows, report.malformed) == (Pairs(["niña"], ["girl"]), 2, 1)
 

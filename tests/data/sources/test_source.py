@@ -1,25 +1,23 @@
+"""A source by its name: the real corpus, text as it is normalised, and paths."""
+
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from common.errors import UserError
-from data.config import DataConfig
 from data.corpus.filters import filter_pairs
 from data.corpus.report import Dropped
 from data.pairs import Pairs, normalise
-from data.sources.source import load_source
+from data.sources.phrasebook import TABLE
+from data.sources.source import Source, load_source
+from tests.data.sources.reading import load
 
 README = {  # rows and sha256 as the corpus's README states them
     "train": (111_679, "8ed0c7c945d4e645e76a45ceeedb0bedca410d7b79f10ea0a73bd9866d05fd25"),
     "valid": (2_468, "7abacf927e7ec6379d9d106150b6c3575a93355c5fd5317f6e5ea59c013bdb4a"),
     "test": (2_417, "83bcaac2710ff3489f3941bf3b5391295075bb069a57281e13ad35110194b729"),
 }
-
-
-def load(folder: Path, content: bytes, **changes):
-    (folder / "train.tsv").write_bytes(content)
-    return load_source(DataConfig(root=str(folder), **changes), "train.tsv", "train")
 
 
 @pytest.mark.parametrize("split", README)
@@ -36,55 +34,17 @@ def test_the_real_corpus_is_read_as_python_reads_it(corpus, real_training):
 
 def test_nothing_is_quoted_missing_a_number_or_a_header(tmp_path):
     rows = ['"Hello\tHola', "NA\tnull", "007\t1.50", 'bye"\tadiós"', "\tvacío", "# no\t-"]
-    pairs, report = load(tmp_path, "\n".join(rows).encode())
+    (tmp_path / "train.tsv").write_text("\n".join(rows))
+    pairs, report = load(tmp_path, "train.tsv")
     assert [f"{s}\t{t}" for s, t in zip(pairs.sources, pairs.targets, strict=True)] == rows
     assert report.sha256 == hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
-def test_direction_swaps_the_sides(tmp_path):
-    pairs, _ = load(tmp_path, b"one\tuno\n", source="es", target="en")
-    assert pairs == Pairs(["uno"], ["one"])
-
-
 def test_text_is_nfc_with_single_spaces(tmp_path):
     decomposed = "  n\u0303ame\u00a0\u2003 e\u0301l \tx\u2028y\n"
-    pairs, _ = load(tmp_path, decomposed.encode())
-    assert pairs == Pairs(["ñame él"], ["x y"])
+    (tmp_path / "train.tsv").write_text(decomposed)
+    assert load(tmp_path, "train.tsv", source="es", target="en")[0] == Pairs(["x y"], ["ñame él"])
     assert normalise(normalise(decomposed)) == normalise(decomposed)
-
-
-def test_crlf_and_a_missing_last_newline_are_fine(tmp_path):
-    assert load(tmp_path, b"one\tuno\r\ntwo\tdos\r\n")[0] == Pairs(["one", "two"], ["uno", "dos"])
-    assert load(tmp_path, b"one\tuno\ntwo\tdos")[0] == Pairs(["one", "two"], ["uno", "dos"])
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        (b"caf\xe9\tcaf\xe9", "invalid UTF-8 at byte 4"),
-        (b"no tab", "no tab in the line"),
-        (b"a\tb\tc", "2 tabs in the line; it needs exactly one"),
-        (b"a\0\tb", "NUL"),
-        (b"a\rb\tc", "carriage return"),
-    ],
-)
-def test_a_bad_line_is_named(tmp_path, line, problem):
-    with pytest.raises(UserError, match=problem) as caught:
-        load(tmp_path, b"good\tbueno\nfine\tbien\n" + line + b"\nlast\tultimo\n")
-    assert f"{tmp_path / 'train.tsv'}:3: " in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_byte_order_mark_is_no_text(tmp_path):
-    assert load(tmp_path, "\ufeffone\tuno\n".encode())[0] == Pairs(["one"], ["uno"])
-
-
-def test_an_empty_and_a_missing_file_are_named(tmp_path):
-    with pytest.raises(UserError, match="is empty"):
-        load(tmp_path, b"")
-    with pytest.raises(UserError, match=r"data\.root=") as caught:
-        load_source(DataConfig(root=str(tmp_path)), "valid.tsv", "valid")
-    assert str(tmp_path / "valid.tsv") in str(caught.value)
 
 
 def test_any_file_can_be_the_test_set(tmp_path, monkeypatch):
@@ -93,7 +53,7 @@ def test_any_file_can_be_the_test_set(tmp_path, monkeypatch):
     (tmp_path / "mine1x.tsv").write_bytes(b"two\tdos\n")
     monkeypatch.chdir(tmp_path)
     for path in (str(tmp_path / "mine[1]*.tsv"), "mine[1]*.tsv", "../mine[1]*.tsv"):
-        pairs, report = load_source(DataConfig(root=str(tmp_path / "root")), path, "test")
+        pairs, report = load(tmp_path / "root", path, "test")
         assert pairs.targets == ["uno"]
         assert Path(report.file).is_absolute()
 
@@ -112,3 +72,14 @@ def test_the_default_ratio_drops_no_pair_of_the_real_corpus(corpus, real_trainin
     kept, dropped = filter_pairs(real_training, corpus.max_length_ratio)
     assert len(kept) == 111_679
     assert dropped == Dropped()
+
+
+def test_the_files_of_a_source_are_known_before_it_is_read(tmp_path, corpus):
+    for name in ("a.csv.gz", "n.en", "n.es", "set/train.csv", "set/more/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    files = {"a.csv.gz": ["a.csv.gz"], "n.LANG": ["n.en", "n.es"], "set:part": ["set/more/x", "set/train.csv"]}
+    for name, names in files.items():
+        assert Source.parse(replace(corpus, root=str(tmp_path)), name, "train").files == [tmp_path / n for n in names]
+    assert Source.parse(corpus, "phrasebook:grammar", "train").files == [TABLE]
+    assert Source.parse(corpus, "OWNER/NAME:en-es", "train").files is None

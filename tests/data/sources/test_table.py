@@ -1,4 +1,4 @@
-"""Tables as people have them: named columns, headers, Excel's quoting, ids; what is meant is asked, never guessed."""
+"""Tables as people have them: named columns, headers, CSV, Excel's quoting, ids; nothing is guessed."""
 
 import csv
 import io
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import UserError
 from data.config import DataConfig
 from data.pairs import Pairs
-from data.sources.source import load_source
 from data.sources.table import split_quoted
+from tests.data.sources import reading
+from tests.data.sources.reading import SKIPPING
 
 ENGLISH = ["Yes, I do.", 'She said "no".', "We eat.", "He, too.", "1984", "Wait, please, Ana."]
 SPANISH = ["Sí.", 'Dijo "no".', "Comemos.", "Él, también.", "1984", "Espera, Ana."]
@@ -26,16 +26,12 @@ def write(folder: Path, *columns: list[str], header: str = "") -> None:
     (folder / "a.tsv").write_text("\n".join([*filter(None, [header]), *lines, ""]), encoding="utf-8")
 
 
-def load(folder: Path, **changes: Any):
-    return load_source(DataConfig(root=str(folder), **changes), "a.tsv", "train")
+def load(folder: Path, name: str = "a.tsv", split: str = "train", /, **changes: Any):
+    return reading.load(folder, name, split, **changes)
 
 
-def refused(folder: Path, **changes: Any) -> str:
-    """The one line with which the table is refused, without the folder."""
-    with pytest.raises(UserError) as caught:
-        load(folder, **changes)
-    assert "\n" not in str(caught.value)
-    return str(caught.value).replace(f"{folder}/", "")
+def refused(folder: Path, name: str = "a.tsv", split: str = "train", /, **changes: Any) -> str:
+    return reading.refused(folder, name, split, **changes)
 
 
 IDS = [str(1276 + 3 * number) for number in range(6)]
@@ -72,16 +68,10 @@ def test_each_language_has_one_column(columns, told):
     assert str(caught.value) == told
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        IDS,
-        [f"s-{number}" for number in IDS],
-        [f"0.{number}" for number in IDS],
-        [f"{int(number) * 7919:08x}a1" for number in IDS],
-    ],
-    ids=["numbers", "pattern", "scores", "hashes"],
-)
+HASHES = [f"{int(number) * 7919:08x}a1" for number in IDS]
+
+
+@pytest.mark.parametrize("ids", [IDS, [f"s-{number}" for number in IDS], [f"0.{number}" for number in IDS], HASHES])
 def test_a_column_of_ids_is_not_taken_for_a_language(tmp_path, ids):
     ids = [cell[-10:] for cell in ids]
     write(tmp_path, ids, ENGLISH, SPANISH)
@@ -211,13 +201,6 @@ def test_a_header_may_follow_blank_lines(tmp_path):
     assert load(tmp_path, header="skip")[1].rows == 2
 
 
-def test_a_setting_that_one_of_several_files_needs_holds_for_all(tmp_path):
-    write(tmp_path, IDS, ENGLISH, SPANISH)
-    assert (
-        refused(tmp_path, train=["a.tsv", "b.tsv"]) == f"{refused(tmp_path)}; such settings hold for all files of a run"
-    )
-
-
 def test_a_line_after_a_header_keeps_its_number(tmp_path):
     (tmp_path / "a.tsv").write_text("en\tes\none\tuno\ntwo\n")
     assert refused(tmp_path, header="skip").startswith("a.tsv:3: no tab in the line")
@@ -287,6 +270,87 @@ def test_a_quotation_mark_that_is_not_closed_is_malformed(tmp_path, line):
     assert refused(tmp_path, quoting="csv").startswith(f"{told}. data.malformed=skip drops and ")
 
 
+# CSV
+
+UNUSUAL = [("Yes, I do.", "Sí."), ('She said "no".', "a;b\tc"), ("None", "null"), ("N/A", "nan"), ("NA", "#N/A")]
+BROKEN = [("Two\nlines.", "Dos\r\n\nlíneas."), ('"', "")]
+
+
+def write_csv(folder: Path, rows: Iterable[Sequence[str]], **format: Any) -> None:
+    with open(folder / "a.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, **format).writerows(rows)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("every", [False, True])
+def test_csv_is_read_by_the_names_in_its_first_line(tmp_path, separator, end, every):
+    rows = [(es, str(number), en) for number, (en, es) in enumerate([*UNUSUAL, *BROKEN])]
+    quoting: Any = csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL
+    write_csv(tmp_path, [("es", "id", "English"), *rows], delimiter=separator, lineterminator=end, quoting=quoting)
+    pairs, report = load(tmp_path, "a.csv")
+    expected = [*UNUSUAL, ("Two lines.", "Dos líneas."), ('"', "")]
+    assert list(zip(pairs.sources, pairs.targets, strict=True)) == [(en, " ".join(es.split())) for en, es in expected]
+    assert (report.rows, report.malformed) == (7, 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("a,b", "does not name the columns en and es: data.columns=[a,b] data.source=a data.target=b names them, or, "),
+        ("source,target", "does not name the columns en and es: data.columns=[source,target] data.source=source data."),
+        ("Good morning.,Hola.", "does not name the columns en and es: change it to these names, or, if it is a pair, "),
+        ("en,es,English", "names a language twice: rename one of the columns"),
+    ],
+)
+def test_csv_without_names_for_both_languages_is_refused(tmp_path, header, told):
+    (tmp_path / "a.csv").write_text(f"{header}\nx,y\n")
+    in_words = header.replace(",", ", ")
+    assert refused(tmp_path, "a.csv").startswith(f"a.csv:1: the first line ({in_words}) {told}")
+
+
+def test_csv_without_names_is_read_in_the_order_of_the_columns(tmp_path):
+    write_csv(tmp_path, zip(IDS, SPANISH, ENGLISH, strict=True))
+    for header in ("skip", "keep"):
+        assert load(tmp_path, "a.csv", header=header, columns=["_", "es", "en"])[0] == READ
+    assert "column 1 of 3 does not look like text" in refused(tmp_path, "a.csv", header="skip")
+    write_csv(tmp_path, [("source", "target"), *zip(ENGLISH, SPANISH, strict=True)])
+    assert load(tmp_path, "a.csv", header="skip")[0] == READ
+    assert load(tmp_path, "a.csv", header="keep")[0].sources == ["source", *ENGLISH]
+    assert load(tmp_path, "a.csv", header="skip", quoting="keep", **SKIPPING)[0].sources[0] == '"She said ""no""."'
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("Hello, you,Hola", "2 commas in the line; it needs exactly one, between the two sentences"),
+        ("Hello", "no comma in the line; it needs exactly one, between the two sentences"),
+        ('"Hello,Hola', "a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)"),
+        ('"Hi" all,Hola', "a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)"),
+    ],
+)
+def test_a_bad_line_of_csv_costs_no_other_line(tmp_path, line, told):
+    (tmp_path / "a.csv").write_text('en,es\n"a\nb",c\n' + line + "\n" + "x,y\n" * 200 + 'last,"z"\n')
+    assert refused(tmp_path, "a.csv") == f"a.csv:4: {told}. data.malformed=skip drops and counts such lines"
+    pairs, report = load(tmp_path, "a.csv", **SKIPPING)
+    assert pairs == Pairs(["a b", *["x"] * 200, "last"], ["c", *["y"] * 200, "z"])
+    assert (report.rows, report.malformed) == (203, 1)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.lists(st.text(st.sampled_from('ab",\n ñ'), max_size=6), min_size=2, max_size=2), min_size=1))
+def test_csv_is_read_as_the_csv_module_writes_it(tmp_path_factory, rows):
+    write_csv(tmp_path_factory.getbasetemp(), [("en", "es"), *rows], lineterminator="\n")
+    tidy = [(" ".join(en.split()), " ".join(es.split())) for en, es in rows]
+    if any(map("".join, tidy)):
+        pairs, report = load(tmp_path_factory.getbasetemp(), "a.csv")
+        assert list(zip(pairs.sources, pairs.targets, strict=True)) == [row for row in tidy if any(row)]
+        assert (report.rows, report.malformed) == (len(rows), 0)
+
+
+# Rows that are left out
+
+
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "n.LANG"])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_blank_lines_are_left_out_and_counted_in_every_form(tmp_path, name, split):
@@ -296,7 +360,7 @@ def test_blank_lines_are_left_out_and_counted_in_every_form(tmp_path, name, spli
     (tmp_path / "a.jsonl").write_text(objects)
     (tmp_path / "n.en").write_text("\none\n\n \t\n\n\n")
     (tmp_path / "n.es").write_text("\nuno\n\n\u2003\ndos\n\n")
-    pairs, report = load_source(DataConfig(root=str(tmp_path)), name, split)
+    pairs, report = load(tmp_path, name, split)
     assert pairs == Pairs(["one", ""], ["uno", "dos"])
     assert (report.rows, report.malformed, report.empty) == (6, 0, 4)
 
