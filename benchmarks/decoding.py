@@ -78,7 +78,7 @@ def load(name: str, cost: DecodingCost) -> Decode:
 
             return MarianSearch(cost)
         case "ctranslate2" | "ctranslate2-int8" | "ctranslate2-2x1":
-            check_installed("torch", "transformers", "ctranslate2")  # its model is converted from MarianMT
+            check_installed("ctranslate2")
             from benchmarks.peers.ctranslate2 import CTranslate2Search
 
             compute_type = "int8" if name == "ctranslate2-int8" else cost.model.dtype

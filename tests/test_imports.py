@@ -22,7 +22,8 @@ evaluation
 training
 configs
 experiment
-benchmarks exports cli
+exports
+benchmarks cli
 train eval scripts
 """
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS.split("\n")) for room in rooms.split()}

@@ -72,7 +72,7 @@ def read_program(text: str) -> list[Instruction]:
             computations[f"{header[1] or ''}{header[2]}"] = body = []
         elif found := _INSTRUCTION.match(line):
             name, kind, opcode, rest = found.groups()
-            body.append(Instruction(name, _arrays(kind), opcode, rest, _operands(rest)))
+            body.append(Instruction(name, _arrays(kind), opcode, rest, tuple(_NAME.findall(rest.partition(")")[0]))))
     results = {each.name: each.result for body in computations.values() for each in body}
     times: Counter[str] = Counter()
     _count_runs(computations, next(name for name in computations if name.startswith("ENTRY ")), 1, times)
@@ -137,16 +137,6 @@ def _trips(computations: dict[str, list[Instruction]], rest: str) -> int:
 def _called(rest: str) -> Iterator[str]:
     for name, branches in _CALLED.findall(rest):
         yield from _NAME.findall(name or branches)
-
-
-def _operands(rest: str) -> tuple[str, ...]:
-    """Return the names in the parentheses after the opcode."""
-    depth = 1
-    for index, character in enumerate(rest):
-        depth += (character == "(") - (character == ")")
-        if not depth:
-            return tuple(_NAME.findall(rest[:index]))
-    return ()
 
 
 def _arrays(text: str) -> tuple[Array, ...]:

@@ -1,16 +1,16 @@
-"""CTranslate2, with a model converted from a random MarianMT."""
+"""CTranslate2, with our model exported to it."""
 
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import ctranslate2
-from ctranslate2.converters.transformers import MarianMTLoader
+import jax
 
 from benchmarks.cost.operations import DecodingCost
 from benchmarks.peers import device_name
-from benchmarks.peers.marian import build_for_decoding
 from common.errors import UserError
-
-END, UNKNOWN = "</s>", "1"
+from exports.ctranslate2 import save_model
+from model.transformer import init_params
 
 
 class CTranslate2Search:
@@ -25,26 +25,16 @@ class CTranslate2Search:
         if compute_type not in ctranslate2.get_supported_compute_types(device_name()):
             raise UserError(f"does not compute in {compute_type} here")
         threads = {"inter_threads": workers, "intra_threads": max(1, cost.threads // workers)}
+        pieces = list(map(str, range(cost.vocab_size)))  # without a tokenizer, each token is spelled as its number
         with TemporaryDirectory(prefix="puente-benchmark-") as folder:
-            save_model(cost, folder)
+            params = init_params(cost.model, cost.vocab_size, jax.random.key(0))
+            save_model(Path(folder), cost.model, params, pieces, "float32")
             self.translator = ctranslate2.Translator(folder, device_name(), compute_type=compute_type, **threads)
-        self.sources = [[str(token) for token in row] for row in cost.source_tokens().tolist()]
+        # CTranslate2 adds EOS, in place of the last token.
+        self.sources = [list(map(str, row[:-1])) for row in cost.source_tokens().tolist()]
         self.options = {"min_decoding_length": cost.length, "max_decoding_length": cost.length}
         self.options["max_batch_size"] = -(-cost.batch // workers)
 
     def __call__(self, beam_size: int) -> list[list[int]]:
         results = self.translator.translate_batch(self.sources, beam_size=beam_size, **self.options)
         return [[int(token) for token in result.hypotheses[0]] for result in results]
-
-
-def save_model(cost: DecodingCost, folder: str) -> None:
-    """Save a random MarianMT in CTranslate2's format; without a tokenizer, each token is spelled as its number."""
-    spec = MarianMTLoader().get_model_spec(build_for_decoding(cost))
-    tokens = [END, *map(str, range(1, cost.vocab_size))]
-    spec.register_source_vocabulary(tokens)
-    spec.register_target_vocabulary(tokens)
-    spec.config.eos_token = spec.config.decoder_start_token = END
-    spec.config.unk_token = spec.config.bos_token = UNKNOWN
-    spec.validate()
-    spec.optimize(quantization=None)
-    spec.save(folder)

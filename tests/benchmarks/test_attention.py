@@ -35,7 +35,9 @@ def test_operations_are_those_of_the_visible_keys(causal, length):
     assert case.flops(1) == 2 * int(visible_keys(segments, segments, causal=causal).sum())
 
 
-@pytest.mark.parametrize(("causal", "sentences"), [(False, 1), (True, 1), (True, 8)])
+@pytest.mark.parametrize(
+    ("causal", "sentences"), [(False, 1), pytest.param(True, 1, marks=pytest.mark.slow), (True, 8)]
+)
 def test_all_contestants_compute_the_same(causal, sentences):
     case = Case(2, 3, 16, 4, causal=causal, sentences=sentences)
     with_torch = importlib.util.find_spec("torch") and sentences == 1  # which takes part where nothing is packed

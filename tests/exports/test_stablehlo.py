@@ -80,6 +80,7 @@ def test_translations_are_ours(name, mine, save):
             assert float(there["scores"][index]) == pytest.approx(best.score, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_programs_are_for_all_platforms_and_any_number_of_sentences(save):
     folder, translator, _, run = save("", beam_size=1, row_length=14)
     assert buckets(translator) == [8, 16]
