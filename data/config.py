@@ -90,7 +90,7 @@ class DataConfig:
         if self.weights and (len(self.weights) != len(self.train) or not all(weight > 0 for weight in self.weights)):
             raise ValueError(f"data.weights needs a number above 0 for each of {len(self.train)} sources of data.train")
         if not is_encoding(self.encoding):
-            raise ValueError(f"data.encoding={self.encoding} is no encoding that Python knows, such as latin-1")
+            raise ValueError(f"data.encoding={self.encoding} is not an encoding that Python knows, such as latin-1")
         if unknown := sorted(set(self.allow_overlap) - {"train/valid", "train/test", "valid/test"}):
             raise ValueError(f"data.allow_overlap may name train/valid, train/test and valid/test, not {unknown[0]}")
 

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, with the two languages as keys; and how rows with names, of Parquet too, are told."""
+"""JSON lines: one object per line, with the two languages as keys; and the checks that Parquet files share."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def read_jsonl(config: DataConfig, path: Path) -> Rows:
 
 
 def texts_of(config: DataConfig, row: dict[str, object]) -> Row:
-    """The texts of both languages; Malformed says which is missing or what it is instead."""
+    """The texts of both languages; Malformed says which one is missing or what it is instead of text."""
     first, second = config.languages
     if missing := [name for name in config.languages if name not in row]:
         keys = in_brief(", ".join(row)) or "nothing"
@@ -47,7 +47,7 @@ def texts_of(config: DataConfig, row: dict[str, object]) -> Row:
 
 
 def check_texts(config: DataConfig, cells: tuple[Any, Any]) -> Row:
-    """The cells of both languages; Malformed if one is no text."""
+    """The cells of both languages; Malformed if one is not text."""
     for name, cell in zip(config.languages, cells, strict=True):
         if not is_text(cell):
             raise Malformed(f"{name} is {name_type(cell)}, not plain text")
@@ -78,7 +78,7 @@ def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
     row = dict(items)
     if len(row) < len(items):
         repeated = next(key for key, times in Counter(key for key, _ in items).items() if times > 1)
-        raise Malformed(f"the key {in_brief(repeated)} stands twice in an object")
+        raise Malformed(f"the key {in_brief(repeated)} occurs twice in an object")
     return row
 
 

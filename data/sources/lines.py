@@ -83,7 +83,7 @@ def open_bytes(path: Path) -> BinaryFile:
 
 
 def transcode(path: Path, encoding: str, file: BinaryFile) -> Iterator[bytes]:
-    """The file's lines as UTF-8; what is no text in ``encoding`` becomes U+FFFD, which ``decode_line`` finds."""
+    """The file's lines as UTF-8; bytes that do not encode text become U+FFFD, which ``decode_line`` finds."""
     refuse_utf8(path, encoding, file)
     file.seek(0)
     for line in io.TextIOWrapper(file, encoding, errors="replace", newline="\n"):
@@ -91,7 +91,7 @@ def transcode(path: Path, encoding: str, file: BinaryFile) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
-    """The text of a line, without its end; Malformed if it is no text in the encoding."""
+    """The text of a line, without its end; Malformed if it is not text in the encoding."""
     body = without_end(line)
     try:
         text = body.decode()

@@ -1,4 +1,4 @@
-"""What a table's first lines show: a header, cells quoted as in CSV, and columns that are no text."""
+"""What a table's first lines show: a header, cells quoted as in CSV, and columns that hold no text."""
 
 import re
 from collections import Counter
@@ -34,7 +34,7 @@ class TableRow(NamedTuple):
 def find_header(rows: Sequence[TableRow], languages: Sequence[str]) -> list[str] | None:
     """What each cell of the first line names: a language, "source", "target" or nothing (""). None: there is no header.
 
-    Where most lines name languages, these are codes that stand beside the text.
+    Where most lines name languages, these are codes beside the text.
     """
     if not rows:
         return None
@@ -89,7 +89,7 @@ def find_quoting(rows: Sequence[TableRow]) -> tuple[int, str] | None:
 
 
 def find_separator(rows: Sequence[TableRow], wanted: str) -> str:
-    """What stands in nearly all rows in place of the separator that is wanted; empty if nothing of the kind does."""
+    """The separator, in words, that nearly all rows have in place of the wanted one; empty if they have none."""
     texts = [row.cells[0] for row in rows if len(row.cells) == 1]
     enough = max(1, NEARLY_ALL * len(rows))
     marks = (mark for mark in SEPARATORS if mark != wanted and sum(mark in text for text in texts) >= enough)

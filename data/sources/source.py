@@ -125,7 +125,7 @@ def ending_of(name: str) -> str:
 
 
 def refuse_no_dataset(config: DataConfig, name: str, split: str, folder: Path | None) -> None:
-    """UserError if a name has an ending that is not read, is that of one of two parallel files, or no dataset's."""
+    """UserError if a name has an ending that is not read, is that of one of two parallel files, or fits no dataset."""
     if instead := INSTEAD.get(ending_of(name)):
         raise UserError(f"data.{split}: cannot read {name}; {instead}")
     stem, _, language = name.removesuffix(".gz").rpartition(".")
@@ -135,7 +135,7 @@ def refuse_no_dataset(config: DataConfig, name: str, split: str, folder: Path | 
     place = name.partition(":")[0]
     if folder is None and not HUB_NAME.fullmatch(place):  # given the name text, datasets would read any file around
         known = ", ".join(ENDINGS)
-        raise UserError(f"cannot read {place}: it is no {known}, no folder, and no OWNER/NAME of the hub")
+        raise UserError(f"cannot read {place}: it is neither a file ({known}) nor a folder nor OWNER/NAME of the hub")
 
 
 def in_language(name: str, language: str) -> str:

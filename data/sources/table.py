@@ -102,7 +102,7 @@ def count_separators(cells: Sequence[str], name: str = "tab") -> str:
 
 
 def split_quoted(line: str, separator: str) -> tuple[list[str], str]:
-    """The cells of a line, without the quotation marks around some, and the rest of the line that is no cell."""
+    """The cells of a line, without the quotation marks around some, and the rest of the line, if it is not a cell."""
     cells: list[str] = []
     start = 0
     while start <= len(line):

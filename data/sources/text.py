@@ -155,11 +155,11 @@ def refuse_too_many(config: DataConfig, place: str, kind: str, rows: int, skippe
     enough = math.ceil(100 * skipped / rows) / 100
     drop = f"Mend the {kind}, or drop them all the same with data.max_malformed={enough:g}"
     most = skipped == rows or (2 * skipped > rows and example.for_all)
-    told = advise(example, kind, "" if most else drop)
+    advice = advise(example, kind, "" if most else drop)
     if skipped == rows:
-        raise UserError(f"{place} has no sentence pairs: all of its {rows} {kind} are malformed. {example}. {told}")
+        raise UserError(f"{place} has no sentence pairs: all of its {rows} {kind} are malformed. {example}. {advice}")
     if skipped > config.max_malformed * rows:
         raise UserError(
             f"{place}: {skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}; "
-            f"the first is {example}. {told}"
+            f"the first is {example}. {advice}"
         )

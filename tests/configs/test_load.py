@@ -297,7 +297,7 @@ def test_impossible_combinations_name_the_file(plain, override, complaint):
 
 
 def test_an_override_that_a_message_quotes_is_not_named_twice(plain):
-    told = f"{plain}: data.encoding=klingon is no encoding that Python knows, such as latin-1"
+    told = f"{plain}: data.encoding=klingon is not an encoding that Python knows, such as latin-1"
     assert refused(plain, "data.encoding=klingon") == told
 
 

@@ -97,7 +97,7 @@ def test_a_byte_that_the_encoding_lacks_is_named_or_counted(tmp_path):
 
 @pytest.mark.parametrize("name", ["nonsense", "rot13", "hex", "undefined", "", "a\0b"])
 def test_what_is_no_encoding_of_text_is_refused(name):
-    with pytest.raises(ValueError, match="is no encoding that Python knows"):
+    with pytest.raises(ValueError, match="is not an encoding that Python knows"):
         DataConfig(encoding=name)
     for known in ("utf-8", "UTF8", "latin-1", "mac_roman"):
         assert DataConfig(encoding=known).encoding == known

@@ -223,8 +223,8 @@ def test_a_name_that_can_be_nothing_is_refused_at_once(tmp_path, monkeypatch, na
     (tmp_path / "notes.txt").write_text("en,es\n")  # which datasets would read for the name text, or csv
     monkeypatch.chdir(tmp_path)
     told = refused(tmp_path / "nowhere", name)
-    assert told.startswith(f"cannot read {name.partition(':')[0]}: it is no .tsv, ")
-    assert told.endswith("no folder, and no OWNER/NAME of the hub")
+    assert told.startswith(f"cannot read {name.partition(':')[0]}: it is neither a file (.tsv, ")
+    assert told.endswith(") nor a folder nor OWNER/NAME of the hub")
 
 
 def told_offline(place: str) -> tuple[str, str]:

@@ -110,7 +110,7 @@ def test_keys_columns_and_files_are_named_by_the_columns(tmp_path):
 SKIP = ". data.malformed=skip drops and counts such lines"
 HALVES = "text with NUL or half a surrogate pair, not plain text"
 INVALID = "invalid UTF-8 at byte 1 of the line"
-NO_OBJECT, TWICE = "not a JSON object", "the key en stands twice in an object"
+NO_OBJECT, TWICE = "not a JSON object", "the key en occurs twice in an object"
 BAD_LINES = {  # by file and a good line, bad lines and the problem
     ("a.tsv", b"x\ty\n"): [
         (b"no tab", "no tab in the line; it needs exactly one, between the two sentences"),
@@ -144,7 +144,7 @@ BAD_LINES = {  # by file and a good line, bad lines and the problem
         (b'{"en": "a\0", "es": "b"}', "a NUL character in the line; remove it"),
         (b'{"en": "a", "en": "b", "es": "c"}', TWICE),
         (b'{"id": 1, "translation": {"es": "a", "en": "b", "en": "b"}}', TWICE),
-        (rb'{"en": "a", "x\u001b\n": 1, "x\u001b\n": 2}', "the key x<U+001B><U+000A> stands twice in an object"),
+        (rb'{"en": "a", "x\u001b\n": 1, "x\u001b\n": 2}', "the key x<U+001B><U+000A> occurs twice in an object"),
     ],
 }
 
