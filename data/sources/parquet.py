@@ -4,6 +4,7 @@ import hashlib
 import logging
 import os
 import tempfile
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
@@ -78,9 +79,14 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
         with tempfile.TemporaryDirectory(dir=scratch_folder()) as cache:
             options: dict[str, Any] = {"cache_dir": cache} if is_local else {}
             builder = datasets.load_dataset_builder(place, config, **options)
-            if "na_filter" in vars(builder.config):  # of CSV, where words such as None and nan would be missing cells
-                builder = datasets.load_dataset_builder(place, config, **options, na_filter=False)
-            builder.download_and_prepare()
+            if "na_filter" in vars(builder.config):
+                # Of CSV: pandas would take words such as None and nan for missing cells, and the first cells of rows
+                # that are longer than the header for numbers of rows.
+                options |= {"na_filter": False, "index_col": False}
+                builder = datasets.load_dataset_builder(place, config, **options)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", "Length of header")
+                builder.download_and_prepare()
             dataset = builder.as_dataset(split)
     except ConnectionError as error:
         raise UserError(

@@ -211,10 +211,12 @@ def test_what_a_dataset_lacks_is_told_in_one_line(tmp_path):
     assert refused(tmp_path, "empty").startswith("cannot load the dataset empty, config None, split train: ")
 
 
-def test_words_such_as_none_are_text_in_a_folder_with_csv(tmp_path):
+def test_words_such_as_none_are_text_in_a_folder_with_csv_and_longer_rows_are_refused(tmp_path):
     (tmp_path / "set").mkdir()
     (tmp_path / "set/train.csv").write_text('en,es\nNone,Ninguno\nnull,N/A\nnan,"NA,\nno"\n')
     assert load(tmp_path, "set")[0] == Pairs(["None", "null", "nan"], ["Ninguno", "N/A", "NA, no"])
+    (tmp_path / "set/train.csv").write_text("en,es\nx,y,z\n")
+    assert "split train: Length of header or names does not match length of data." in refused(tmp_path, "set")
 
 
 @pytest.mark.parametrize("name", ["text", "csv", "a.dat", "mine.tsv.bz2", "/x/y", "../x", "a/b/c", "a b", "a:b/c"])
