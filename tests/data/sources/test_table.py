@@ -365,11 +365,6 @@ def test_blank_lines_are_left_out_and_counted_in_every_form(tmp_path, name, spli
     assert (report.rows, report.malformed, report.empty) == (6, 0, 4)
 
 
-def test_a_table_of_blank_lines_tells_why_nothing_is_left(tmp_path):
-    (tmp_path / "a.tsv").write_text("\n\t\n")
-    assert refused(tmp_path) == "a.tsv has no sentence pairs: 2 rows, 0 malformed, 2 empty"
-
-
 @pytest.mark.parametrize(
     ("share", "bad", "stops"), [(0.01, 2, False), (0.01, 3, True), (0.0, 1, True), (1.0, 199, False)]
 )
