@@ -8,14 +8,13 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from filelock import FileLock
 
-from common.files import cache_folder, read_json_object, sha256_of_file, write_atomically
+from common.files import cache_folder, hash_files, read_json_object, write_atomically
 
 MAX_BYTES = 32 * 2**30  # of all entries, beyond which those least recently used are deleted
 LIST = "sha256.json"
@@ -47,12 +46,6 @@ def keep(name: str, compute: Callable[[], Arrays]) -> Arrays:
         with contextlib.suppress(OSError):  # the folder may be read-only
             os.utime(entry / LIST)
         return {path.stem: _map(path) for path in entry.glob("*.npy")}
-
-
-def hash_files(paths: Iterable[Path]) -> list[str]:
-    """The SHA-256 of each file, on all cores."""
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return list(threads.map(sha256_of_file, paths))
 
 
 def _is_intact(entry: Path) -> bool:

@@ -1,11 +1,13 @@
-"""Files that a reader, or a restart after a crash, sees with their old content or their new, never half written."""
+"""Files and folders that are written whole or not at all: a reader, or a restart after a crash, never sees a half."""
 
 import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,7 +24,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
 def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
     """As ``write_atomically``, for content that is written piece by piece inside the ``with`` block."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -33,6 +35,42 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def write_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder to write to. When the block ends, it is flushed to disk and becomes ``folder``.
+
+    After an exception, nothing of it remains. UserError if ``folder`` exists and is not empty, or cannot be written.
+    """
+    if os.path.lexists(folder) and not (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())):
+        raise UserError(f"{folder} exists and is not an empty folder: name another, or move it away")
+    place = Path(os.path.abspath(folder))  # so that . has a name
+    temporary = _temporary(place)
+    with explain_write_errors(folder):
+        temporary.mkdir(parents=True)
+        try:
+            yield temporary
+            flush_folder(temporary)
+            os.replace(temporary, place)
+            flush(place.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush a folder, and all that is in it, to disk."""
+    for path in (*folder.rglob("*"), folder):
+        flush(path)
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or the names in a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def append_line(path: Path, line: str) -> None:
@@ -63,6 +101,12 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def hash_files(paths: Iterable[Path]) -> list[str]:
+    """The SHA-256 of each file; several are read at a time."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return list(threads.map(sha256_of_file, paths))
+
+
 def cache_folder() -> Path:
     """This project's folder in the user's cache. RuntimeError if there is no home folder."""
     usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
@@ -79,11 +123,16 @@ def explain_write_errors(path: Path) -> Iterator[None]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files of killed ``write_atomically`` calls; those of running processes stay."""
+    """Delete the temporary files and folders that killed processes left; those of running processes stay."""
     for path in folder.glob(".*.tmp"):
         process = path.name.split(".")[-2]
         if process.isdigit() and not _is_running(int(process)):
-            path.unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    """The name under which this process writes what is to become ``path``."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def _is_running(process: int) -> bool:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from common.cache import Arrays, hash_files, keep
+from common.cache import Arrays, keep
 from common.errors import UserError
-from common.files import sha256
+from common.files import hash_files, sha256
 from data.batches.windows import Weights
 from data.config import DataConfig
 from data.corpus.build import Corpus, assemble

@@ -22,14 +22,13 @@ import jax
 
 from cli.command_line import parse_command_line, positive_integer
 from common.errors import UserError, exit_on_user_error
-from common.files import read_json_object
+from common.files import read_json_object, write_folder
 from configs.load import load_run_config
 from data.sources.corpus import load_held_out
 from evaluation.translate import Translator
 from experiment.load_run import LoadedRun, load_run
 from experiment.own_reports import find_report_of
 from exports.check import Check, check
-from exports.folder import write_whole
 from exports.formats import FORMATS, find_obstacle, missing_packages, save_model
 from exports.readme import describe_data, describe_scores, with_code, write_readme
 from exports.search import describe, plain, settings_of
@@ -92,7 +91,7 @@ def export(run: LoadedRun, run_dir: Path, arguments: argparse.Namespace) -> Chec
     """Write the folder, with what a check found unless none is wanted or possible."""
     form, quantization = arguments.FORMAT, arguments.quantization
     can_check = not arguments.no_check and not missing_packages(FORMATS[form].checking)
-    with write_whole(Path(arguments.FOLDER)) as new:
+    with write_folder(Path(arguments.FOLDER)) as new:
         languages = run.config.data.source, run.config.data.target
         sizes = save_model(form, new, run.translator, run.params[0], languages, quantization)
         facts = facts_of(run, run_dir) | {"format": form, "quantization": quantization} | sizes

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError, exit_on_user_error, explain_lack_of_memory
-from common.files import append_line, remove_leftovers, write_atomically
+from common.files import append_line, remove_leftovers, write_atomically, write_folder
 
 
 def test_the_old_content_stays_until_the_new_is_on_the_disk(tmp_path, monkeypatch):
@@ -55,11 +55,64 @@ def test_a_folder_that_is_a_file_and_one_that_is_gone_are_named(tmp_path):
     assert not (tmp_path / "gone").exists()
 
 
+@pytest.mark.parametrize("place", ["new/folder", "empty", "."])
+def test_a_folder_appears_when_everything_in_it_is_on_the_disk(place, tmp_path, monkeypatch):
+    (tmp_path / "work" / "empty").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work" / "empty" if place == "." else tmp_path / "work")
+    folder, flushed, real_fsync = Path(place), [], os.fsync
+
+    def fsync(descriptor):
+        flushed.append((os.fstat(descriptor).st_ino, (folder / "inner").exists()))
+        real_fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with write_folder(folder) as new:
+        (new / "inner").mkdir()
+        (new / "inner" / "file").write_text("content")
+        inodes = {path.stat().st_ino for path in (new, new / "inner", new / "inner" / "file")}
+    assert {inode for inode, is_visible in flushed if not is_visible} == inodes
+    assert (folder.absolute() / "inner" / "file").read_text() == "content"
+    assert not list(tmp_path.rglob(".*"))
+
+
+def fail_to_write(folder):
+    with write_folder(folder) as new:
+        (new / "file").write_text("half")
+        raise RuntimeError
+
+
+def test_nothing_remains_of_a_folder_that_failed(tmp_path):
+    with pytest.raises(RuntimeError):
+        fail_to_write(tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"cannot write .*Not a directory"):
+        fail_to_write(tmp_path / "file" / "folder")
+
+
+@pytest.mark.parametrize("kind", ["full", "file", "link", "link to an empty folder"])
+def test_a_folder_replaces_nothing(kind, tmp_path, tmp_path_factory):
+    folder = tmp_path / "folder"
+    match kind:
+        case "full":
+            (folder / "mine").mkdir(parents=True)
+        case "file":
+            folder.write_text("mine")
+        case "link":
+            folder.symlink_to("nowhere")
+        case "link to an empty folder":
+            folder.symlink_to(tmp_path_factory.mktemp("empty"))
+    with pytest.raises(UserError, match="exists and is not an empty folder"):
+        fail_to_write(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 def test_what_a_killed_writer_left_goes_and_that_of_a_living_one_stays(tmp_path):
     killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     names = [f".a.json.{int(killed.stdout)}.tmp", f".b.json.{os.getpid()}.tmp", ".c.tmp", "d.tmp"]
     for name in names:
         (tmp_path / name).touch()
+    (tmp_path / f".folder.{int(killed.stdout)}.tmp" / "inner").mkdir(parents=True)
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
     remove_leftovers(tmp_path / "nothing")

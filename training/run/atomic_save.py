@@ -20,7 +20,7 @@ from typing import Any
 import jax
 
 from common.errors import UserError, explain_os_error
-from common.files import sha256, sha256_of_file
+from common.files import flush, flush_folder, hash_files, sha256
 from training.devices.distributed import is_first, is_lost_process, wait_for_all
 
 for name in ("absl", "asyncio"):  # where Orbax logs every step of a save, and each error many times
@@ -69,9 +69,8 @@ def begin(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) 
         with _explaining(final, temporary):
             writing.close()
             if is_first():
-                (temporary / MANIFEST).write_text(Manifest(step, notes, hash_files(temporary)).to_json())
-                for path in (*temporary.rglob("*"), temporary):
-                    _sync(path)
+                (temporary / MANIFEST).write_text(Manifest(step, notes, _hash_trees(temporary)).to_json())
+                flush_folder(temporary)
                 if not os.path.samestat(run_dir.stat(), folder):
                     raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
                 _rename(temporary, final, replaced)
@@ -117,21 +116,13 @@ def _explain(error: Exception) -> str:
     return explain_os_error(error) if isinstance(error, OSError) else str(error).partition("\n")[0]
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _rename(temporary: Path, final: Path, replaced: Path) -> None:
     if final.exists():
         os.replace(final, replaced)
     os.replace(temporary, final)
     if replaced.exists():
         shutil.rmtree(replaced)
-    _sync(final.parent)
+    flush(final.parent)
 
 
 @dataclass(frozen=True)
@@ -161,16 +152,16 @@ def read_manifest(directory: Path) -> Manifest:
     return manifest
 
 
-def hash_files(directory: Path) -> dict[str, str]:
+def _hash_trees(directory: Path) -> dict[str, str]:
     """SHA-256 of every file below a directory but its manifest, by relative path."""
     files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return {str(path.relative_to(directory)): sha256_of_file(path) for path in files}
+    return dict(zip([str(path.relative_to(directory)) for path in files], hash_files(files), strict=True))
 
 
 def is_intact(directory: Path) -> bool:
     """Whether the manifest and every file that it lists are as they were written."""
     try:
         listed = read_manifest(directory).sha256
-        return listed == {name: sha256_of_file(directory / name) for name in listed}
+        return list(listed.values()) == hash_files(directory / name for name in listed)
     except (OSError, ValueError):
         return False

@@ -143,7 +143,7 @@ def average_interrupted_at(call, monkeypatch, run, name):
             average_of(run, STEPS, name)
 
 
-@pytest.mark.parametrize("call", ["hash_files", "os.replace"])  # before the manifest, and before the renaming
+@pytest.mark.parametrize("call", ["_hash_trees", "os.replace"])  # before the manifest, and before the renaming
 def test_an_interrupted_save_is_not_believed_and_its_leftovers_go(run, monkeypatch, call):
     average_of(run, [4], "kept")
     for name in ("kept", "new"):

@@ -23,14 +23,14 @@ LIMIT = 60  # seconds: what takes longer hangs
 @pytest.fixture
 def held(reached, monkeypatch):
     """Saves stay in the background, before their manifest, until this event is set."""
-    released, hash_files = threading.Event(), atomic_save.hash_files
+    released, hash_trees = threading.Event(), atomic_save._hash_trees
 
     def hold(directory):
         reached.set()
         assert released.wait(LIMIT)
-        return hash_files(directory)
+        return hash_trees(directory)
 
-    monkeypatch.setattr(atomic_save, "hash_files", hold)
+    monkeypatch.setattr(atomic_save, "_hash_trees", hold)
     yield released
     released.set()
 
@@ -42,7 +42,9 @@ def reached():
 
 
 def fail(monkeypatch):
-    monkeypatch.setattr(atomic_save, "_sync", lambda directory: (_ for _ in ()).throw(OSError(28, "No space left")))
+    monkeypatch.setattr(
+        atomic_save, "flush_folder", lambda directory: (_ for _ in ()).throw(OSError(28, "No space left"))
+    )
 
 
 def check_for_long(saves):

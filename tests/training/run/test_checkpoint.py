@@ -307,15 +307,15 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkey
 
 def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
-    hash_files = atomic_save.hash_files
+    hash_trees = atomic_save._hash_trees
 
     def hash_and_move(directory):
-        digests = hash_files(directory)
+        digests = hash_trees(directory)
         (tmp_path / "run").rename(tmp_path / "elsewhere")
         shutil.copytree(tmp_path / "elsewhere", tmp_path / "run")
         return digests
 
-    monkeypatch.setattr(atomic_save, "hash_files", hash_and_move)
+    monkeypatch.setattr(atomic_save, "_hash_trees", hash_and_move)
     with pytest.raises(UserError, match="run was moved or unmounted; is its disk still there"):
         save(tmp_path / "run", make_state(2), {})
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
@@ -323,7 +323,7 @@ def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_
 
 def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {})
-    monkeypatch.setattr(atomic_save, "_sync", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
+    monkeypatch.setattr(atomic_save, "flush_folder", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
     with pytest.raises(UserError, match="I/O error; is its disk still there"):
         save(tmp_path, make_state(4), {})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]
