@@ -64,7 +64,7 @@ class Programs:
     def encode(self, weights: Arrays, source: Int[Array, "B S"], places: Int[Array, " T"]) -> Arrays:
         """The cache of encoded sources, with room for as many tokens of a translation as ``places`` has entries."""
         model, tokens = self.model(weights), Tokens.one_per_row(source)
-        cache = model.start_cache(model.encode(tokens)[0], tokens.segments, beams=1, max_length=places.shape[0])
+        cache = model.start_cache(model.encode(tokens), tokens.segments, beams=1, max_length=places.shape[0])
         return spread(cache)
 
     def step(

@@ -27,10 +27,6 @@ class Embedding(nnx.Module):
             self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation, axes="TD")
         self.config = config
 
-    def gather(self) -> None:
-        """Gather the table for all uses of it together, so that their gradients are added before devices sum them."""
-        self.table[...] = gather_width(self.table[...])
-
     def __call__(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey) -> Float[Array, "B T D"]:
         """Rows of the table times √D, plus position embeddings, with dropout, in the dtype of the activations.
 

@@ -1,7 +1,6 @@
 """The parts of a block: dropout, dense layer, feed-forward network, multi-head attention, norm and residual."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -94,13 +93,6 @@ class KeysValues(NamedTuple):
     value: Float[Array, "B G S U"]
 
 
-class Attended(NamedTuple):
-    """The output of multi-head attention. ``weights()`` computes its attention weights, which nothing else stores."""
-
-    output: Float[Array, "B T D"]
-    weights: Callable[[], Float[Array, "B N T S"]]
-
-
 class MultiHeadAttention(nnx.Module):
     """Multi-head attention: one projection per role, split over heads (Vaswani et al. 2017, section 3.2.2).
 
@@ -123,10 +115,12 @@ class MultiHeadAttention(nnx.Module):
         mask: Mask,
         order: Order = NO_ORDER,
         dropout_key: DropoutKey = None,
-    ) -> Attended:
+        weights: list[Array] | None = None,
+    ) -> Float[Array, "B T D"]:
         """Queries from ``x``; keys and values from ``memory``, which in self-attention is ``x`` too.
 
-        In cached decoding ``memory`` is keys and values computed before. ``order`` is for self-attention.
+        In cached decoding ``memory`` is keys and values computed before. ``order`` is for self-attention. The attention
+        weights, B N T S, are appended to the list ``weights``; without one they are not computed.
         """
         kernel = "definition"  # over cached keys there are few queries, and a kernel gains nothing
         if not isinstance(memory, KeysValues):
@@ -142,8 +136,9 @@ class MultiHeadAttention(nnx.Module):
             dropout_key=dropout_key,
             kernel=kernel,
         )
-        output = self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
-        return Attended(output, jax.tree_util.Partial(attention_weights, query, memory.key, mask, order.bias, score))
+        if weights is not None:
+            weights.append(attention_weights(query, memory.key, mask, order.bias, score))
+        return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
 
     def keys_and_values(self, memory: Float[Array, "B S D"], order: Order = NO_ORDER) -> KeysValues:
         """The keys and values of ``memory``, which decoding stores in a cache."""

@@ -25,9 +25,10 @@ from model.layers import (
     split_key,
 )
 from model.positions import Order, RelativeBias, alibi_bias
+from model.sharding import gather_width
 
 Params = dict  # nested, from names to arrays
-Weights = Callable[[], Float[Array, "B N T S"]]  # computes the attention weights of a sublayer
+Collected = list[Float[Array, "B N T S"]] | None  # attention weights, appended in the order of the layers
 
 
 class Tokens(NamedTuple):
@@ -44,13 +45,6 @@ class Tokens(NamedTuple):
         return cls(ids, is_real.astype(jnp.int32), jnp.where(is_real, jnp.arange(ids.shape[1]), 0))
 
 
-class DecoderWeights(NamedTuple):
-    """The attention weights of a decoder block over the past and over the source."""
-
-    past: Weights
-    source: Weights
-
-
 class EncoderBlock(nnx.Module):
     """Self-attention over the source, then a feed-forward network."""
 
@@ -60,15 +54,14 @@ class EncoderBlock(nnx.Module):
         self.residuals = nnx.List([Residual(config) for _ in range(2)])
 
     def __call__(
-        self, x: Float[Array, "B S D"], mask: Mask, order: Order, dropout_key: DropoutKey
-    ) -> tuple[Float[Array, "B S D"], Weights]:
-        """The block's output, and the attention weights of its self-attention."""
+        self, x: Float[Array, "B S D"], mask: Mask, order: Order, dropout_key: DropoutKey, weights: Collected = None
+    ) -> Float[Array, "B S D"]:
         keys = split_key(dropout_key, 4)
         entered = self.residuals[0].enter(x)
-        attended = self.self_attention(entered, entered, mask, order, keys[2])
-        x = self.residuals[0].add(x, attended.output, keys[0])
+        output = self.self_attention(entered, entered, mask, order, keys[2], weights)
+        x = self.residuals[0].add(x, output, keys[0])
         output = self.feed_forward(self.residuals[1].enter(x), keys[3])
-        return self.residuals[1].add(x, output, keys[1]), attended.weights
+        return self.residuals[1].add(x, output, keys[1])
 
 
 class DecoderBlock(nnx.Module):
@@ -89,29 +82,32 @@ class DecoderBlock(nnx.Module):
         source_mask: Mask,
         order: Order,
         dropout_key: DropoutKey = None,
-        cache: LayerCache | None = None,
-        position: Int[Array, ""] | int = 0,
-    ) -> tuple[Float[Array, "B T D"], DecoderWeights, LayerCache | None]:
-        """The block's output, its attention weights, and the cache with the keys and values of ``x`` written to it.
+        past: KeysValues | None = None,
+        weights: Collected = None,
+    ) -> Float[Array, "B T D"]:
+        """``weights`` collects those over the past, then those over the source.
 
-        ``source`` is the encoder's output or, in cached decoding, the keys and values computed from it before. Without
-        a cache, ``x`` holds the whole target. With one, it holds the tokens that the beams of a sentence have at
-        ``position``. These queries attend side by side to the keys of all beams; the bias in ``order`` hides keys
+        Without ``past``, ``x`` holds the whole target, and ``source`` is the encoder's output. In cached decoding,
+        ``x`` holds the newest token of each beam of a sentence, and ``past`` and ``source`` are keys and values that
+        are in the cache. These queries attend side by side to the keys of all beams; the bias in ``order`` hides keys
         outside a beam's own past.
         """
         keys, before = split_key(dropout_key, 7), x
         entered = self.residuals[0].enter(x)
-        if cache is not None:
-            cache = cache.write(self.self_attention.keys_and_values(entered, order), position)
-        memory = entered if cache is None else cache.past
-        past = self.self_attention(entered, memory, past_mask, order, keys[3])
-        x = self.residuals[0].add(x, past.output, keys[0])
-        seen = self.cross_attention(self.residuals[1].enter(x), source, source_mask, dropout_key=keys[4])
-        x = self.residuals[1].add(x, seen.output, keys[1])
+        output = self.self_attention(entered, entered if past is None else past, past_mask, order, keys[3], weights)
+        x = self.residuals[0].add(x, output, keys[0])
+        entered = self.residuals[1].enter(x)
+        output = self.cross_attention(entered, source, source_mask, dropout_key=keys[4], weights=weights)
+        x = self.residuals[1].add(x, output, keys[1])
         output = self.feed_forward(self.residuals[2].enter(x), keys[5])
         x = self.residuals[2].add(x, output, keys[2])
-        x = skip_sentences(before, x, past_mask.query_segments, self.layer_drop, keys[6])
-        return x, DecoderWeights(past.weights, seen.weights), cache
+        return skip_sentences(before, x, past_mask.query_segments, self.layer_drop, keys[6])
+
+    def write(
+        self, x: Float[Array, "B K D"], cache: LayerCache, order: Order, position: Int[Array, ""] | int
+    ) -> LayerCache:
+        """The cache with the keys and values of the tokens at ``position``, to which ``__call__`` then attends."""
+        return cache.write(self.self_attention.keys_and_values(self.residuals[0].enter(x), order), position)
 
 
 class Transformer(nnx.Module):
@@ -134,20 +130,20 @@ class Transformer(nnx.Module):
     def __call__(self, source: Tokens, target: Tokens, *, dropout_key: DropoutKey = None) -> Float[Array, "B T D"]:
         """The decoder's output at every target position under teacher forcing; ``logits`` turns it into scores."""
         keys = split_key(dropout_key, 2)
-        encoded, _ = self.encode(source, dropout_key=keys[0])
-        return self.decode(target, encoded, source.segments, dropout_key=keys[1])[0]
+        encoded = self.encode(source, dropout_key=keys[0])
+        return self.decode(target, encoded, source.segments, dropout_key=keys[1])
 
-    def encode(self, source: Tokens, *, dropout_key: DropoutKey = None) -> tuple[Float[Array, "B S D"], list[Weights]]:
-        """The encoder's output at every source position, and the attention weights of its blocks."""
+    def encode(
+        self, source: Tokens, *, dropout_key: DropoutKey = None, weights: Collected = None
+    ) -> Float[Array, "B S D"]:
+        """The encoder's output at every source position. ``weights`` collects one array of each block."""
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
-        all_weights = []
         x = self.embedding(hide(source.ids, self.config.source_word_dropout, word_key), source.positions, embedding_key)
         order = self.order(source.positions, source.positions, causal=False)
         mask = Mask(source.segments, source.segments)
         for block, key in zip(self.encoder, keys, strict=True):
-            x, weights = self._rematerialized(block)(x, mask, order, key)
-            all_weights.append(weights)
-        return self._final_norm(0, x), all_weights
+            x = self._rematerialized(block, weights)(x, mask, order, key)
+        return self._final_norm(0, x)
 
     def decode(
         self,
@@ -156,23 +152,27 @@ class Transformer(nnx.Module):
         source_segments: Int[Array, "B S"],
         *,
         dropout_key: DropoutKey = None,
-    ) -> tuple[Float[Array, "B T D"], list[DecoderWeights]]:
-        """The decoder's output at every target position, and the attention weights of its blocks.
+        weights: Collected = None,
+    ) -> Float[Array, "B T D"]:
+        """The decoder's output at every target position, which sees the target up to itself, and the whole source.
 
-        A position sees the target up to itself, and the whole source.
+        ``weights`` collects two arrays of each block: those over the past, then those over the source.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.decoder) + 2)
-        all_weights = []
         x = self.embedding(hide(target.ids, self.config.target_word_dropout, word_key), target.positions, embedding_key)
         order = self.order(target.positions, target.positions, causal=True)
         masks = Mask(target.segments, target.segments, causal=True), Mask(target.segments, source_segments)
         for block, key in zip(self.decoder, keys, strict=True):
-            x, weights, _ = self._rematerialized(block)(x, encoded, *masks, order, key)
-            all_weights.append(weights)
-        return self._final_norm(1, x), all_weights
+            x = self._rematerialized(block, weights)(x, encoded, *masks, order, key)
+        return self._final_norm(1, x)
 
-    def _rematerialized(self, block: Callable[..., Any]) -> Callable[..., Any]:
-        """With ``model.rematerialize``, gradients store the block's inputs only (Chen et al. 2016)."""
+    def _rematerialized(self, block: Callable[..., Array], weights: Collected) -> Callable[..., Array]:
+        """With ``model.rematerialize``, gradients store the block's inputs only (Chen et al. 2016).
+
+        Weights could not leave such a block, and who collects them wants no gradients.
+        """
+        if weights is not None:
+            return partial(block, weights=weights)
         return jax.checkpoint(block) if self.config.rematerialize else block
 
     def _final_norm(self, stack: int, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
@@ -220,13 +220,20 @@ class Transformer(nnx.Module):
         order = self.order(positions, cache.positions(), causal=True)
         lineage = lineage_bias(cache.ancestors, self.config.num_heads)
         order = order._replace(bias=lineage if order.bias is None else order.bias + lineage)
-        layers: list = []
+        layers: list[LayerCache] = []
+        weights: list[Array] = []
         masks = cache.masks(position)
         for block, layer in zip(self.decoder, cache.layers, strict=True):
-            x, weights, written = block(x, layer.source, *masks, order, cache=layer, position=position)
-            layers.append(written)
+            layers.append(block.write(x, layer, order, position))
+            x = block(x, layer.source, *masks, order, past=layers[-1].past, weights=weights)
         logits = self.logits(self._final_norm(1, x))
-        return logits, weights.source().mean(axis=1), cache._replace(layers=tuple(layers))
+        return logits, weights[-1].mean(axis=1), cache._replace(layers=tuple(layers))
+
+
+def gather_embeddings(params: Params) -> Params:
+    """Gather the table for all uses of it together, so that their gradients are added before devices sum them."""
+    embedding = params["embedding"]
+    return params | {"embedding": embedding | {"table": gather_width(embedding["table"])}}
 
 
 def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:

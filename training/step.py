@@ -15,7 +15,7 @@ from data.batches.packing import Batch
 from model.layers import DropoutKey
 from model.loss import Loss, LossOfLogits, cross_entropy
 from model.sharding import on_mesh
-from model.transformer import Params, Tokens, Transformer
+from model.transformer import Params, Tokens, Transformer, gather_embeddings
 from training.config import TrainingConfig
 from training.objective import views_of
 from training.optimizer import optimizer
@@ -86,7 +86,7 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
     root_key = jax.random.key(config.seed)
 
     def objective(params: Params, batch: Batch, key: Key[Array, ""]) -> tuple[Float[Array, ""], Loss]:
-        sums = summed_loss(nnx.merge(graphdef, params), *views_of(batch, config, key))
+        sums = summed_loss(graphdef, params, *views_of(batch, config, key))
         return sums.objective, sums
 
     summed_gradients = accumulate(jax.grad(objective, has_aux=True), config.accumulation)
@@ -99,9 +99,11 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
     return gradients_of
 
 
-def summed_loss(model: Transformer, batch: Batch, loss: LossOfLogits, dropout_key: DropoutKey) -> Loss:
-    """Loss sums of a batch under teacher forcing. ``model`` is a new one, as ``nnx.merge`` makes: it is changed."""
-    model.embedding.gather()
+def summed_loss(
+    graphdef: nnx.GraphDef[Transformer], params: Params, batch: Batch, loss: LossOfLogits, dropout_key: DropoutKey
+) -> Loss:
+    """Loss sums of a batch under teacher forcing."""
+    model = nnx.merge(graphdef, gather_embeddings(params))
     decoded = decoder_output(model, batch, dropout_key)
     return model.embedding.loss(loss, decoded, batch.target_labels, batch.target_segments > 0)
 
@@ -162,7 +164,7 @@ def make_loss_step(graphdef: nnx.GraphDef[Transformer], smoothing: float, mesh: 
     """The compiled loss of a batch without dropout, for validation."""
 
     def loss_step(params: Params, batch: Batch) -> Loss:
-        return summed_loss(nnx.merge(graphdef, params), batch, partial(cross_entropy, smoothing=smoothing), None)
+        return summed_loss(graphdef, params, batch, partial(cross_entropy, smoothing=smoothing), None)
 
     if mesh is None:
         return jax.jit(loss_step)

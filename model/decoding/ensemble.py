@@ -19,7 +19,7 @@ Caches = tuple[Cache, ...]
 
 def start_caches(models: Models, source: Tokens, beams: int, max_length: int) -> Caches:
     """Every model's cache of the encoded sources, with room for ``beams`` hypotheses of ``max_length`` tokens."""
-    encoded = [model.encode(source)[0] for model in models]
+    encoded = [model.encode(source) for model in models]
     return tuple(
         model.start_cache(output, source.segments, beams=beams, max_length=max_length)
         for model, output in zip(models, encoded, strict=True)

@@ -45,8 +45,10 @@ def alignment_weights(
     source, target = Tokens.one_per_row(source_tokens), decoder_inputs(target_tokens)
 
     def weights_of(model: Transformer) -> Float[Array, "B T S"]:
-        _, weights = model.decode(target, model.encode(source)[0], source.segments)
-        return weights[max(0, len(weights) - 2)].source().mean(axis=1)
+        collected: list[Array] = []
+        model.decode(target, model.encode(source), source.segments, weights=collected)
+        over_source = collected[1::2]
+        return over_source[max(0, len(over_source) - 2)].mean(axis=1)
 
     return jnp.mean(jnp.stack([weights_of(model) for model in models]), axis=0)
 
@@ -74,10 +76,8 @@ def compute_attention_weights(
     Teacher forcing: query t of the decoder sees ``target_inputs[: t + 1]`` and predicts the next token.
     """
     source_tokens, target_tokens = Tokens.one_per_row(source[None]), Tokens.one_per_row(target_inputs[None])
-    encoded, encoder = model.encode(source_tokens)
-    _, decoder = model.decode(target_tokens, encoded, source_tokens.segments)
-    return AttentionWeights(
-        encoder=jnp.stack([weights()[0] for weights in encoder]),
-        decoder=jnp.stack([weights.past()[0] for weights in decoder]),
-        encoder_decoder=jnp.stack([weights.source()[0] for weights in decoder]),
-    )
+    encoder: list[Array] = []
+    decoder: list[Array] = []
+    encoded = model.encode(source_tokens, weights=encoder)
+    model.decode(target_tokens, encoded, source_tokens.segments, weights=decoder)
+    return AttentionWeights(*(jnp.concatenate(weights) for weights in (encoder, decoder[::2], decoder[1::2])))

@@ -35,8 +35,8 @@ class TableModel(Transformer):
             self.table[:, EOS] = eos_logit
         self.steps: list[int] = []
 
-    def encode(self, source, *, dropout_key=None):
-        return source.ids[:, :, None].astype(jnp.float32), []
+    def encode(self, source, *, dropout_key=None, weights=None):
+        return source.ids[:, :, None].astype(jnp.float32)
 
     def start_cache(self, encoded, source_segments, *, beams, max_length):
         batch = len(encoded)

@@ -125,7 +125,7 @@ def test_multi_head_attention_equals_flax_with_the_same_weights():
     theirs.out.kernel[...] = ours.output.kernel[...].reshape(2, 4, 8)
     x, context = normal(3, 2, 5, 8), normal(4, 2, 6, 8)
     result = ours(x, context, Mask(jnp.ones((2, 5), jnp.int32), jnp.ones((2, 6), jnp.int32)))
-    np.testing.assert_allclose(result.output, theirs(x, context, context), atol=2e-6)
+    np.testing.assert_allclose(result, theirs(x, context, context), atol=2e-6)
 
 
 def test_every_head_reads_the_whole_embedding():
@@ -137,7 +137,7 @@ def test_every_head_reads_the_whole_embedding():
 
     x = normal(0, 1, 3, 8)
     assert (jax.grad(second_head_values)(x) != 0).all()
-    assert attention(x, x, Mask(ones, ones)).output.shape == (1, 3, 8)
+    assert attention(x, x, Mask(ones, ones)).shape == (1, 3, 8)
 
 
 def test_head_width_is_independent_of_model_width():

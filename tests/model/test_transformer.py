@@ -123,16 +123,15 @@ def test_cached_decoding_equals_teacher_forcing(changes):
 
 @partial(jax.jit, static_argnames=("beams", "max_length"))
 def start_cache(model, source, *, beams, max_length):
-    encoded, _ = model.encode(source)
-    return model.start_cache(encoded, source.segments, beams=beams, max_length=max_length)
+    return model.start_cache(model.encode(source), source.segments, beams=beams, max_length=max_length)
 
 
 @jax.jit
 def last_weights(model, source, target):
     """The last block's weights on source tokens, averaged over heads."""
-    encoded, _ = model.encode(source)
-    _, weights = model.decode(target, encoded, source.segments)
-    return weights[-1].source()[0].mean(axis=0)
+    collected: list[jax.Array] = []
+    model.decode(target, model.encode(source), source.segments, weights=collected)
+    return collected[-1][0].mean(axis=0)
 
 
 @pytest.mark.slow

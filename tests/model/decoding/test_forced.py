@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -44,9 +45,10 @@ def test_weights_times_values_are_the_sublayers_output(causal):
     attention = MultiHeadAttention(SIZES, rngs=nnx.Rngs(0))
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 6, 16)), jnp.float32)
     segments = jnp.array([[1, 1, 1, 2, 2, 0], [1] * 6])
-    attended = attention(x, x, Mask(segments, segments, causal))
-    heads = jnp.einsum("BNTS,BNSH->BTNH", attended.weights(), attention.keys_and_values(x).value)
-    np.testing.assert_allclose(attention.output(heads.reshape(2, 6, -1)), attended.output, atol=1e-6)
+    collected: list[jax.Array] = []
+    output = attention(x, x, Mask(segments, segments, causal), weights=collected)
+    heads = jnp.einsum("BNTS,BNSH->BTNH", collected[0], attention.keys_and_values(x).value)
+    np.testing.assert_allclose(attention.output(heads.reshape(2, 6, -1)), output, atol=1e-6)
 
 
 @pytest.mark.slow
