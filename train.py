@@ -20,20 +20,15 @@ from common.errors import exit_on_user_error, explain_lack_of_memory
 from common.signals import exit_when_interrupted
 from configs.load import to_yaml
 from configs.schema import RunConfig
-from data.batches.packing import Batch
-from data.batches.stream import prefetch
 from experiment.load_experiment import load_experiment
 from experiment.open_run import Run, check_run, find_devices, open_run
-from training.devices.compilation import report_compilations
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
 from training.devices.preflight import dry_run_summary
-from training.progress import DivergenceCheck, Progress, digest_batch, training_metrics
+from training.progress import Progress, training_metrics
 from training.run.checkpoint import update_notes
 from training.run.checkpoints import delete_old_checkpoints
 from training.run.lock import check_not_lost, lock_run
-from training.run.pause import Pause, pausing
 from training.state import TrainState, reset_sums
-from training.step import StepArguments
 
 
 def main() -> None:
@@ -79,59 +74,30 @@ def take_steps(run: Run) -> int:
     A kill at any point loses only the steps since the last save. Each evaluation comes right after a save and is
     recorded in that checkpoint, so a run that is killed during an evaluation repeats only the evaluation.
     """
-    settings, stream = run.config.training, run.stream
     state, progress, step = run.state, run.progress, int(run.state.step)
-    divergence = DivergenceCheck(settings.max_skipped, stream, run.directory)
-
-    def due(every: int) -> bool:
-        return every > 0 and step % every == 0
-
-    def prepare(step: int, batch: Batch) -> tuple[Batch, int]:
-        """The batch on its devices, ahead of its step, and its digest."""
-        devices = run.devices
-        return devices.place(batch), digest_batch(batch, step + 1, devices.local_rows.start, devices.counted_rows)
-
-    def evaluation_due() -> bool:
-        return (due(settings.eval_every) or step >= run.last_step) and progress.evaluated < step  # never at step 0
-
-    with (
-        closing(prefetch(stream, step, run.config.data.prefetch, run.devices.local_rows, prepare)) as batches,
-        pausing(run.clock, settings.minutes, settings.save_minutes, settings.log_every) as pause,
-        report_compilations(
-            "train_step",
-            run.compiled_for,
-            lambda: StepArguments(state, batch),
-            lambda line: run.monitor.say(f"step {step + 1}: {line}"),
-        ),
-    ):
-        run.clock.start_window(step)
-        if evaluation_due():
-            progress = validate(run, state, progress, pause)
-        while step < run.last_step and not progress.is_exhausted(settings.patience):
+    if run.schedule.must_evaluate(step, progress):
+        progress = validate(run, state, progress)
+    with closing(run.batches(from_step=step)) as batches:
+        while not run.schedule.is_complete(step, progress):
             batch, digest = next(batches)
-            state, reading = run.train_step(state, batch)
+            state, report = run.train_step(state, batch)
             step, progress = step + 1, progress.after_batch(digest)
-            divergence.add(step, reading)
-            run.saves.check()
-            run.monitor.advance()
-
-            if due(settings.log_every):
+            run.watch(step, report)
+            due = run.schedule.at(step, progress, run.pause)
+            if due.log:
                 state = log(run, state, step)
-                divergence.wait()
-            paused = pause.is_due(step)
-            if paused or due(settings.save_every) or evaluation_due() or pause.save_is_due(step):
-                divergence.wait()  # no checkpoint after too many updates that were not finite
+            if due.save:
                 progress = save(run, state, progress)
-            if evaluation_due():
-                progress = validate(run, state, progress, pause)
-            if paused:
+            if due.evaluate:
+                progress = validate(run, state, progress)
+            if due.pause:
                 break
-        run.saves.wait()
-        if step >= run.last_step or progress.is_exhausted(settings.patience):
-            run.monitor.say(f"{run.directory} is complete at step {step}{describe_best(progress)}")
-        else:
-            run.monitor.say(f"paused at step {step} after {pause}; the same command continues")
-    return pause.signal
+    run.saves.wait()
+    if run.schedule.is_complete(step, progress):
+        run.monitor.say(f"{run.directory} is complete at step {step}{describe_best(progress)}")
+    else:
+        run.monitor.say(f"paused at step {step} after {run.pause}; the same command continues")
+    return run.pause.signal
 
 
 def describe_best(progress: Progress) -> str:
@@ -142,12 +108,16 @@ def log(run: Run, state: TrainState, step: int) -> TrainState:
     """Record one line of metrics for the steps since the previous line; returns the state with its sums at zero."""
     sums, skipped = jax.device_get((state.sums, state.skipped))  # waits for the step, before the clock is read
     speed = run.clock.steps_per_second(step)
-    run.monitor.record(step, "train", training_metrics(sums, skipped, step, run.last_step, speed, run.config.training))
+    run.monitor.record(
+        step, "train", training_metrics(sums, skipped, step, run.schedule.last_step, speed, run.config.training)
+    )
+    run.divergence.wait()
     return reset_sums(state)
 
 
 def save(run: Run, state: TrainState, progress: Progress) -> Progress:
     """Begin to write a checkpoint, whole or not at all, in the background; returns the progress recorded in it."""
+    run.divergence.wait()  # no checkpoint after too many updates that were not finite
     with run.clock.not_training():
         check_not_lost(run.directory)
         progress = replace(progress, seconds=run.clock.run_seconds)
@@ -156,11 +126,11 @@ def save(run: Run, state: TrainState, progress: Progress) -> Progress:
     return progress
 
 
-def validate(run: Run, state: TrainState, progress: Progress, pause: Pause) -> Progress:
+def validate(run: Run, state: TrainState, progress: Progress) -> Progress:
     """Evaluate a state once it is saved, and record the evaluation in its checkpoint; returns the new progress."""
     with run.clock.not_training():
         run.saves.wait()
-        with pause.interruptible():  # a signal, even one received during the step, ends the program: all is saved
+        with run.pause.interruptible():  # a signal, even one received during the step, ends the program: all is saved
             bleu, loss = run.validation.evaluate(state, progress.seconds / 60, run.monitor)
         step = int(state.step)
         progress = progress.after_evaluation(step, bleu, loss)

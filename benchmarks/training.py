@@ -27,7 +27,7 @@ from model.transformer import build
 from training.config import TrainingConfig
 from training.devices.preflight import choose_kernels
 from training.state import init_state
-from training.step import Reading, make_train_step
+from training.step import StepReport, make_train_step
 
 OURS = "puente"
 PEERS = ("marian", "torch", "torch-bfloat16")
@@ -130,11 +130,11 @@ class PuenteSteps:
         self.steps = self.tokens = 0
         self.compile_seconds = self._seconds() - self._seconds()  # of the first step and the second
 
-    def __call__(self) -> Reading:
+    def __call__(self) -> StepReport:
         batch = next(self.batches)
-        self.state, reading = self.train_step(self.state, batch)
+        self.state, report = self.train_step(self.state, batch)
         self.steps, self.tokens = self.steps + 1, self.tokens + count_tokens(batch)
-        return reading
+        return report
 
     def _seconds(self) -> float:
         start = time.perf_counter()

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +12,8 @@ from common.files import remove_leftovers, write_atomically
 from configs.changes import accepted_changes, classify_changes
 from configs.load import list_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
-from data.batches.stream import BatchStream, validation_batches
+from data.batches.packing import Batch
+from data.batches.stream import BatchStream, prefetch, validation_batches
 from data.config import DataConfig
 from data.corpus.report import DATA_FILE, DataReport, load_identity
 from data.prepare import Prepared, prepare
@@ -20,12 +21,12 @@ from evaluation.translate import Translator
 from experiment.own_reports import conditions_of
 from model.transformer import build
 from training.config import ENDING
-from training.devices.compilation import compile_ahead, in_background
+from training.devices.compilation import compile_ahead, in_background, report_compilations
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import check_position_table, choose_kernels
 from training.devices.profile import profiled
-from training.progress import Progress, find_last_step
+from training.progress import DivergenceCheck, Progress, digest_batch, find_last_step
 from training.run.background_save import Saves, saving
 from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.checkpoints import find_newest_checkpoint
@@ -33,9 +34,10 @@ from training.run.config_history import archive_config, find_record, records, re
 from training.run.environment import describe_environment
 from training.run.log import tell, warn
 from training.run.metrics import Monitor
-from training.run.pause import Clock
+from training.run.pause import Clock, Pause, pausing
+from training.schedule import Schedule
 from training.state import TrainState
-from training.step import StepArguments, TrainStep, make_loss_step, make_train_step
+from training.step import StepArguments, StepReport, TrainStep, make_loss_step, make_train_step
 from training.validation import HeldOut, Validation
 
 
@@ -47,18 +49,33 @@ class Run:
     devices: Devices
     stream: BatchStream
     train_step: TrainStep
-    compiled_for: StepArguments
     validation: Validation
-    last_step: int
+    schedule: Schedule
     state: TrainState
     progress: Progress
+    divergence: DivergenceCheck
     monitor: Monitor
     clock: Clock
+    pause: Pause
     saves: Saves
 
     @property
     def directory(self) -> Path:
         return Path(self.config.run_dir)
+
+    def batches(self, from_step: int) -> Generator[tuple[Batch, int], None, None]:
+        """The batches of the updates after ``from_step``, each on its devices ahead of its step, and their digests."""
+        return prefetch(self.stream, from_step, self.config.data.prefetch, self.devices.local_rows, self._place)
+
+    def _place(self, step: int, batch: Batch) -> tuple[Batch, int]:
+        devices = self.devices
+        return devices.place(batch), digest_batch(batch, step + 1, devices.local_rows.start, devices.counted_rows)
+
+    def watch(self, step: int, report: StepReport) -> None:
+        """Advance the bar. UserError if the run has diverged, or the save that goes on has failed."""
+        self.divergence.add(step, report)
+        self.saves.check()
+        self.monitor.advance()
 
 
 def find_devices(config: RunConfig) -> Devices:
@@ -88,37 +105,44 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         state = in_background(lambda: compiled.result()())
     elif newest is not None:
         step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
-        if is_judged_anew(config, run_dir, newest, prepared):
-            progress = progress.judged_anew()
+        if scores_do_not_compare(config, run_dir, newest, prepared):
+            progress = progress.without_best_score()
         state = in_background(restore, run_dir, newest, like)
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + prepared.changes)
     train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
     stream = prepared.stream
     shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
-    last_step, clock = find_last_step(config.training, stream), Clock(step, progress.seconds)
+    schedule, clock = Schedule(config.training, find_last_step(config.training, stream)), Clock(step, progress.seconds)
     with (
-        closing(Monitor(run_dir, step, last_step, evaluated=progress.evaluated == step)) as monitor,
+        closing(Monitor(run_dir, step, schedule.last_step, evaluated=progress.evaluated == step)) as monitor,
         saving(run_dir, config.training.keep) as saves,
     ):
-        monitor.say(f"{run_dir}: step {step} of {last_step} on {devices}; {describe_corpus(prepared.report)}")
-        if step < last_step and not progress.is_exhausted(config.training.patience):
+        monitor.say(f"{run_dir}: step {step} of {schedule.last_step} on {devices}; {describe_corpus(prepared.report)}")
+        if not schedule.is_complete(step, progress):
             compile_ahead(train_step, *shapes)
         steps = config.training.profile if is_first() else []
-        with profiled(train_step, steps, step, run_dir / "profile") as recorded:
+        first_state, training = state.result(), config.training
+        with (
+            profiled(train_step, steps, step, run_dir / "profile") as profiled_step,
+            report_compilations(profiled_step, shapes, monitor.say) as reported_step,
+            pausing(clock, training.minutes, training.save_minutes, training.log_every) as pause,
+        ):
+            clock.start_window(step)
             yield Run(
-                config,
-                devices,
-                stream,
-                recorded,
-                shapes,
-                validation,
-                last_step,
-                state.result(),
-                progress,
-                monitor,
-                clock,
-                saves,
+                config=config,
+                devices=devices,
+                stream=stream,
+                train_step=reported_step,
+                validation=validation,
+                schedule=schedule,
+                state=first_state,
+                progress=progress,
+                divergence=DivergenceCheck(training.max_skipped, stream, run_dir),
+                monitor=monitor,
+                clock=clock,
+                pause=pause,
+                saves=saves,
             )
 
 
@@ -152,8 +176,8 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
     return undone + changes
 
 
-def is_judged_anew(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
-    """Whether the scores of the run's newest checkpoint say nothing of what it does from here on."""
+def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
+    """Whether the validation scores up to the run's newest checkpoint do not compare with those from here on."""
     before = load_config(find_record(run_dir, "config.yaml", newest), [f"run_dir={run_dir}"])
     known, new = load_identity(run_dir, find_record(run_dir, DATA_FILE, newest).name), prepared.report.identity()
     has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))

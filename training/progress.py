@@ -17,7 +17,7 @@ from training.config import TrainingConfig
 from training.devices.distributed import is_first, sum_over_processes
 from training.optimizer import learning_rate
 from training.state import Skipped, Sums
-from training.step import Reading
+from training.step import StepReport
 
 LAG = 2  # steps
 
@@ -44,10 +44,10 @@ class Progress:
         finite = loss if math.isfinite(loss) else None
         return waited if new < best else replace(waited, best_bleu=bleu, best_step=step, best_loss=finite)
 
-    def judged_anew(self) -> "Progress":
-        """Progress whose next evaluation is the best, however it scores; until then, the best step is that of before.
+    def without_best_score(self) -> "Progress":
+        """Progress whose next evaluation will be the best, however it scores; until then, the best step remains.
 
-        For another validation set or search, or training data of another domain: scores do not compare then.
+        For another validation set or search, or training data of another domain: their scores do not compare.
         """
         return replace(self, best_bleu=Progress.best_bleu, best_loss=None, stale=0)
 
@@ -125,17 +125,17 @@ def training_metrics(
 class DivergenceCheck:
     """Stops a run after too many skipped updates in a row.
 
-    The reading of a step is fetched ``LAG`` steps later: while the program waits, the device has steps to take, and a
+    The report of a step is fetched ``LAG`` steps later: while the program waits, the device has steps to take, and a
     signal never waits for more than these.
     """
 
     def __init__(self, limit: int, stream: BatchStream, run_dir: Path) -> None:
         self.limit, self.stream, self.run_dir = limit, stream, run_dir
-        self.pending: deque[tuple[int, Reading]] = deque()
+        self.pending: deque[tuple[int, StepReport]] = deque()
 
-    def add(self, step: int, reading: Reading) -> None:
-        """Keep this reading, and check the one from ``LAG`` steps before."""
-        self.pending.append((step, reading))
+    def add(self, step: int, report: StepReport) -> None:
+        """Add the report of a step, and check the one from ``LAG`` steps before."""
+        self.pending.append((step, report))
         if len(self.pending) > LAG:
             self._check(*self.pending.popleft())
 
@@ -144,8 +144,8 @@ class DivergenceCheck:
         while self.pending:
             self._check(*self.pending.popleft())
 
-    def _check(self, step: int, reading: Reading) -> None:
-        in_row = int(reading.skipped_in_row)
+    def _check(self, step: int, report: StepReport) -> None:
+        in_row = int(report.skipped_in_row)
         if in_row >= self.limit:
             epoch, batch = self.stream.epoch_of(step - 1)
             raise UserError(

@@ -22,7 +22,7 @@ from training.optimizer import optimizer
 from training.state import Skipped, Sums, TrainState
 
 
-class Reading(NamedTuple):
+class StepReport(NamedTuple):
     """What a step reports besides its state."""
 
     loss: Float[Array, ""]  # the objective per target token
@@ -31,13 +31,13 @@ class Reading(NamedTuple):
 
 
 class StepArguments(NamedTuple):
-    """What a step takes, or its shapes, dtypes and shardings."""
+    """The arguments of a step, or their shapes, dtypes and shardings."""
 
     state: TrainState
     batch: Batch
 
 
-TrainStep = Callable[[TrainState, Batch], tuple[TrainState, Reading]]
+TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepReport]]
 LossStep = Callable[[Params, Batch], Loss]
 Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]
 
@@ -45,7 +45,7 @@ Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]
 def make_train_step(
     graphdef: nnx.GraphDef[Transformer], config: TrainingConfig, like: TrainState | None = None
 ) -> TrainStep:
-    """One compiled update: ``(state, batch) → (state, reading)``. The old state is donated.
+    """One compiled update: ``(state, batch) → (state, report)``. The old state is donated.
 
     ``like`` holds the sharding of each array of the state (``abstract_state`` in training/devices/mesh.py). Without
     it, everything lies on one device.
@@ -54,7 +54,7 @@ def make_train_step(
     """
     transform, gradients_of = optimizer(config), make_gradients(graphdef, config)
 
-    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, Reading]:
+    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
         gradients, sums = gradients_of(state.params, batch, state.step)
         norm = optax.tree.norm(gradients)
         updates, opt_state = transform.update(gradients, state.opt_state, state.params)
@@ -67,7 +67,7 @@ def make_train_step(
         params, opt_state, averaged, added = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, old)
         skipped = count_skipped(state.skipped, is_finite)
         state = TrainState(state.step + 1, params, opt_state, averaged, added, skipped)
-        return state, Reading(sums.objective / sums.tokens, norm, skipped.in_row)
+        return state, StepReport(sums.objective / sums.tokens, norm, skipped.in_row)
 
     if like is None:
         return jax.jit(train_step, donate_argnums=0)

@@ -21,7 +21,7 @@ from training.config import TrainingConfig
 from training.optimizer import learning_rate
 from training.progress import LAG, DivergenceCheck, training_metrics
 from training.state import Skipped, reset_sums, zero_sums
-from training.step import Reading, make_loss_step, make_train_step
+from training.step import StepReport, make_loss_step, make_train_step
 
 VOCAB = 30
 MODEL = ModelConfig(d_model=8, num_heads=2, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=16, dropout=0.0)
@@ -46,8 +46,8 @@ def run(batches, model=MODEL, **changes):
     config = TrainingConfig(**({"steps": 10, "warmup_steps": 1} | changes))
     step, state, losses = compiled_step(model, config), drawn_state(model, config, VOCAB), []
     for batch in batches:
-        state, reading = step(state, batch)
-        losses.append(float(reading.loss))
+        state, report = step(state, batch)
+        losses.append(float(report.loss))
     return state, losses
 
 
@@ -140,18 +140,18 @@ def test_an_update_that_is_not_finite_is_counted_and_changes_nothing_else():
     good, _ = step(fresh(), make_batch(0))
     before = jax.tree.map(np.asarray, poisoned(good))  # copies: the step takes its state away
 
-    state, reading = step(poisoned(good), make_batch(1))
-    assert np.isnan(float(reading.loss)) and int(reading.skipped_in_row) == 1
+    state, report = step(poisoned(good), make_batch(1))
+    assert np.isnan(float(report.loss)) and int(report.skipped_in_row) == 1
     assert int(state.step) == 2
     assert tuple(map(int, state.skipped)) == (1, 1, 1)
     for name in ("params", "opt_state", "averaged", "sums"):
         jax.tree.map(np.testing.assert_array_equal, getattr(state, name), getattr(before, name))
 
-    state, reading = step(state, make_batch(2))
-    assert tuple(map(int, state.skipped)) == (2, 2, 2) and int(reading.skipped_in_row) == 2
+    state, report = step(state, make_batch(2))
+    assert tuple(map(int, state.skipped)) == (2, 2, 2) and int(report.skipped_in_row) == 2
     healed = state._replace(params=fresh().params)
-    state, reading = step(healed, make_batch(3))
-    assert tuple(map(int, state.skipped)) == (0, 2, 2) and int(reading.skipped_in_row) == 0
+    state, report = step(healed, make_batch(3))
+    assert tuple(map(int, state.skipped)) == (0, 2, 2) and int(report.skipped_in_row) == 0
     assert tuple(map(int, reset_sums(state).skipped)) == (0, 0, 2)
     assert float(state.sums.steps) == 2  # the first and the last
 
@@ -162,8 +162,8 @@ def test_a_gradient_too_large_for_its_norm_is_not_taken_either():
     state = drawn_state(MODEL, config, VOCAB)
     params = jax.tree.map(lambda leaf: leaf, state.params)
     params["final_norms"][1]["scale"] = params["final_norms"][1]["scale"] * 1e25
-    state, reading = compiled_step(MODEL, config)(state._replace(params=params), make_batch(0))
-    assert np.isfinite(float(reading.loss)) and not np.isfinite(float(reading.gradient_norm))
+    state, report = compiled_step(MODEL, config)(state._replace(params=params), make_batch(0))
+    assert np.isfinite(float(report.loss)) and not np.isfinite(float(report.gradient_norm))
     assert int(state.skipped.in_all) == 1
 
 
@@ -171,8 +171,8 @@ def test_a_step_too_large_for_its_parameters_is_not_taken_either():
     config = TrainingConfig(steps=10, warmup_steps=1, learning_rate=1e300)  # infinite in float32
     state = drawn_state(MODEL, config, VOCAB)
     before = jax.tree.map(np.asarray, state.params)
-    state, reading = compiled_step(MODEL, config)(state, make_batch(0))
-    assert np.isfinite(float(reading.loss)) and np.isfinite(float(reading.gradient_norm))
+    state, report = compiled_step(MODEL, config)(state, make_batch(0))
+    assert np.isfinite(float(report.loss)) and np.isfinite(float(report.gradient_norm))
     assert int(state.skipped.in_all) == 1
     jax.tree.map(np.testing.assert_array_equal, state.params, before)
 
@@ -196,11 +196,11 @@ def phrases_stream():
 
 
 def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):
-    reading = Reading(jnp.float32(np.nan), jnp.float32(np.nan), jnp.int32(3))
+    report = StepReport(jnp.float32(np.nan), jnp.float32(np.nan), jnp.int32(3))
     steps = phrases_stream.steps_in(0)
     tolerant, strict = (DivergenceCheck(limit, phrases_stream, Path("runs/mine")) for limit in (4, 3))
     for check in (tolerant, strict):
-        check.add(steps + 2, reading)  # only looked at LAG steps later, or when it is waited for
+        check.add(steps + 2, report)  # only looked at LAG steps later, or when it is waited for
     tolerant.wait()
     with pytest.raises(UserError) as stopped:
         strict.wait()
@@ -209,9 +209,9 @@ def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):
 
     late, finite = (
         DivergenceCheck(3, phrases_stream, Path("runs/mine")),
-        Reading(jnp.float32(1), jnp.float32(1), jnp.int32(0)),
+        StepReport(jnp.float32(1), jnp.float32(1), jnp.int32(0)),
     )
-    late.add(steps, reading)
+    late.add(steps, report)
     for step in range(steps + 1, steps + 1 + LAG - 1):
         late.add(step, finite)
     with pytest.raises(UserError, match="3 times in a row"):

@@ -45,8 +45,8 @@ def test_it_learns_and_each_of_its_parameters_is_trained(overrides):
     start = jax.tree.map(np.asarray, state.params)
     step, batch, losses = make_train_step(build(config.model, 20), config.training), copying(20), []
     for _ in range(60):
-        state, reading = step(state, batch)
-        losses.append(float(reading.loss))
+        state, report = step(state, batch)
+        losses.append(float(report.loss))
     assert losses[-1] < 0.6 * losses[0], losses[::10]
     moved = jax.tree.map(lambda new, old: bool((np.asarray(new) != old).any()), state.params, start)
     assert all(jax.tree.leaves(moved)), moved

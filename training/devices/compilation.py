@@ -8,6 +8,10 @@ from typing import TypeVar
 import jax
 from jax.sharding import NamedSharding
 
+from data.batches.packing import Batch
+from training.state import TrainState
+from training.step import StepArguments, StepReport, TrainStep
+
 SHOWN = 3  # changes in a line
 COMPILED = "/jax/core/compile/backend_compile_duration"  # also recorded when a cached program is loaded
 Result = TypeVar("Result")
@@ -21,22 +25,31 @@ def compile_ahead(function: Callable[..., object], *arguments: object) -> None:
 
 @contextmanager
 def report_compilations(
-    function: str, compiled_for: object, arguments: Callable[[], object], report: Callable[[str], None]
-) -> Iterator[None]:
-    """Call ``report`` with a line whenever the jitted function of this name is compiled inside.
+    train_step: TrainStep, compiled_for: StepArguments, say: Callable[[str], None]
+) -> Iterator[TrainStep]:
+    """``train_step`` with a line to ``say`` whenever it is compiled inside.
 
-    The line says how ``arguments``, which is called only then, differ from those it was compiled for.
+    The line says how its arguments differ from those that it was compiled for.
     """
+    under_way: list[StepArguments] = []
+
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
+        under_way.append(StepArguments(state, batch))
+        result = train_step(state, batch)
+        under_way.clear()
+        return result
 
     def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
-        if event == COMPILED and kwargs.get("fun_name") == f"jit({function})":
-            changes = list_changes(compiled_for, arguments()) or ["no shape, dtype or sharding of an argument changed"]
+        if event == COMPILED and kwargs.get("fun_name") == "jit(train_step)":
+            [arguments] = under_way
+            changes = list_changes(compiled_for, arguments) or ["no shape, dtype or sharding of an argument changed"]
             more = f"; and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
-            report(f"{function} was compiled again in {duration_secs:.1f} s: {'; '.join(changes[:SHOWN])}{more}")
+            compiled = f"train_step was compiled again in {duration_secs:.1f} s"
+            say(f"step {int(arguments.state.step) + 1}: {compiled}: {'; '.join(changes[:SHOWN])}{more}")
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        yield
+        yield step
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
 

@@ -9,7 +9,7 @@ import jax
 
 from data.batches.packing import Batch
 from training.state import TrainState
-from training.step import Reading, TrainStep
+from training.step import StepReport, TrainStep
 
 STEP = "train_step"
 
@@ -28,7 +28,7 @@ def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Pa
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0  # which would slow the steps down
 
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Reading]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
         nonlocal recording
         number = next(numbers)
         if first <= number <= last and not recording:
@@ -36,12 +36,12 @@ def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Pa
             jax.profiler.start_trace(folder, profiler_options=options)
             recording = True
         with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
-            state, reading = train_step(state, batch)
+            state, report = train_step(state, batch)
         if recording and number == last:
             jax.block_until_ready(state)
             jax.profiler.stop_trace()
             recording = False
-        return state, reading
+        return state, report
 
     try:
         yield step

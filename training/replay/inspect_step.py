@@ -97,8 +97,8 @@ def _inspect_next_update(replay: Replay, start: int) -> Inspection:
     batch = setup.stream.batch(replay.step)
     gradients, sums = compute_gradients(state.params, batch, state.step)
     # The step donates its state. With sums that start at zero it returns the digits of a line of metrics.
-    after, reading = train_step(jax.tree.map(jnp.copy, state)._replace(sums=zero_sums()), batch)
-    skipped, tokens = int(reading.skipped_in_row) > 0, float(sums.tokens)
+    after, report = train_step(jax.tree.map(jnp.copy, state)._replace(sums=zero_sums()), batch)
+    skipped, tokens = int(report.skipped_in_row) > 0, float(sums.tokens)
     epoch, index = setup.stream.epoch_of(replay.step)
     return Inspection(
         run=str(replay.run.folder),
@@ -111,9 +111,9 @@ def _inspect_next_update(replay: Replay, start: int) -> Inspection:
         source_tokens=int((batch.source_segments > 0).sum()),
         target_tokens=int(tokens),
         learning_rate=float(learning_rate(setup.training)(replay.step - int(state.skipped.in_all))),
-        loss=float(reading.loss) if skipped else float(after.sums.smoothed) / tokens,
+        loss=float(report.loss) if skipped else float(after.sums.smoothed) / tokens,
         cross_entropy=float(sums.cross_entropy if skipped else after.sums.cross_entropy) / tokens,
-        gradient_norm=float(reading.gradient_norm),
+        gradient_norm=float(report.gradient_norm),
         skipped=skipped,
         modules=module_norms(gradients, state.params, after.params),
         pairs=pair_losses(setup, state, batch),

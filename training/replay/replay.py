@@ -125,7 +125,7 @@ class Replay:
         """Take the next update exactly as training does. The state before it is donated."""
         setup, step = self.next_setup, self.step + 1
         batch = setup.stream.batch(self.step)
-        self.state, reading = setup.compile()[0](self.state, batch)
+        self.state, report = setup.compile()[0](self.state, batch)
         self.step, self.batches = step, Progress(batches=self.batches).after_batch(digest_batch(batch, step)).batches
         metrics = None
         if self.run.logs_at(step, setup.training.log_every):
@@ -133,7 +133,7 @@ class Replay:
             values = training_metrics(sums, skips, step, step, 1.0, setup.training)
             metrics = {key: value for key, value in values.items() if key not in MEASURED}
             self.state = reset_sums(self.state)
-        loss, norm, skipped = float(reading.loss), float(reading.gradient_norm), int(reading.skipped_in_row) > 0
+        loss, norm, skipped = float(report.loss), float(report.gradient_norm), int(report.skipped_in_row) > 0
         return ReplayedUpdate(step, hash_batch(batch), loss, norm, skipped, metrics)
 
 

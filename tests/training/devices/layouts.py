@@ -59,8 +59,8 @@ class Training:
     def take(self, first: int, last: int) -> list[float]:
         losses = []
         for step in range(first, last):
-            self.state, reading = self.step(self.state, self.devices.place(make_batch(step)))
-            losses.append(float(reading.loss))
+            self.state, report = self.step(self.state, self.devices.place(make_batch(step)))
+            losses.append(float(report.loss))
         return losses
 
     def restored(self, folder: Path, step: int) -> "Training":

@@ -8,32 +8,41 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from data.batches.packing import Batch
 from training.devices.compilation import compile_ahead, list_changes, report_compilations
+from training.state import Skipped, TrainState, zero_sums
+from training.step import StepArguments, StepReport
+
+PLACE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+STATE = TrainState(jnp.int32(7), {}, (), None, zero_sums(), Skipped(*(jnp.zeros((), jnp.int32) for _ in range(3))))
+
+
+def shapes(rows):
+    batch = Batch(*(jax.ShapeDtypeStruct((rows, 2), jnp.int32, sharding=PLACE) for _ in Batch._fields))
+    return StepArguments(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((), leaf.dtype, sharding=PLACE), STATE), batch)
+
+
+def make_batch(rows):
+    return Batch(*(jnp.ones((rows, 2), jnp.int32) for _ in Batch._fields))
+
+
+def train_step(state, batch):
+    return state, StepReport(batch.source_tokens.sum(), jnp.ones(()), jnp.int32(0))
 
 
 def test_compilations_are_reported_with_what_changed_and_calls_and_other_functions_are_not():
     lines: list[str] = []
-
-    def double(x):
-        return 2 * x
-
-    def triple(x):
-        return 3 * x
-
-    doubled, tripled = jax.jit(double), jax.jit(triple)
-    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    x = jnp.zeros(3)
-    doubled(x)
-    with report_compilations(
-        "double", {"x": jax.ShapeDtypeStruct((3,), jnp.float32, sharding=place)}, lambda: {"x": x}, lines.append
-    ):
-        doubled(x)
-        tripled(x)
+    compiled, other = jax.jit(train_step), jax.jit(lambda state, batch: batch.source_tokens.sum())
+    compiled(STATE, make_batch(3))
+    with report_compilations(compiled, shapes(3), lines.append) as step:
+        step(STATE, make_batch(3))
+        other(STATE, make_batch(4))
         assert lines == []
-        x = jnp.zeros(4)
-        doubled(x)
+        step(STATE, make_batch(4))
+        changes = "; ".join(f"batch.{name}: int32[3, 2] → int32[4, 2]" for name in Batch._fields[:3])
         assert len(lines) == 1
-        assert re.fullmatch(r"double was compiled again in [\d.]+ s: x: float32\[3\] → float32\[4\]", lines[0])
-    doubled(jnp.zeros(5))
+        assert re.fullmatch(
+            rf"step 8: train_step was compiled again in [\d.]+ s: {re.escape(changes)}; and 3 more", lines[0]
+        )
+    compiled(STATE, make_batch(5))
     assert len(lines) == 1
 
 
@@ -58,31 +67,13 @@ def test_a_change_is_told_by_the_path_of_its_array_with_shape_dtype_and_sharding
     ]
 
 
-def test_few_changes_stand_for_many():
-    lines: list[str] = []
-
-    def add(tree):
-        return sum(tree.values())
-
-    added = jax.jit(add)
-    old, new = ({name: jnp.zeros(size) for name in "abcde"} for size in (2, 3))
-    with report_compilations("add", old, lambda: new, lines.append):
-        added(new)
-    assert lines[0].endswith(
-        "s: a: float32[2] → float32[3]; b: float32[2] → float32[3]; c: float32[2] → float32[3]; and 2 more"
-    )
-
-
 def test_what_is_compiled_ahead_is_not_compiled_at_the_first_call():
     lines: list[str] = []
-    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-
-    def halve(x):
-        return x / 2
-
-    halved = jax.jit(halve, donate_argnums=0)
-    compile_ahead(halved, jax.ShapeDtypeStruct((3,), jnp.float32, sharding=place))
-    with report_compilations("halve", [], list, lines.append):
+    compiled = jax.jit(train_step, donate_argnums=0)
+    compile_ahead(compiled, *shapes(6))
+    with report_compilations(compiled, shapes(6), lines.append) as step:
+        state = STATE
         for _ in range(2):
-            assert halved(jax.device_put(jnp.ones(3), place)).tolist() == [0.5, 0.5, 0.5]
+            state, report = step(jax.device_put(state, PLACE), jax.device_put(make_batch(6), PLACE))
+            assert int(report.loss) == 12
         assert lines == []
