@@ -26,8 +26,8 @@ from training.devices.distributed import end_all_on_error, is_first, join_proces
 from training.devices.preflight import dry_run_summary
 from training.progress import Progress, training_metrics
 from training.run.checkpoint import update_notes
-from training.run.checkpoints import delete_old_checkpoints
 from training.run.lock import check_not_lost, lock_run
+from training.run.retention import delete_old_checkpoints
 from training.state import TrainState, reset_sums
 
 

@@ -29,12 +29,12 @@ from training.devices.profile import profiled
 from training.progress import DivergenceCheck, Progress, digest_batch, find_last_step
 from training.run.background_save import Saves, saving
 from training.run.checkpoint import check_restorable, read_notes, restore
-from training.run.checkpoints import find_newest_checkpoint
 from training.run.config_history import archive_config, find_record, records, rewind_history
 from training.run.environment import describe_environment
 from training.run.log import tell, warn
 from training.run.metrics import Monitor
 from training.run.pause import Clock, Pause, pausing
+from training.run.retention import find_newest_checkpoint
 from training.schedule import Schedule
 from training.state import TrainState
 from training.step import StepArguments, StepReport, TrainStep, make_loss_step, make_train_step

@@ -9,9 +9,9 @@ from configs.load import load_config, load_run_config
 from data.prepare import prepare
 from training.devices.preflight import choose_kernels
 from training.replay.replay import RecordedRun, Setup
-from training.run.checkpoints import damaged_steps
 from training.run.config_history import find_record
 from training.run.metrics import read_metrics
+from training.run.retention import damaged_steps
 
 
 def open_recorded_run(run_dir: Path) -> RecordedRun:

@@ -15,7 +15,7 @@ from common.errors import exit_on_user_error, write_note
 from configs.load import load_run_config
 from data.tokens.tokenizer import load_tokenizer
 from training.run.averaging import By, choose_steps, read_validated, write_average
-from training.run.checkpoints import damaged_steps, good_steps
+from training.run.retention import damaged_steps, good_steps
 
 EXAMPLES = """example:
   python train.py configs/tatoeba-small.yaml training.ema_decay=0 training.save_every=310 training.keep=5

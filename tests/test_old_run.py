@@ -19,8 +19,8 @@ from configs.load import load_config
 from train import train
 from training.replay.run_digest import digest_run, digest_tree
 from training.run.checkpoint import restore
-from training.run.checkpoints import good_steps
 from training.run.metrics import read_metrics
+from training.run.retention import good_steps
 from training.state import state_shapes
 
 ARCHIVE = Path(__file__).with_name("old_run.tar.gz")

@@ -15,9 +15,9 @@ from configs.load import load_config
 from train import train
 from training.devices.distributed import started_by_scheduler
 from training.run.checkpoint import read_notes
-from training.run.checkpoints import damaged_steps, good_steps
 from training.run.lock import lock_run
 from training.run.metrics import read_metrics
+from training.run.retention import damaged_steps, good_steps
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 400  # seconds: a process that takes longer hangs

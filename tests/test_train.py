@@ -25,11 +25,11 @@ from data.batches.packing import Batch
 from data.batches.stream import prefetch
 from train import train
 from training.replay.run_digest import digest_run
-from training.run import atomic_save
+from training.run import write_trees
 from training.run.checkpoint import read_notes, restore
-from training.run.checkpoints import good_steps
 from training.run.lock import lock_run
 from training.run.metrics import Monitor, read_metrics
+from training.run.retention import good_steps
 from training.state import state_shapes
 
 ROOT = Path(__file__).parents[1]
@@ -216,7 +216,7 @@ def test_a_save_that_fails_while_training_goes_on_ends_it_and_the_same_command_c
 ):
     """The disk fills up while step 4 is saved, and step 5 is taken before that is known."""
     often = [*SHORT, "training.save_every=4", "training.keep=9"]
-    failed, taken, rename = threading.Event(), list[int](), atomic_save._rename
+    failed, taken, rename = threading.Event(), list[int](), write_trees._rename
 
     def rename_or_fail(temporary, final, replaced):
         if final.name == "4":
@@ -231,7 +231,7 @@ def test_a_save_that_fails_while_training_goes_on_ends_it_and_the_same_command_c
             time.sleep(0.5)
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic_save, "_rename", rename_or_fail)
+        patch.setattr(write_trees, "_rename", rename_or_fail)
         patch.setattr(Monitor, "advance", advance)
         with pytest.raises(
             UserError, match=r"checkpoints/4 \(earlier ones are as they were\): No space left on device"

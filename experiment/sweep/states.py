@@ -14,9 +14,9 @@ from evaluation.conditions import sentences_beside
 from experiment.sweep.cells import Cell
 from training.progress import Progress
 from training.run.checkpoint import read_notes
-from training.run.checkpoints import good_steps
 from training.run.lock import is_in_use
 from training.run.metrics import read_metrics
+from training.run.retention import good_steps
 
 WAITING, INTERRUPTED, TRAINED, COMPLETE = "waiting", "interrupted", "trained", "complete"
 TRAINING, EVALUATING, FAILED, ELSEWHERE = "training", "evaluating", "failed", "in use elsewhere"

@@ -25,8 +25,8 @@ from training.replay.comparison import compare_states
 from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses, sort_by_loss
 from training.replay.replay import Replay, Setup
 from training.run.checkpoint import restore, save
-from training.run.checkpoints import good_steps
 from training.run.config_history import archive_config
+from training.run.retention import good_steps
 from training.state import state_shapes, zero_sums
 from training.step import make_loss_step
 

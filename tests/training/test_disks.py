@@ -33,7 +33,7 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
     disk, kept = tmp_path / "disk", tmp_path / "kept"
     disk.mkdir()
     check = (
-        f"{sys.executable} -c 'import sys; from training.run.checkpoints import examine; from pathlib import Path; "
+        f"{sys.executable} -c 'import sys; from training.run.retention import examine; from pathlib import Path; "
         "good, damaged = examine(Path(sys.argv[1])); "
         "print(dict.fromkeys(good, True) | dict.fromkeys(damaged, False), "
         '[p.name for p in Path(sys.argv[1]).rglob(".*[0-9]*")])\' $DISK/run'

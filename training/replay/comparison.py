@@ -16,10 +16,10 @@ from common.files import read_json_object
 from data.tokens.tokenizer import load_tokenizer
 from model.transformer import init_params
 from training.replay.replay import RecordedRun, Replay, ReplayedUpdate, show_progress, start_replay
-from training.run.atomic_save import is_intact
 from training.run.checkpoint import list_shapes
-from training.run.checkpoints import checkpoint_path, good_steps
 from training.run.config_history import change_steps
+from training.run.manifest import is_intact
+from training.run.retention import checkpoint_path, good_steps
 from training.state import TrainState
 
 DATA_KEYS = ("fingerprint", "tokenizer.sha256", "direction", "training_pairs")

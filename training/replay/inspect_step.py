@@ -22,7 +22,7 @@ from training.optimizer import learning_rate
 from training.replay.comparison import compare_with_checkpoint
 from training.replay.replay import RecordedRun, Replay, Setup, count_updates, hash_batch, show_progress, start_replay
 from training.run.checkpoint import read_notes
-from training.run.checkpoints import good_steps
+from training.run.retention import good_steps
 from training.state import TrainState, zero_sums
 from training.step import decoder_output
 

@@ -25,9 +25,9 @@ from model.transformer import build
 from training.config import TrainingConfig
 from training.progress import Progress, digest_batch, training_metrics
 from training.run.checkpoint import read_notes, restore
-from training.run.checkpoints import good_steps
 from training.run.config_history import change_steps
 from training.run.metrics import MEASURED, finite_or_text
+from training.run.retention import good_steps
 from training.state import TrainState, init_state, reset_sums
 from training.step import Gradients, TrainStep, make_gradients, make_train_step
 

@@ -12,8 +12,8 @@ from common.files import sha256, sha256_of_file
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.checkpoint import read_notes, restore
-from training.run.checkpoints import good_steps
 from training.run.metrics import read_metrics
+from training.run.retention import good_steps
 from training.state import init_state
 
 

@@ -17,10 +17,10 @@ from common.errors import UserError
 from model.config import AVERAGE_NAME, ModelConfig
 from model.transformer import Params
 from training.progress import rank
-from training.run.atomic_save import write_trees
 from training.run.checkpoint import load_params
-from training.run.checkpoints import average_path, checkpoint_path
 from training.run.metrics import METRICS, parse_metrics
+from training.run.retention import average_path, checkpoint_path
+from training.run.write_trees import write_trees
 
 By = Literal["last", "best"]
 

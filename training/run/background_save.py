@@ -11,7 +11,7 @@ from common.errors import UserError
 from training.devices.distributed import wait_for_all
 from training.progress import Progress
 from training.run.checkpoint import begin_save
-from training.run.checkpoints import delete_old_checkpoints
+from training.run.retention import delete_old_checkpoints
 from training.state import TrainState
 
 

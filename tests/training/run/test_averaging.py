@@ -15,7 +15,7 @@ from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.averaging import Validated, check_name, choose_steps, mean_params, read_validated, write_average
 from training.run.checkpoint import load_for_inference, restore, save
-from training.run.checkpoints import delete_old_checkpoints
+from training.run.retention import delete_old_checkpoints
 from training.state import state_shapes
 
 VOCAB = 20
@@ -132,18 +132,18 @@ def test_every_damaged_file_is_seen(run):
 
 
 def average_interrupted_at(call, monkeypatch, run, name):
-    """Average all steps as ``name``, and be stopped at a call of training/run/atomic_save.py."""
+    """Average all steps as ``name``, and be stopped at a call of training/run/write_trees.py."""
 
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"training.run.atomic_save.{call}", interrupt)
+        patch.setattr(f"training.run.write_trees.{call}", interrupt)
         with pytest.raises(KeyboardInterrupt):
             average_of(run, STEPS, name)
 
 
-@pytest.mark.parametrize("call", ["_hash_trees", "os.replace"])  # before the manifest, and before the renaming
+@pytest.mark.parametrize("call", ["write_manifest", "os.replace"])  # before the manifest, and before the renaming
 def test_an_interrupted_save_is_not_believed_and_its_leftovers_go(run, monkeypatch, call):
     average_of(run, [4], "kept")
     for name in ("kept", "new"):

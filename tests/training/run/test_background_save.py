@@ -12,10 +12,10 @@ from common.errors import UserError
 from tests.drawn import drawn_state
 from tests.training.run.test_checkpoint import MODEL, TRAINING, VOCAB, assert_same, make_state
 from training.progress import Progress
-from training.run import atomic_save
+from training.run import manifest, write_trees
 from training.run.background_save import Saves, saving
 from training.run.checkpoint import read_notes, restore
-from training.run.checkpoints import good_steps
+from training.run.retention import good_steps
 
 LIMIT = 60  # seconds: what takes longer hangs
 
@@ -23,14 +23,14 @@ LIMIT = 60  # seconds: what takes longer hangs
 @pytest.fixture
 def held(reached, monkeypatch):
     """Saves stay in the background, before their manifest, until this event is set."""
-    released, hash_trees = threading.Event(), atomic_save._hash_trees
+    released, write_manifest = threading.Event(), manifest.write_manifest
 
-    def hold(directory):
+    def hold(*arguments):
         reached.set()
         assert released.wait(LIMIT)
-        return hash_trees(directory)
+        write_manifest(*arguments)
 
-    monkeypatch.setattr(atomic_save, "_hash_trees", hold)
+    monkeypatch.setattr(write_trees, "write_manifest", hold)
     yield released
     released.set()
 
@@ -43,7 +43,7 @@ def reached():
 
 def fail(monkeypatch):
     monkeypatch.setattr(
-        atomic_save, "flush_folder", lambda directory: (_ for _ in ()).throw(OSError(28, "No space left"))
+        write_trees, "flush_folder", lambda directory: (_ for _ in ()).throw(OSError(28, "No space left"))
     )
 
 

@@ -18,9 +18,9 @@ from model.config import ModelConfig
 from tests.drawn import drawn_state
 from training.config import TrainingConfig
 from training.progress import Progress, digest_batch
-from training.run import atomic_save, checkpoint, checkpoints
+from training.run import checkpoint, manifest, retention, write_trees
 from training.run.checkpoint import check_restorable, load_for_inference, read_notes, restore, save, update_notes
-from training.run.checkpoints import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
+from training.run.retention import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
 from training.state import Sums
 
 VOCAB = 20
@@ -279,7 +279,7 @@ def test_a_checkpoint_of_another_model_is_refused_with_the_first_difference(tmp_
 
 def test_a_checkpoint_that_training_removes_while_it_is_read_is_replaced_by_the_newer(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {"best_step": 0})
-    find = checkpoints.find_for_inference
+    find = retention.find_for_inference
 
     def find_then_lose(run_dir, which):
         directory = find(run_dir, which)
@@ -307,15 +307,13 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkey
 
 def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_place(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
-    hash_trees = atomic_save._hash_trees
 
-    def hash_and_move(directory):
-        digests = hash_trees(directory)
+    def write_and_move(*arguments):
+        manifest.write_manifest(*arguments)
         (tmp_path / "run").rename(tmp_path / "elsewhere")
         shutil.copytree(tmp_path / "elsewhere", tmp_path / "run")
-        return digests
 
-    monkeypatch.setattr(atomic_save, "_hash_trees", hash_and_move)
+    monkeypatch.setattr(write_trees, "write_manifest", write_and_move)
     with pytest.raises(UserError, match="run was moved or unmounted; is its disk still there"):
         save(tmp_path / "run", make_state(2), {})
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
@@ -323,7 +321,7 @@ def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_
 
 def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
     save(tmp_path, make_state(2), {})
-    monkeypatch.setattr(atomic_save, "flush_folder", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
+    monkeypatch.setattr(write_trees, "flush_folder", lambda directory: (_ for _ in ()).throw(OSError(5, "I/O error")))
     with pytest.raises(UserError, match="I/O error; is its disk still there"):
         save(tmp_path, make_state(4), {})
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["2"]

@@ -1,11 +1,9 @@
 """Write a directory of Orbax trees whole or not at all: under another name, flushed to disk, then renamed.
 
-Its last file is a manifest with the SHA-256 of every other file and of itself. A directory whose manifest and files are
-as they were written is intact; any other is never restored and never deleted.
+Several processes write together, and training goes on while they do. The manifest is the last file written.
 """
 
 import errno
-import json
 import logging
 import os
 import re
@@ -13,25 +11,22 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 
 from common.errors import UserError, explain_os_error
-from common.files import flush, flush_folder, hash_files, sha256
+from common.files import flush, flush_folder
 from training.devices.distributed import is_first, is_lost_process, wait_for_all
+from training.run.manifest import write_manifest
 
 for name in ("absl", "asyncio"):  # where Orbax logs every step of a save, and each error many times
     logging.getLogger(name).setLevel(logging.CRITICAL)
 # of a save that fails because its folder vanishes: Orbax drops the writes that it had not begun
 warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
-MANIFEST = "manifest.json"
 SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for what else a run writes
-
-
 Commit = Callable[[], None]
 
 
@@ -69,7 +64,7 @@ def begin(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) 
         with _explaining(final, temporary):
             writing.close()
             if is_first():
-                (temporary / MANIFEST).write_text(Manifest(step, notes, _hash_trees(temporary)).to_json())
+                write_manifest(temporary, step, notes)
                 flush_folder(temporary)
                 if not os.path.samestat(run_dir.stat(), folder):
                     raise OSError(errno.ENOENT, f"{run_dir} was moved or unmounted")
@@ -80,7 +75,7 @@ def begin(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) 
 
 @contextmanager
 def _explaining(final: Path, temporary: Path) -> Iterator[None]:
-    """Inside, an error leaves nothing half-written and is told in one line."""
+    """Inside, an error leaves nothing half-written and becomes one line."""
     try:
         yield
     except Exception as error:  # valid trees fail only because of the disk, which Orbax reports by many exceptions
@@ -123,45 +118,3 @@ def _rename(temporary: Path, final: Path, replaced: Path) -> None:
     if replaced.exists():
         shutil.rmtree(replaced)
     flush(final.parent)
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """The step of a checkpoint, a JSON object of its writer's, and the digest of every other file by relative path."""
-
-    step: int
-    notes: dict[str, Any]
-    sha256: dict[str, str]
-
-    def to_json(self) -> str:
-        """The manifest's text, with a digest of its own."""
-        facts = vars(self)
-        return json.dumps(facts | {"check": sha256(json.dumps(facts, sort_keys=True))}, indent=1)
-
-
-def read_manifest(directory: Path) -> Manifest:
-    """Read a checkpoint's manifest; ValueError if a single bit of it has changed."""
-    text = (directory / MANIFEST).read_text(encoding="utf-8")
-    try:
-        facts = json.loads(text)
-        manifest = Manifest(facts["step"], facts["notes"], facts["sha256"])
-    except (KeyError, TypeError):
-        manifest = None
-    if manifest is None or manifest.to_json() != text:
-        raise ValueError(f"{directory / MANIFEST} is damaged")
-    return manifest
-
-
-def _hash_trees(directory: Path) -> dict[str, str]:
-    """SHA-256 of every file below a directory but its manifest, by relative path."""
-    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return dict(zip([str(path.relative_to(directory)) for path in files], hash_files(files), strict=True))
-
-
-def is_intact(directory: Path) -> bool:
-    """Whether the manifest and every file that it lists are as they were written."""
-    try:
-        listed = read_manifest(directory).sha256
-        return list(listed.values()) == hash_files(directory / name for name in listed)
-    except (OSError, ValueError):
-        return False

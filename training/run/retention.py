@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.errors import UserError, write_note
 from training.devices.distributed import is_first
-from training.run.atomic_save import is_intact, read_manifest
+from training.run.manifest import is_intact, read_manifest
 
 
 def checkpoint_path(run_dir: Path, step: int) -> Path:

@@ -1,0 +1,56 @@
+"""The manifest of a checkpoint: its last file, with the SHA-256 of every other one and of itself.
+
+A directory whose manifest and files are as they were written is intact; any other is never restored and never deleted.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.files import hash_files, sha256
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The step of a checkpoint, its notes (JSON), and the digest of every other file by relative path."""
+
+    step: int
+    notes: dict[str, Any]
+    sha256: dict[str, str]
+
+    def to_json(self) -> str:
+        """The manifest's text, with a digest of its own."""
+        facts = vars(self)
+        return json.dumps(facts | {"check": sha256(json.dumps(facts, sort_keys=True))}, indent=1)
+
+
+def write_manifest(directory: Path, step: int, notes: dict[str, Any]) -> None:
+    """Write the manifest of all files below a directory."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != MANIFEST)
+    digests = dict(zip([str(path.relative_to(directory)) for path in files], hash_files(files), strict=True))
+    (directory / MANIFEST).write_text(Manifest(step, notes, digests).to_json())
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read a checkpoint's manifest; ValueError if a single bit of it has changed."""
+    text = (directory / MANIFEST).read_text(encoding="utf-8")
+    try:
+        facts = json.loads(text)
+        manifest = Manifest(facts["step"], facts["notes"], facts["sha256"])
+    except (KeyError, TypeError):
+        manifest = None
+    if manifest is None or manifest.to_json() != text:
+        raise ValueError(f"{directory / MANIFEST} is damaged")
+    return manifest
+
+
+def is_intact(directory: Path) -> bool:
+    """Whether the manifest and every file that it lists are as they were written."""
+    try:
+        listed = read_manifest(directory).sha256
+        return list(listed.values()) == hash_files(directory / name for name in listed)
+    except (OSError, ValueError):
+        return False
