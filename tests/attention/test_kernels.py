@@ -252,19 +252,7 @@ EVERY_KEY = Mask(jnp.ones((2, 5), int), jnp.ones((2, 5), int))
     ("kernel", "device", "options", "message"),
     [
         ("xla", ("cpu",), {"score": Score(additive, jnp.ones((2, 4)))}, f"kernel xla {NO_ADDITIVE}"),
-        (
-            "xla",
-            ("cpu",),
-            {"dropout_rate": 0.1, "dropout_key": jax.random.key(0)},
-            "kernel xla has no attention dropout",
-        ),
-        ("chunked", ("cpu",), {"bias": jnp.zeros((2, 2, 5, 5))}, "kernel chunked takes no position bias"),
-        ("chunked", ("cpu",), {"score": Score(additive, jnp.ones((2, 4)))}, f"kernel chunked {NO_ADDITIVE}"),
-        ("cudnn", ("cpu",), {}, "kernel cudnn needs an NVIDIA GPU, and this is a cpu"),
-        ("cudnn", ("gpu", 9.0), {}, "kernel cudnn computes in bfloat16, not float32"),
         ("cudnn", ("gpu", 8.9), {}, "kernel cudnn takes packed rows from compute capability 9.0"),
-        ("tpu", ("cpu",), {}, "kernel tpu needs a TPU, and this is a cpu"),
-        ("tpu", ("gpu", 9.0), {}, "kernel tpu needs a TPU, and this is a gpu"),
         ("tpu", ("tpu",), {"bias": jnp.zeros((2, 2, 5, 5))}, "kernel tpu takes no position bias"),
         ("splash", ("cpu",), {}, "there is no kernel splash"),
     ],
@@ -272,11 +260,6 @@ EVERY_KEY = Mask(jnp.ones((2, 5), int), jnp.ones((2, 5), int))
 def test_attend_itself_raises_what_a_kernel_refuses(kernel, device, options, message, qkv):
     with tracing_for(*device), pytest.raises(KernelError, match=re.escape(message)):
         attend(*qkv(0, 2, 2, 2, 5, 5, 4, 4), mask=EVERY_KEY, **options, kernel=kernel)
-
-
-def test_values_of_another_width_are_refused_by_attend_where_the_kernel_cannot(qkv):
-    with pytest.raises(KernelError, match="kernel xla needs values as wide as keys, not 3 beside 4"):
-        attend(*qkv(0, 2, 2, 2, 5, 5, 4, 3), mask=EVERY_KEY, kernel="xla")
 
 
 @pytest.mark.parametrize("kernel", ["xla", "chunked"])
@@ -298,22 +281,10 @@ def test_a_request_says_what_the_arguments_of_attend_are(qkv, normal):
     assert everything == replace(plain, score="general", bias=True, dropout=True)
 
 
-def test_tracing_for_another_device_ends_with_its_block():
+def test_tracing_for_another_device_ends_with_its_block_and_with_an_error():
     here = current_device()
     with tracing_for("tpu"):
-        assert current_device() == Device("tpu")
-        with tracing_for("gpu", 9.0):
-            assert current_device() == Device("gpu", 9.0)
+        with pytest.raises(KeyError, match="gpu.*9.0"), tracing_for("gpu", 9.0):
+            raise KeyError(current_device())
         assert current_device() == Device("tpu")
     assert current_device() == here and here.platform == jax.default_backend()
-
-
-def test_tracing_for_another_device_ends_with_an_error_too():
-    def fail():
-        with tracing_for("tpu"):
-            raise KeyError
-
-    here = current_device()
-    with pytest.raises(KeyError):
-        fail()
-    assert current_device() == here

@@ -1,20 +1,13 @@
 """The score functions: by hand, in float64, and as the dot products that fused kernels take."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from attention import (
-    SCALED_DOT_PRODUCT,
     SCORES,
-    Mask,
-    Score,
     additive,
-    attend_head,
-    attention_weights,
     dot_product,
     general,
     head_weights,
@@ -58,32 +51,6 @@ def test_additive_by_hand():
     # 2·tanh(0.5 + 0.5) − 3·tanh(1 − 1) = 2·0.7615942, and 2·tanh(0.5) − 3·tanh(3) = 0.9242343 − 2.9851644
     scores = additive(jnp.array([2.0, -3]), jnp.array([[0.5, 1]]), jnp.array([[0.5, -1], [0, 2]]))
     np.testing.assert_allclose(scores, [[1.5231883, -2.0609301]], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("score", "first", "second"),
-    [
-        (Score(dot_product), 2, 0),
-        (SCALED_DOT_PRODUCT, 1, 0),  # 2 / √4
-        (Score(general, -jnp.eye(4)), -2, 0),
-        # q + k is (3, 0, 0, 0) and (1, 1, 0, 0): tanh(3) and tanh(1) − 3·tanh(1)
-        (Score(additive, jnp.array([1.0, -3, 0, 0])), 0.9950548, -1.5231883),
-    ],
-)
-def test_weights_under_each_score_by_hand(score, first, second):
-    query, key = jnp.array([[1.0, 0, 0, 0]]), jnp.array([[2.0, 0, 0, 0], [0, 1, 0, 0]])
-    result = attend_head(query, key, jnp.array([[1.0], [0]]), jnp.ones((1, 2), bool), score=score)
-    np.testing.assert_allclose(result, [[1 / (1 + math.exp(second - first))]], rtol=1e-6)
-
-
-@each_score
-def test_heads_with_arrays_of_their_own_equal_float64_loops(name, normal, make_score, reference_weights):
-    query, key, score = normal(0, 2, 3, 4, 5), normal(1, 2, 3, 6, 5), make_score(name, 2, 5, heads=(3,))
-    weights = attention_weights(query, key, Mask(jnp.ones((2, 4), int), jnp.ones((2, 6), int)), score=score)
-    for b, n in np.ndindex(2, 3):
-        of_head = Score(score.func, *(array[n] for array in score.args))
-        expected = reference_weights(query[b, n], key[b, n], np.ones((4, 6), bool), None, of_head)
-        np.testing.assert_allclose(weights[b, n], expected, atol=1e-6)
 
 
 @each_score

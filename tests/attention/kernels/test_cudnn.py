@@ -153,15 +153,6 @@ def test_extents_by_hand():
     assert extents([[1, 1, 3]], [[1, 2, 3]]) == [[(2, 0, 1, 0), (1, 2, 1, 2)]]  # none for one in the middle
 
 
-def test_extents_of_the_example_in_jax():
-    """dot_product_attention's docstring: three and two segments of one token have offsets [0,1,2,-1], [0,1,-1,-1]."""
-    segments = jnp.array([[1, 2, 3], [1, 2, 0]])
-    query_lengths, key_lengths, query_starts, key_starts = cudnn.extents(segments, segments, most=3)
-    for lengths, starts in ((query_lengths, query_starts), (key_lengths, key_starts)):
-        assert lengths.tolist() == [[1, 1, 1], [1, 1, -1]]
-        assert starts.tolist() == [[0, 1, 2, -1], [0, 1, -1, -1]]
-
-
 @given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4))
 def test_inside_the_extents_is_what_is_visible(packed, pairs):
     query_segments, key_segments = (packed(lengths, length=12) for lengths in zip(*pairs, strict=True))
