@@ -5,13 +5,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import attention
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("attention", "model", "data", "training", "evaluation", "benchmarks", "scripts")
-FILES = sorted(path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+FILES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 ENTRY = re.compile(r"(?<!\S)([A-Z])  +(\S+(?: \S+)*)")  # B  batch row
 LEGEND = re.compile(r"[A-Z] [^·]+ · [A-Z] ")  # B batch row · T target position
 
@@ -21,10 +19,6 @@ GLOSSARY = {
     if line.startswith("    ")
     for letter, meaning in ENTRY.findall(line)
 }
-
-
-def tree_of(file: str) -> ast.Module:
-    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
 
 
 def legends(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -57,10 +51,10 @@ def test_the_glossary_has_every_letter_once():
     assert len(set(GLOSSARY.values())) == len(GLOSSARY)
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_legends_and_shapes_agree_with_the_glossary(file):
-    tree = tree_of(file)
-    for letter, meaning in legends(tree):
-        assert letter in GLOSSARY, f"{file}: the glossary has no {letter} {meaning}"
-        assert agree(GLOSSARY[letter], meaning), f"{letter} is {GLOSSARY[letter]}, not {meaning}"
-    assert set(axes(tree)) <= GLOSSARY.keys()
+def test_legends_and_shapes_agree_with_the_glossary():
+    for path in FILES:
+        tree, file = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT)
+        for letter, meaning in legends(tree):
+            assert letter in GLOSSARY, f"{file}: the glossary has no {letter} {meaning}"
+            assert agree(GLOSSARY[letter], meaning), f"{file}: {letter} is {GLOSSARY[letter]}, not {meaning}"
+        assert set(axes(tree)) <= GLOSSARY.keys(), file

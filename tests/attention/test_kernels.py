@@ -284,7 +284,7 @@ def test_a_request_says_what_the_arguments_of_attend_are(qkv, normal):
 def test_tracing_for_another_device_ends_with_its_block_and_with_an_error():
     here = current_device()
     with tracing_for("tpu"):
-        with pytest.raises(KeyError, match="gpu.*9.0"), tracing_for("gpu", 9.0):
+        with pytest.raises(KeyError, match=r"gpu.*9\.0"), tracing_for("gpu", 9.0):
             raise KeyError(current_device())
         assert current_device() == Device("tpu")
     assert current_device() == here and here.platform == jax.default_backend()

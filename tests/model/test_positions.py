@@ -2,7 +2,6 @@
 
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -33,18 +32,6 @@ def test_rotation_is_multiplication_by_complex_numbers():
     np.testing.assert_allclose(result, np.concatenate([expected.real, expected.imag], axis=-1), atol=2e-4)
 
 
-def test_rotated_products_depend_on_the_distance_alone():
-    query, key = (jax.random.normal(jax.random.key(seed), (1, 1, 1, 16)) for seed in range(2))
-
-    def product(query_position, key_position):
-        positions = jnp.array([[query_position]]), jnp.array([[key_position]])
-        return float(jnp.sum(rotate(query, positions[0]) * rotate(key, positions[1])))
-
-    assert product(7, 2) == pytest.approx(product(105, 100), abs=1e-4)
-    assert product(7, 2) != pytest.approx(product(2, 7), abs=1e-2)
-    assert product(4, 4) == pytest.approx(float(jnp.sum(query * key)), abs=1e-5)
-
-
 def test_alibi_slopes_are_those_of_the_paper():
     """Eight heads have the slopes 1/2, 1/4, … 1/256; the bias of a key is its distance times the slope, below 0."""
     bias = alibi_bias(jnp.array([[0, 5]]), jnp.array([[0, 1, 5, 7]]), heads=8)
@@ -69,12 +56,6 @@ def test_relative_buckets_by_arithmetic(causal):
     distances = range(-300, 301)
     result = bucket_of(jnp.array(distances), causal=causal)
     assert result.tolist() == [bucket_by_search(distance, causal=causal) for distance in distances]
-
-
-def test_relative_buckets_by_hand():
-    both = bucket_of(jnp.array([0, -1, 1, -7, 7, -8, 8, -1000, 1000]), causal=False)
-    assert both.tolist() == [0, 1, 17, 7, 23, 8, 24, 15, 31]
-    assert bucket_of(jnp.array([0, -1, 1, -15, -16, -1000]), causal=True).tolist() == [0, 1, 0, 15, 16, 31]
 
 
 def test_relative_bias_is_the_tables_entry_of_the_bucket():

@@ -55,13 +55,6 @@ def test_lines_that_are_no_metrics_are_kept_aside_and_told(tmp_path, capsys):
     assert "warning: 4 lines of" in capsys.readouterr().err
 
 
-def test_a_last_line_without_its_end_stays_if_it_is_whole(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 2, "kind": "train"}\n{"step": 3, "kind": "train"}')
-    assert rewind_metrics(path, 4) == 0
-    assert path.read_text().splitlines() == ['{"step": 2, "kind": "train"}', '{"step": 3, "kind": "train"}']
-
-
 def test_the_time_differs_when_a_run_is_repeated_and_older_lines_have_none(tmp_path):
     monitor = Monitor(tmp_path, 0, 10)
     monitor.record(2, "valid", {"bleu": 1.5})
