@@ -72,7 +72,7 @@ class Run:
         return devices.place(batch), digest_batch(batch, step + 1, devices.local_rows.start, devices.counted_rows)
 
     def watch(self, step: int, report: StepReport) -> None:
-        """Advance the bar. UserError if the run has diverged, or the save that goes on has failed."""
+        """Advance the bar. UserError if the run has diverged, or the save under way has failed."""
         self.divergence.add(step, report)
         self.saves.check()
         self.monitor.advance()

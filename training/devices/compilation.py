@@ -56,22 +56,15 @@ def report_compilations(
 
 def list_changes(old: object, new: object) -> list[str]:
     """For each array of two trees, by name, what changed: "batch.source: int32[2, 64] → int32[2, 128]"."""
-    before, after = _leaves(old), _leaves(new)
-    changes = [f"{name} {'is new' if name in after else 'is gone'}" for name in sorted(before.keys() ^ after.keys())]
-    for name in (name for name in before if name in after):
-        one, other = before[name], after[name]
+    before, after = (dict(jax.tree.leaves_with_path(tree)) for tree in (old, new))
+    changes = []
+    for path in before | after:
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
         for describe in (_type, _sharding):
-            if describe(one) != describe(other):
-                changes.append(f"{name}: {describe(one)} → {describe(other)}")
+            one, other = (describe(tree[path]) if path in tree else "nothing" for tree in (before, after))
+            if one != other:
+                changes.append(f"{name}: {one} → {other}")
     return changes
-
-
-def _leaves(tree: object) -> dict[str, object]:
-    """The arrays of a tree by their path."""
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): leaf
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-    }
 
 
 def _type(leaf: object) -> str:

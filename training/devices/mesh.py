@@ -144,7 +144,7 @@ def shard_optimizer(
     shardings: Params,
     everywhere: NamedSharding,
 ) -> optax.OptState:
-    """Where an optimizer's state lies: what is shaped like its parameter with that, and all else on every device."""
+    """Where an optimizer's state lies: arrays of a parameter's shape beside it, all others on every device."""
 
     def place(leaf: Any, param: jax.ShapeDtypeStruct, sharding: NamedSharding) -> Any:
         if isinstance(leaf, optax.MaskedNode):  # muon and adam have some of the parameters each

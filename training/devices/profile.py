@@ -18,8 +18,8 @@ STEP = "train_step"
 def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Path) -> Iterator[TrainStep]:
     """``train_step`` that records the updates from ``steps[0]`` to ``steps[1]`` in ``folder``, if there are ``steps``.
 
-    Before the first call, ``taken`` updates were taken. What is being recorded at the end is kept, too. TensorBoard and
-    Perfetto show the folder, and scripts/show_profile.py sums it up.
+    Before the first call, ``taken`` updates were taken. A recording that has not ended at the end is written, too.
+    TensorBoard and Perfetto show the folder, and scripts/show_profile.py sums it up.
     """
     if not steps:
         yield train_step

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Int, Key, PyTree
 
 from data.batches.packing import Batch, slice_rows
 from data.tokens.tokenizer import Tokenizer
@@ -152,11 +152,13 @@ def module_norms(gradients: Params, before: Params, after: Params) -> list[Modul
 
 def pair_losses(setup: Setup, state: TrainState, batch: Batch) -> list[PairLoss]:
     """The loss of every pair in the batch, under the dropout of the next update, by row and segment."""
-    losses = token_losses(setup, state, batch)
+    compiled = compile_token_losses(setup.model, setup.stream.tokenizer.vocab_size, setup.training)
+    losses = compiled(state.params, batch, state.step)
     pairs: list[PairLoss] = []
     for row, segments in enumerate(batch.target_segments):
         tokens = np.bincount(segments)
-        loss, nats = (np.bincount(segments, weights=side[row]) / np.maximum(tokens, 1) for side in losses)
+        of_row = (np.asarray(losses.objective)[row], np.asarray(losses.cross_entropy)[row])
+        loss, nats = (np.bincount(segments, weights=weights) / np.maximum(tokens, 1) for weights in of_row)
         sides = (batch.source_tokens[row], batch.source_segments[row]), (batch.target_labels[row], segments)
         texts = zip(*(_decode_segments(*side, setup.stream.tokenizer, len(tokens)) for side in sides), strict=True)
         pairs += [
@@ -166,32 +168,17 @@ def pair_losses(setup: Setup, state: TrainState, batch: Batch) -> list[PairLoss]
     return pairs
 
 
-def token_losses(
-    setup: Setup, state: TrainState, batch: Batch
-) -> tuple[Float[np.ndarray, "B T"], Float[np.ndarray, "B T"]]:
-    """Objective and cross-entropy at every target position, 0 at padding, under the dropout of the next update.
-
-    The dropout keys are those of ``make_gradients`` and ``accumulate``: from seed and step, split over slices.
-    """
-    slices = setup.training.accumulation
-    key = jax.random.fold_in(jax.random.key(setup.training.seed), state.step)
-    keys = [key] if slices == 1 else list(jax.random.split(key, slices))
-    compiled = compile_token_losses(setup.model, setup.stream.tokenizer.vocab_size, setup.training)
-    objective, nats = (np.zeros(batch.target_labels.shape, np.float32) for _ in range(2))
-    for i in range(slices):
-        loss = compiled(state.params, slice_rows(batch, slice(i, None, slices)), keys[i])
-        objective[i::slices], nats[i::slices] = loss.objective, loss.cross_entropy
-    return objective, nats
-
-
 @cache
 def compile_token_losses(
     config: ModelConfig, vocab_size: int, training: TrainingConfig
-) -> Callable[[Params, Batch, Key[Array, ""]], Loss]:
-    """Compile the losses of single tokens for one slice of a batch; each field of the result is B × T."""
-    graphdef = build(config, vocab_size)
+) -> Callable[[Params, Batch, Int[Array, ""]], Loss]:
+    """Compile the losses of single tokens in the update after ``step`` others; each field of the result is B × T.
 
-    def token_losses(params: Params, batch: Batch, key: Key[Array, ""]) -> Loss:
+    The dropout keys are those of ``make_gradients`` and ``accumulate``: from seed and step, split over slices.
+    """
+    graphdef, slices = build(config, vocab_size), training.accumulation
+
+    def losses_of_slice(params: Params, batch: Batch, key: Key[Array, ""]) -> Loss:
         model, (views, loss, dropout_key) = nnx.merge(graphdef, params), views_of(batch, training, key)
         logits = model.logits(decoder_output(model, views, dropout_key))
 
@@ -201,6 +188,13 @@ def compile_token_losses(
 
         arrays = map(by_position, (logits, views.target_labels, views.target_segments > 0))
         return jax.vmap(jax.vmap(loss))(*arrays)
+
+    def token_losses(params: Params, batch: Batch, step: Int[Array, ""]) -> Loss:
+        key = jax.random.fold_in(jax.random.key(training.seed), step)
+        keys = key[None] if slices == 1 else jax.random.split(key, slices)
+        parts = [slice_rows(batch, slice(number, None, slices)) for number in range(slices)]
+        losses = [losses_of_slice(params, part, part_key) for part, part_key in zip(parts, keys, strict=True)]
+        return jax.tree.map(lambda *rows: jnp.stack(rows, axis=1).reshape(-1, *rows[0].shape[1:]), *losses)
 
     return jax.jit(token_losses)
 

@@ -12,45 +12,44 @@ from training.devices.distributed import wait_for_all
 from training.progress import Progress
 from training.run.checkpoint import begin_save
 from training.run.retention import delete_old_checkpoints
+from training.run.write_trees import Commit
 from training.state import TrainState
 
 
 class Saves:
-    """A run's saves, one at a time. A checkpoint is promised, and found by a restart, from ``wait`` on."""
+    """A run's saves, one at a time. Once ``wait`` has returned, a restart finds the checkpoint."""
 
     def __init__(self, run_dir: Path, keep: int) -> None:
         self._run_dir, self._keep = run_dir, keep
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="save")
-        self._going_on: Future[None] | None = None
+        self._under_way: Future[None] | None = None
 
     def start(self, state: TrainState, progress: Progress) -> None:
         """Wait for the save before this one, and begin to save the state, which may be donated after this."""
         self.wait()
         commit = begin_save(self._run_dir, state, progress.to_notes())
+        self._under_way = self._thread.submit(self._complete, commit, progress.best_step)
 
-        def write() -> None:
-            commit()
-            delete_old_checkpoints(self._run_dir, self._keep, progress.best_step)
-
-        self._going_on = self._thread.submit(write)
+    def _complete(self, commit: Commit, best_step: int) -> None:
+        commit()
+        delete_old_checkpoints(self._run_dir, self._keep, best_step)
 
     def check(self) -> None:
-        """UserError if the save going on has failed; does not wait."""
-        if self._going_on is not None and self._going_on.done():
-            self._going_on.result()
+        """UserError if the save under way has failed; does not wait."""
+        if self._under_way is not None and self._under_way.done():
+            self._under_way.result()
 
     def wait(self) -> None:
-        """Return once every process has written what was saved; UserError if that failed."""
-        if self._going_on is None:
-            return
-        going_on, self._going_on = self._going_on, None
-        going_on.result()
-        wait_for_all("the checkpoint")
+        """Return once every process has written its part of the save; UserError if that failed."""
+        if self._under_way is not None:
+            under_way, self._under_way = self._under_way, None
+            under_way.result()
+            wait_for_all("the checkpoint")
 
 
 @contextmanager
 def saving(run_dir: Path, keep: int) -> Iterator[Saves]:
-    """Inside, a run is saved. At the end, and after an error, the save that goes on is first completed.
+    """The saves of a run inside. At the end, and after an error, the save under way is first completed.
 
     With several processes, an error does not wait: the others, without which no save is complete, may be gone.
     """
@@ -59,7 +58,7 @@ def saving(run_dir: Path, keep: int) -> Iterator[Saves]:
         yield saves
     except BaseException:
         if jax.process_count() == 1:
-            with suppress(UserError):  # told is what came first
+            with suppress(UserError):  # the first error is reported
                 saves.wait()
         raise
     saves.wait()

@@ -61,7 +61,7 @@ def update_notes(run_dir: Path, step: int, notes: dict[str, Any]) -> None:
 def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
     """Restore the state saved at ``step``, sharded as ``like`` is; UserError if it is of another model or optimizer.
 
-    A sum of ``Sums`` that was not kept yet when the checkpoint was written begins at zero.
+    A sum of ``Sums`` that the checkpoint lacks, because its version had none, begins at zero.
     """
     directory = checkpoint_path(run_dir, step)
     parts = {name: _restore_tree(directory / name, tree) for name, tree in _split_as_saved(directory, like).items()}

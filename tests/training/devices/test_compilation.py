@@ -61,7 +61,10 @@ def test_a_change_is_told_by_the_path_of_its_array_with_shape_dtype_and_sharding
         f"batch.{field}: P('data',) on mesh {{'data': 1}} → P() on mesh {{'data': 1}}"
     )
     assert list_changes(old, tree(6, jnp.int8, by_rows))[0] == f"batch.{field}: int32[4, 8] → int8[6, 8]"
-    assert list_changes(old, tree(4, jnp.int32, by_rows, averaged=1.0)) == ["averaged is new"]
+    assert list_changes(old, tree(4, jnp.int32, by_rows, averaged=1.0)) == [
+        "averaged: nothing → float32[] (weak type)",
+        "averaged: nothing → not on a device",
+    ]
     assert list_changes({"scale": jnp.asarray(1.0)}, {"scale": jnp.float32(1) + jnp.zeros(())}) == [
         "scale: float32[] (weak type) → float32[]"
     ]
