@@ -27,7 +27,7 @@ from training.devices.mesh import Devices, abstract_state, check_divisible, comp
 from training.devices.preflight import check_position_table, choose_kernels
 from training.devices.profile import profiled
 from training.progress import DivergenceCheck, Progress, digest_batch, find_last_step
-from training.run.background_save import Saves, saving
+from training.run.background_save import Saves
 from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, find_record, records, rewind_history
 from training.run.environment import describe_environment
@@ -116,7 +116,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     schedule, clock = Schedule(config.training, find_last_step(config.training, stream)), Clock(step, progress.seconds)
     with (
         closing(Monitor(run_dir, step, schedule.last_step, evaluated=progress.evaluated == step)) as monitor,
-        saving(run_dir, config.training.keep) as saves,
+        Saves(run_dir, config.training.keep) as saves,
     ):
         monitor.say(f"{run_dir}: step {step} of {schedule.last_step} on {devices}; {describe_corpus(prepared.report)}")
         if not schedule.is_complete(step, progress):

@@ -241,7 +241,7 @@ def test_what_tells_of_a_scheduler(variables, expected, monkeypatch):
     assert started_by_scheduler() is expected
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_process_that_stays_alone_says_so(number):
     code = (
         "from training.devices import distributed; from training.config import MeshConfig\n"

@@ -67,12 +67,6 @@ def test_accumulation_changes_nothing_but_memory(slices):
     assert_close(sliced.params, whole.params, atol=1e-5)
 
 
-def test_packing_order_of_rows_changes_nothing():
-    batch = make_batch(0)
-    turned = Batch(*(array[::-1].copy() for array in batch))
-    assert run([turned])[1] == pytest.approx(run([batch])[1], rel=1e-6)
-
-
 def test_averaged_parameters_by_their_recurrence():
     batches = [make_batch(seed) for seed in range(3)]
     average = drawn_state(MODEL, TrainingConfig(steps=10), VOCAB).params
@@ -113,16 +107,11 @@ def test_dropout_differs_between_steps_and_seeds_but_not_between_runs():
     assert run(batches, dropping, learning_rate=1e-30)[1] == first
 
 
-def test_training_lowers_the_loss():
-    _, losses = run([make_batch(0)] * 40, learning_rate=0.02, steps=40)
-    assert losses[-1] < 0.7 * losses[0]
-
-
 def test_optimizer_sees_the_mean_over_real_tokens():
     # With plain sums, doubling the batch would double the gradient; with the mean it changes nothing.
     batch = make_batch(0)
     doubled = Batch(*(np.concatenate([array, array]) for array in batch))
-    once, twice = (run([b], clip_norm=0.0)[0].sums.gradient_norm for b in (batch, doubled))
+    once, twice = (run([b])[0].sums.gradient_norm for b in (batch, doubled))
     assert float(once) == pytest.approx(float(twice), rel=1e-5)
     assert jnp.isfinite(once)
 

@@ -20,7 +20,7 @@ from training.progress import rank
 from training.run.checkpoint import load_params
 from training.run.metrics import METRICS, parse_metrics
 from training.run.retention import average_path, checkpoint_path
-from training.run.write_trees import write_trees
+from training.run.write_trees import begin_writing
 
 By = Literal["last", "best"]
 
@@ -40,7 +40,9 @@ def write_average(
     # A manifest's keys are text, since JSON would turn numbers into text and sort them otherwise.
     notes = {"steps": steps, "by": by, "bleu": {str(step): bleu[step] for step in steps if step in bleu}}
     params = mean_params(run_dir, steps, config, vocab_size)
-    return write_trees(average_path(run_dir, name), {"params": params}, max(steps), notes)
+    folder = average_path(run_dir, name)
+    begin_writing(folder, {"params": params}, max(steps), notes)()
+    return folder
 
 
 def mean_params(run_dir: Path, steps: list[int], config: ModelConfig, vocab_size: int) -> Params:

@@ -1,8 +1,7 @@
 """Saves in the background: training goes on while its checkpoint is written."""
 
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import jax
@@ -17,7 +16,7 @@ from training.state import TrainState
 
 
 class Saves:
-    """A run's saves, one at a time. Once ``wait`` has returned, a restart finds the checkpoint."""
+    """A run's saves, one at a time. Once ``wait`` or the context has ended, a restart finds the checkpoint."""
 
     def __init__(self, run_dir: Path, keep: int) -> None:
         self._run_dir, self._keep = run_dir, keep
@@ -46,19 +45,16 @@ class Saves:
             under_way.result()
             wait_for_all("the checkpoint")
 
+    def __enter__(self) -> "Saves":
+        return self
 
-@contextmanager
-def saving(run_dir: Path, keep: int) -> Iterator[Saves]:
-    """The saves of a run inside. At the end, and after an error, the save under way is first completed.
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Complete the save under way, also after an error.
 
-    With several processes, an error does not wait: the others, without which no save is complete, may be gone.
-    """
-    saves = Saves(run_dir, keep)
-    try:
-        yield saves
-    except BaseException:
-        if jax.process_count() == 1:
+        With several processes, an error does not wait: the others, without which no save is complete, may be gone.
+        """
+        if error is None:
+            self.wait()
+        elif jax.process_count() == 1:
             with suppress(UserError):  # the first error is reported
-                saves.wait()
-        raise
-    saves.wait()
+                self.wait()

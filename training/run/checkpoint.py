@@ -20,7 +20,7 @@ from model.transformer import Params, init_params
 from training.devices.distributed import is_first, wait_for_all
 from training.run.manifest import MANIFEST, read_manifest
 from training.run.retention import checkpoint_path, find_for_inference
-from training.run.write_trees import Commit, begin
+from training.run.write_trees import Commit, begin_writing
 from training.state import Sums, TrainState
 
 ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a newer one
@@ -44,7 +44,7 @@ def begin_save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Commi
     if is_first():
         for leftover in final.parent.glob(".*"):
             shutil.rmtree(leftover, ignore_errors=True)
-    return begin(final, _split_state(state), step, notes)
+    return begin_writing(final, _split_state(state), step, notes)
 
 
 def read_notes(run_dir: Path, step: int) -> dict[str, Any]:

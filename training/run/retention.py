@@ -70,47 +70,37 @@ def delete_old_checkpoints(run_dir: Path, keep: int, best: int) -> None:
 
 def find_for_inference(run_dir: Path, which: str) -> Path:
     """The intact checkpoint that ``which`` names: best, latest, a step, or an average's name. UserError if none."""
-    if which in ("best", "latest") or which.isdigit():
-        return checkpoint_path(run_dir, _find_step(run_dir, which))
-    return _find_average(run_dir, which)
+    good, damaged = examine(run_dir)
+    averages = {path.name: path for path in average_path(run_dir, "").glob("[A-Za-z]*")}
+    is_step = which in ("best", "latest") or which.isdigit()
+    if not good and (is_step or not averages):
+        if damaged:
+            raise UserError(f"all checkpoints of {run_dir} are damaged: {', '.join(map(str, damaged))}")
+        raise UserError(f"{run_dir} has no complete checkpoint yet: train it with train.py first")
+    if is_step:
+        return checkpoint_path(run_dir, _find_step(run_dir, which, good))
+    if which not in averages:
+        known = [*(["best", "latest"] if good else []), *map(str, good), *sorted(averages)]
+        raise UserError(f"{run_dir} has no average {which}; there are {', '.join(known)}")
+    if not is_intact(averages[which]):
+        raise UserError(f"{averages[which]} is damaged: make it again with scripts/average_checkpoints.py")
+    return averages[which]
 
 
-def _find_average(run_dir: Path, name: str) -> Path:
-    directories = {path.name: path for path in average_path(run_dir, "").glob("[A-Za-z]*")}
-    if name not in directories:
-        steps = good_steps(run_dir) if directories else _require_good_steps(run_dir)
-        known = [*(["best", "latest"] if steps else []), *map(str, steps), *sorted(directories)]
-        raise UserError(f"{run_dir} has no average {name}; there are {', '.join(known)}")
-    if not is_intact(directories[name]):
-        raise UserError(f"{directories[name]} is damaged: make it again with scripts/average_checkpoints.py")
-    return directories[name]
-
-
-def _find_step(run_dir: Path, which: str) -> int:
-    steps = _require_good_steps(run_dir)
+def _find_step(run_dir: Path, which: str, good: list[int]) -> int:
     if which == "latest":
-        return steps[-1]
+        return good[-1]
     if which == "best":
-        notes = read_manifest(checkpoint_path(run_dir, steps[-1])).notes
-        best = notes["best_step"] or steps[-1]  # 0 before the first evaluation
-        if best not in steps:
+        best = int(read_manifest(checkpoint_path(run_dir, good[-1])).notes["best_step"])
+        if best not in [0, *good]:  # 0 before the first evaluation
             raise UserError(
                 f"the best checkpoint of {run_dir}, step {best}, is damaged or gone; "
-                f"decoding.checkpoint=latest takes step {steps[-1]}"
+                f"decoding.checkpoint=latest takes step {good[-1]}"
             )
-        return int(best)
-    if which not in map(str, steps):
-        raise UserError(f"{run_dir} has no checkpoint at step {which}; there are {', '.join(map(str, steps))}")
+        return best or good[-1]
+    if which not in map(str, good):
+        raise UserError(f"{run_dir} has no checkpoint at step {which}; there are {', '.join(map(str, good))}")
     return int(which)
-
-
-def _require_good_steps(run_dir: Path) -> list[int]:
-    good, damaged = examine(run_dir)
-    if damaged and not good:
-        raise UserError(f"all checkpoints of {run_dir} are damaged: {', '.join(map(str, damaged))}")
-    if not good:
-        raise UserError(f"{run_dir} has no complete checkpoint yet: train it with train.py first")
-    return good
 
 
 def _list_steps(run_dir: Path) -> list[int]:

@@ -30,22 +30,13 @@ SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for wh
 Commit = Callable[[], None]
 
 
-def write_trees(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) -> Path:
-    """Write the trees and a manifest to the directory ``final``, whole or not at all; return it.
+def begin_writing(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) -> Commit:
+    """Begin to write trees and a manifest to the directory ``final``, which is replaced if it exists.
 
-    Every process of the run must call this. A directory of that name is replaced, and what an interrupted save of that
-    name left is removed. Raises UserError if the disk is full, gone or read-only.
-    """
-    begin(final, trees, step, notes)()
-    wait_for_all("the manifest")
-    return final
-
-
-def begin(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) -> Commit:
-    """Begin what ``write_trees`` does: the trees may change, or be donated, as soon as this returns.
-
-    The rest is in the function returned, which every process must call, in any thread: it waits until Orbax's threads
-    have written the trees, and the first process writes the manifest and renames. Both raise UserError.
+    The trees may change, or be donated, as soon as this returns. The rest is in the function returned, which may be
+    called in any thread: it waits until Orbax's threads have written the trees, and the first process writes the
+    manifest and renames. Every process of the run must call both. They raise UserError if the disk is full, gone or
+    read-only. What an interrupted save of that name left is removed.
     """
     temporary, replaced = final.with_name(f".{final.name}"), final.with_name(f".{final.name}-old")
     run_dir = final.parent.parent

@@ -13,7 +13,7 @@ from tests.drawn import drawn_state
 from tests.training.run.test_checkpoint import MODEL, TRAINING, VOCAB, assert_same, make_state
 from training.progress import Progress
 from training.run import manifest, write_trees
-from training.run.background_save import Saves, saving
+from training.run.background_save import Saves
 from training.run.checkpoint import read_notes, restore
 from training.run.retention import good_steps
 
@@ -55,7 +55,7 @@ def check_for_long(saves):
 
 def save_in_a_training(run_dir, error):
     """Begin a save, and end the training with this error or without one."""
-    with saving(run_dir, keep=1) as saves:
+    with Saves(run_dir, keep=1) as saves:
         saves.start(make_state(2), Progress())
         if error:
             raise error
