@@ -1,4 +1,7 @@
-"""What is due after each update: a line of metrics, a save, an evaluation, a pause. Steps decide, and minutes pause."""
+"""What is due after each update: a line of metrics, a save, an evaluation, a pause. Steps decide, and minutes pause.
+
+The schedule of the learning rate is in optimizer.py.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
