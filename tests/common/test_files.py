@@ -63,7 +63,7 @@ def test_a_folder_appears_when_everything_in_it_is_on_the_disk(place, tmp_path, 
     there = folder.absolute()  # where one works in it, it is no longer this
 
     def fsync(descriptor):
-        flushed.append((os.fstat(descriptor).st_ino, (folder / "inner").exists()))
+        flushed.append((os.fstat(descriptor).st_ino, (there / "inner").exists()))
         real_fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
