@@ -40,7 +40,7 @@ def test_compilations_are_reported_with_what_changed_and_calls_and_other_functio
         changes = "; ".join(f"batch.{name}: int32[3, 2] → int32[4, 2]" for name in Batch._fields[:3])
         assert len(lines) == 1
         assert re.fullmatch(
-            rf"step 8: train_step was compiled again in [\d.]+ s: {re.escape(changes)}; and 3 more", lines[0]
+            rf"step 8: train_step was compiled again in [\d.]+ s: {re.escape(changes)}; and 4 more", lines[0]
         )
     compiled(STATE, make_batch(5))
     assert len(lines) == 1
