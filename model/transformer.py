@@ -28,7 +28,7 @@ from model.positions import Order, RelativeBias, alibi_bias
 from model.sharding import gather_width
 
 Params = dict  # nested, from names to arrays
-Collected = list[Float[Array, "B N T S"]] | None  # attention weights, appended in the order of the layers
+Collected = list[Array] | None  # attention weights "B N T S", appended in the order of the layers; S may differ
 
 
 class Tokens(NamedTuple):
