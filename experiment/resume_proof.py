@@ -23,7 +23,7 @@ from experiment.own_reports import find_own_report
 from training.config import TrainingConfig
 from training.replay.run_digest import digest_run
 from training.run.checkpoint import read_notes
-from training.run.checkpoints import damaged_steps, good_steps
+from training.run.retention import damaged_steps, good_steps
 
 ROOT = Path(__file__).parents[1]
 MOMENTS = "right after the start", "in steps", "writing a checkpoint", "in an evaluation"
