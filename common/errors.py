@@ -62,20 +62,16 @@ def write_note(line: str) -> None:
 
 @contextlib.contextmanager
 def explain_lack_of_memory(advice: str) -> Iterator[None]:
-    """Turn a lack of memory inside into a UserError with advice that fits the work inside."""
+    """Turn a lack of memory inside into a UserError with this advice."""
     try:
         yield
     except UserError:
         raise
     except Exception as error:
-        if not is_out_of_memory(error):
+        # Python and NumPy raise MemoryError; XLA, on any device, reports RESOURCE_EXHAUSTED.
+        if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
             raise
         raise UserError(f"out of memory ({in_brief(str(error))}): {advice}") from None
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether Python, NumPy or XLA, on any device, could not allocate memory."""
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 def explain_os_error(error: OSError) -> str:

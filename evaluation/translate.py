@@ -58,11 +58,6 @@ class Translation:
     score: float
     ended: bool
 
-    @property
-    def length(self) -> int:
-        """Target tokens, without EOS."""
-        return sum(map(len, self.targets))
-
 
 @dataclass(frozen=True)
 class Translator:

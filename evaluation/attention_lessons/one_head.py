@@ -109,13 +109,10 @@ def softmax_statistics(
     def compute(query: Array, key: Array) -> tuple[Array, ...]:
         scores, weights = jax.vmap(score)(query, key), jax.vmap(weigh)(query, key)
         by_score, by_query = jax.vmap(jax.jacobian(softmax))(scores), jax.vmap(jax.jacobian(weigh))(query, key)
-        return scores.var(), weights.max(axis=-1).mean(), norms(by_score), norms(by_query)
+        norms = (jnp.sqrt((each.reshape(len(each), -1) ** 2).sum(axis=1)) for each in (by_score, by_query))
+        return scores.var(), weights.max(axis=-1).mean(), *norms
 
     return compute(*(vectors[..., :width] for vectors in random_rows(DRAWN_QUERIES, DRAWN_KEYS, max(WIDTHS))))
-
-
-def norms(jacobians: Float[Array, "T *rest"]) -> Float[Array, " T"]:
-    return jnp.sqrt((jacobians.reshape(len(jacobians), -1) ** 2).sum(axis=1))
 
 
 @cache

@@ -30,7 +30,7 @@ def test_distinct_sources_are_translated_once_and_scored_against_all_their_refer
     assert [each.references for each in sentences] == references
     found = translator.translate(params, [each.source for each in sentences])
     assert [each.translation for each in sentences] == [each.text for each in found]
-    assert evaluation.target_tokens == sum(each.length for each in found)
+    assert evaluation.target_tokens == sum(len(each.targets[0]) for each in found)
     assert evaluation.unended == sum(not each.ended for each in found)
     assert evaluation.scores == score([each.text for each in found], references)
     assert evaluation.sentences_per_second == 3 / evaluation.seconds
@@ -78,7 +78,7 @@ def test_what_is_kept_of_a_sentence_is_what_the_search_found(translator, params,
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"source": "a"}', "3"])
-def test_damaged_sentences_are_told_by_their_line(tmp_path, line):
+def test_damaged_sentences_are_named_by_their_line(tmp_path, line):
     path = tmp_path / "test.jsonl"
     path.write_text(as_lines([Sentence("a", ["b"], "c", ["␣c"], -0.5, -0.25, True, 1)]) + line + "\n")
     with pytest.raises(UserError, match=r"test\.jsonl:2: damaged"):
