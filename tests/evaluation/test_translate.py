@@ -150,6 +150,7 @@ def test_sources_end_where_training_ended_or_positions_do(translator):
     assert replace(translator, models=(*translator.models, learned)).longest == 20
 
 
+@pytest.mark.slow
 def test_a_table_of_positions_may_be_shorter_than_a_padded_row(translator):
     """A source of 18 tokens, padded to 24, translates as with a longer table that begins with the same 20 rows."""
     line = "Tom eats here, Ana"

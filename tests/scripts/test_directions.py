@@ -80,6 +80,7 @@ def test_directions_that_were_not_trained(both, run_dir, refuses):
     refuses(evaluate, f"{both} translates {trained} en to fr", both, "data.columns=[en,fr]", "data.target=fr")
 
 
+@pytest.mark.slow
 def test_the_data_card_counts_each_text_once(both, small_experiment, run_main):
     """Counts of words and letters are those of one direction; the tag is only in the row's tokens."""
     cards = [run_main(inspect, small_experiment, f"data.direction={direction}")[1] for direction in ("one", "both")]

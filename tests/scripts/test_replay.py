@@ -70,14 +70,20 @@ def plain(small_experiment, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def light(small_experiment, tmp_path_factory):
+    """The same of a model that is compiled faster."""
+    return trained(small_experiment, tmp_path_factory.mktemp("replay") / "light", *PLAINER)
+
+
+@pytest.fixture(scope="module")
 def again(small_experiment, tmp_path_factory):
-    """The same, but with a line of metrics for each two updates."""
+    """Those of ``plain``, but with a line of metrics for each two updates."""
     return trained(small_experiment, tmp_path_factory.mktemp("replay") / "again", "training.log_every=2")
 
 
 @pytest.fixture(scope="module")
 def changed(small_experiment, plain):
-    """With another learning rate from update 5 on, and stopped after update 7."""
+    """``plain`` with another learning rate from update 5 on, and stopped after update 7."""
     run = without_checkpoints(shutil.copytree(plain, plain.with_name("changed")), 1, 2, 3, 4)
     settings = ["training.learning_rate=0.02", "allow_changes=true", "training.minutes=1e-9"]
     for _ in range(3):  # a pause after each: the first compiles what the others take from the cache
@@ -180,6 +186,7 @@ def test_pairs_and_modules_make_up_the_whole(plain, facts):
     assert not any(module["not_finite"] for module in found["modules"])
 
 
+@pytest.mark.slow
 def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
     replay = Replay(open_recorded_run(plain), 0)
     stream = replay.next_setup.stream
@@ -361,15 +368,16 @@ def test_a_limit_before_the_difference_finds_none(plain, changed, facts):
         pytest.param("training.label_smoothing=0.2", 1, "loss", marks=pytest.mark.slow),
     ],
 )
-def test_what_differs_first(plain, small_experiment, tmp_path, facts, override, step, what):
-    found = facts(plain, untrained(small_experiment, tmp_path / "other", override), "--step", 2, code=1)
+def test_what_differs_first(light, small_experiment, tmp_path, facts, override, step, what):
+    found = facts(light, untrained(small_experiment, tmp_path / "other", *PLAINER, override), "--step", 2, code=1)
     assert (found["divergence"]["step"], found["divergence"]["what"]) == (step, what)
     assert [line.partition(":")[0] for line in found["config"]] == [override.partition("=")[0]]
     assert bool(found["data"]) == (override.startswith("data") or "seed" in override)
 
 
-def test_states_that_differ_in_one_place(plain):
-    state = saved(plain, 2)
+def test_states_that_differ_in_one_place(light):
+    state = saved(light, 2)
+    state = state._replace(averaged=state.params)
     moved = {name: jax.tree.map(lambda leaf: leaf * 2, getattr(state, name)) for name in ("params", "opt_state")}
 
     def found(step, **other):
@@ -383,22 +391,22 @@ def test_states_that_differ_in_one_place(plain):
     assert found(2) is found(2, sums=zero_sums()) is found(2, averaged=None) is None
 
 
-def test_another_model_differs_from_the_start(plain, small_experiment, tmp_path, replay):
-    code, out, _ = replay(plain, untrained(small_experiment, tmp_path / "other", "model.d_ff=64"))
+def test_another_model_differs_from_the_start(light, small_experiment, tmp_path, replay):
+    code, out, _ = replay(light, untrained(small_experiment, tmp_path / "other", *PLAINER, "model.d_ff=64"))
     assert code == 1
     assert "config       model.d_ff: 32 → 64\n" in out
     assert re.search(r"^first difference: step 0, parameters: decoder\.0\.\S+ is \(\d", out.splitlines()[-1])
 
 
-def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(plain, with_checkpoints, replay):
-    other = with_checkpoints(plain, 7, 8)
+def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(light, with_checkpoints, replay):
+    other = with_checkpoints(light, 7, 8)
     entries = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
     loss, entries[7]["loss"] = entries[7]["loss"], 3.25
     (other / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     there = json.loads((other / "environment.json").read_text())
     there["packages"]["jax"], jax_version = "0.1", there["packages"]["jax"]
     (other / "environment.json").write_text(json.dumps(there | {"devices": ["abacus"]}))
-    code, out, _ = replay(plain, other)
+    code, out, _ = replay(light, other)
     assert code == 1
     assert f"environment  packages.jax: {jax_version} → 0.1\n" in out and "devices: ['cpu'] → ['abacus']" in out
     assert f"metrics      differ first at step 8: loss {loss!r}, 3.25\n" in out
@@ -410,26 +418,26 @@ def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(plain
 # Mistakes
 
 
-def test_mistakes_end_in_one_line(plain, small_experiment, tmp_path, refused):
-    refused("name the update to look into with --step S, or a second run", plain)
-    refused("--step must be at least 1, not 0", plain, "--step", "0")
-    refused(f"{plain}/eval is not a run directory", plain, f"{plain}/eval")
-    for runs in ([plain], [plain, plain]):
-        refused(f"--step 9 lies beyond the end of {plain}, training.steps=8", *runs, "--step", "9")
+def test_mistakes_end_in_one_line(light, small_experiment, tmp_path, refused):
+    refused("name the update to look into with --step S, or a second run", light)
+    refused("--step must be at least 1, not 0", light, "--step", "0")
+    refused(f"{light}/eval is not a run directory", light, f"{light}/eval")
+    for runs in ([light], [light, light]):
+        refused(f"--step 9 lies beyond the end of {light}, training.steps=8", *runs, "--step", "9")
     run = untrained(small_experiment, tmp_path / "by epochs", "training.steps=0", "training.epochs=1")
     last = open_recorded_run(run).setup(1).stream.steps_in(0)
     open_recorded_run(run).check_step(last)
     refused(f"--step {last + 1} lies beyond the end of {run}, training.epochs=1", run, "--step", last + 1)
 
 
-def test_another_corpus_is_refused(plain, small_experiment, tmp_path, refused, monkeypatch):
+def test_another_corpus_is_refused(light, small_experiment, tmp_path, refused, monkeypatch):
     monkeypatch.setenv("PUENTE_CORPUS", str(tmp_path))
-    refused(f"no train file at {tmp_path}", plain, "--step", 3)
+    refused(f"no train file at {tmp_path}", light, "--step", 3)
     for path in small_experiment.parent.glob("*.tsv"):
         shutil.copy(path, tmp_path)
     with open(tmp_path / "train.tsv", "a") as file:
         file.write("Good morning.\tBuenos días.\n")
-    refused("changed since its checkpoints: data.train: SHA-256", plain, "--step", 3)
+    refused("changed since its checkpoints: data.train: SHA-256", light, "--step", 3)
 
 
 def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path, refused):
@@ -440,9 +448,9 @@ def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path
     refused("is missing or damaged", run, "--step", 3)
 
 
-def test_a_checkpoint_that_is_needed_is_named(plain, with_checkpoints, refused):
+def test_a_checkpoint_that_is_needed_is_named(light, with_checkpoints, refused):
     """A run whose batches changed after step 4: those before cannot be made any more."""
-    run = with_checkpoints(plain, 2, 8)
+    run = with_checkpoints(light, 2, 8)
     archive_config(run, 4)
     record = run / "data.until-4.json"
     record.write_text(record.read_text().replace(json.loads(record.read_text())["fingerprint"], "f" * 64))
@@ -451,6 +459,7 @@ def test_a_checkpoint_that_is_needed_is_named(plain, with_checkpoints, refused):
     refused("the corpus has changed since", run, "--step", 4)
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_left_out_with_a_note(plain, with_checkpoints, replay):
     run = with_checkpoints(plain, 4, 6)
     (run / "checkpoints" / "6" / "manifest.json").write_text("{}")
