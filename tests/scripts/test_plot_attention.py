@@ -14,13 +14,10 @@ from flax import nnx
 from matplotlib.image import imread
 
 from common.special_tokens import BOS, EOS
-from configs.load import load_run_config
-from data.tokens.tokenizer import load_tokenizer
 from evaluation.attention_view.sentence import heat_maps, slug, translate_and_attend
-from evaluation.translate import Translator
+from experiment.load_run import load_run
 from model.decoding.forced import compute_attention_weights
 from scripts import plot_attention
-from training.run.checkpoint import load_for_inference
 
 GREEDY = "decoding.beam_size=1"
 NAME = "tom-runs-here-53995d"
@@ -41,11 +38,10 @@ def look(run_main, run_dir):
     return look
 
 
-def parts_of(run_dir, overrides=()):
+def parts_of(run_dir, *overrides):
     """Translator and parameters of the run, as the program has them."""
-    config, tokenizer = load_run_config(run_dir, list(overrides)), load_tokenizer(run_dir)
-    params, _ = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    return Translator((config.model,), tokenizer, config.decoding, config.data.row_length), (params,)
+    run = load_run(run_dir, list(overrides), "a test")
+    return run.translator, run.params
 
 
 def test_pictures_a_page_and_an_archive_have_the_models_weights(run_dir, look):
@@ -56,7 +52,7 @@ def test_pictures_a_page_and_an_archive_have_the_models_weights(run_dir, look):
     for picture in pictures:
         height, width, _ = imread(run_dir / "attention" / picture).shape
         assert 1200 < width < 4000 and 600 < height < 3000
-    translator, params = parts_of(run_dir, [GREEDY])
+    translator, params = parts_of(run_dir, GREEDY)
     assert translation == translator.translate(params, ["Tom runs here."])[0].text
     source = translator.tokenizer.encode(["Tom runs here."])[0]
     target = translator.search(params, [source], 1)[0][0].tokens
@@ -101,12 +97,8 @@ def test_a_pair_is_printed_and_in_the_page(look):
 @pytest.mark.parametrize(("beam_size", "limit"), [(1, 1), (1, 9), (297, 1), (297, 3)])
 def test_the_last_row_is_eos_only_if_the_search_chose_it(run_dir, beam_size, limit):
     """A beam of all tokens has EOS among them, whereas greedy search of this untrained model does not come to it."""
-    overrides = [
-        f"decoding.beam_size={beam_size}",
-        "decoding.max_length_factor=0",
-        f"decoding.max_length_extra={limit}",
-    ]
-    translator, params = parts_of(run_dir, overrides)
+    limits = "decoding.max_length_factor=0", f"decoding.max_length_extra={limit}"
+    translator, params = parts_of(run_dir, f"decoding.beam_size={beam_size}", *limits)
     (source,) = translator.tokenizer.encode(["Tom runs here."])
     found = translator.search(params, [source], 1)[0][0]
     target = found.tokens
@@ -129,7 +121,14 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, refuses, tmp_path):
         "is not a run directory": [tmp_path, "Tom runs here."],
         "cannot change model.d_ff": [run_dir, "Tom runs here.", "model.d_ff=8"],
         "unknown key beam": [run_dir, "Tom runs here.", "beam=1"],
-        "--pair: whale is no word of the sentence (Tom, sees) or": [run_dir, "Tom sees.", "--pair", "Tom", "whale"],
+        "--pair: whale is no word of the sentence (Tom, sees) or": [
+            run_dir,
+            "Tom sees.",
+            GREEDY,
+            "--pair",
+            "Tom",
+            "whale",
+        ],
         "SENTENCE": [run_dir],
     }
     for message, arguments in mistakes.items():
