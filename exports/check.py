@@ -61,9 +61,8 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
     pairs = [(source, each.tokens) for source, each in zip(sources, found, strict=True)]
     spelled = [[[vocabulary[token] for token in tokens] for tokens in side] for side in zip(*pairs, strict=True)]
     answers = ask(folder, {"sources": spelled[0], "targets": spelled[1], "lines": list(lines)})
-    theirs = [[ids[piece] for piece in pieces] for pieces in answers["pieces"]]
-    here = log_probs_of(translator, params, pairs)
-    there = [(source, without_end(tokens)) for source, tokens in zip(sources, theirs, strict=True)]
+    theirs = [[ids[piece] for piece in pieces if ids[piece] != EOS] for pieces in answers["pieces"]]
+    here, there = log_probs_of(translator, params, pairs), list(zip(sources, theirs, strict=True))
     texts = translator.spell([each.tokens for each in found])
     differing = [index for index, text in enumerate(texts) if text != answers["translations"][index]]
     scores = [score_of(translator, each) for each in log_probs_of(translator, params, [there[i] for i in differing])]
@@ -89,10 +88,6 @@ def score_of(translator: Translator, log_probs: list[float]) -> float:
     settings = translator.decoding
     ranking = Ranking(settings.normalization, settings.length_penalty)
     return math.fsum(log_probs) / float(ranking.divisor(jnp.array(len(log_probs))))
-
-
-def without_end(tokens: list[int]) -> list[int]:
-    return tokens[:-1] if tokens[-1:] == [EOS] else tokens
 
 
 def greatest_difference(ours: list[float], theirs: list[float]) -> float:

@@ -123,8 +123,3 @@ def describe_scores(report: dict[str, Any] | None) -> str:
         f"- {Path(str(report['test_set'])).name}: BLEU {report['bleu']:.2f} ({report['signature']}), "
         f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}"
     )
-
-
-def with_code(language: str, text: str) -> str:
-    """A line for AutoTokenizer: after the code of the language to translate into, if the model has both directions."""
-    return f">>{language}<<{text}"

@@ -30,7 +30,7 @@ from experiment.load_run import LoadedRun, load_run
 from experiment.own_reports import find_report_of
 from exports.check import Check, check
 from exports.formats import FORMATS, find_obstacle, missing_packages, save_model
-from exports.readme import describe_data, describe_scores, with_code, write_readme
+from exports.readme import describe_data, describe_scores, write_readme
 from exports.search import describe, plain, settings_of
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # those that need no PyTorch
@@ -151,7 +151,7 @@ def describe_folder(
         "target": config.data.target,
         "quantization": arguments.quantization,
         "example": example,
-        "tagged": with_code(config.data.target, example) if run.translator.tag else example,
+        "tagged": f">>{config.data.target}<<{example}" if run.translator.tag else example,  # for AutoTokenizer
         "license_id": arguments.license or "other",
         "license": arguments.license or "not stated; that of the training data binds what is made from it",
         "data": describe_data(run_dir),

@@ -129,9 +129,10 @@ def _trips(computations: dict[str, list[Instruction]], rest: str) -> int:
         return int(noted[1])
     loop = _LOOP.search(rest)
     condition = computations[loop[1]] if loop else []
-    limits = [int(one.rest.partition(")")[0]) for one in condition if one.opcode == CONSTANT]
-    counts_up = any(one.opcode == "compare" and "direction=LT" in one.rest for one in condition)
-    return limits[0] if counts_up and len(limits) == 1 else 1
+    if not condition or condition[-1].opcode != "compare" or "direction=LT" not in condition[-1].rest:
+        return 1
+    limits = [one.rest.partition(")")[0] for one in condition if one.opcode == CONSTANT]
+    return int(limits[0]) if len(limits) == 1 else 1
 
 
 def _called(rest: str) -> Iterator[str]:

@@ -58,8 +58,10 @@ def test_mistakes_end_in_one_line_and_code_2(refuses, monkeypatch, tmp_path):
 
 def test_how_a_command_ended(tmp_path):
     endings = {("pass", False): "done", ("exit(1)", False): "failed", ("exit(1)", True): "differs"}
-    for (code, compares), ending in (endings | {("exit(2)", True): "failed"}).items():
-        command, log = Command(1, "-c", [f"print('here'); {code}"], compares=compares), tmp_path / f"{ending}.log"
+    endings["exit(2)", True] = "failed"
+    for (code, compares), ending in endings.items():
+        command = Command(1, "-c", [f"print('here'); {code}"], compares=compares)
+        log = tmp_path / f"{code}{compares}.log"
         assert check_gpu.run(command, log) == ending
         assert log.read_text().splitlines()[:3] == ["", f"$ {command}", "here"]
         assert check_gpu.last_line(log) == "here"
