@@ -111,6 +111,7 @@ def take_steps(program, tmp_path):
     return take_steps
 
 
+@pytest.mark.slow
 def test_the_steps_asked_for_are_recorded(take_steps, tmp_path):
     assert take_steps(6, [3, 5], taken=1) == [False] * 3 + [True] * 3  # the steps 2 to 7
     path = find_profile(tmp_path)

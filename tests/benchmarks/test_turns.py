@@ -27,6 +27,7 @@ def prepare(contestant: Contestant[str]) -> Entrant:
     return enter({contestant.workload: tuple}, lambda: contestant.name.upper())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_contestant_that_fails_leaves_the_others_their_turns(apart, capsys):
     groups = [[Contestant("a", "x"), Contestant("broken", "x")]] if apart else [[Contestant("broken", "y")]]

@@ -124,6 +124,7 @@ def test_the_n_best_of_pieces_are_their_best_combinations(translator, params):
     assert len({str(each.targets) for each in combined}) == 3
 
 
+@pytest.mark.slow
 def test_a_prefix_begins_every_translation(translator, params):
     sentences = ["Tom eats.", "", "Tom"]
     found = translator.candidates(params, sentences, 2, prefix="Ana")

@@ -152,6 +152,7 @@ def test_a_change_that_no_checkpoint_has_can_be_undone(here):
     assert "from step 4 with training.learning_rate: 0.5 → 0.001 (undone: no checkpoint has it)" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "change", "anew"),
     [
@@ -184,6 +185,7 @@ def test_a_checkpoint_from_before_such_a_change_is_judged_anew_too(here):
         assert run.progress.best_bleu < 0
 
 
+@pytest.mark.slow
 def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(here):
     first = load_hashes(here / "run")
     pairs = here / "corpus" / "train.tsv"

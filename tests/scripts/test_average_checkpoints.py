@@ -61,6 +61,7 @@ def first_numbers(run, which):
     return np.asarray(jax.tree.leaves(params)[0]).ravel()[:5], step
 
 
+@pytest.mark.slow
 def test_the_last_checkpoints(run, average):
     assert average(run, "--last", 3) == (
         0,

@@ -47,6 +47,7 @@ def copy(run_dir, tmp_path):
     return shutil.copytree(run_dir, tmp_path / "copy", ignore=shutil.ignore_patterns("eval", "attention"))
 
 
+@pytest.mark.slow
 def test_translations_row_by_row_have_the_score_of_the_rows(copy, run_main, tmp_path):
     """The recipe of docs/comparing.md for other tools, on a set in which a source has three references."""
     sources = ["Tom runs here.", "Ana eats.", "Tom runs here.", "Tom", "Tom runs here."]
@@ -68,6 +69,7 @@ def test_every_model_of_an_ensemble_has_the_precision_that_the_report_names(run_
     assert [(each.dtype, each.matmul_dtype) for each in run.translator.models] == [("float32", "bfloat16")] * 2
 
 
+@pytest.mark.slow
 def test_no_other_set_or_search_replaces_the_runs_own_report(copy, run_main, tmp_path, small_experiment):
     (tmp_path / "test.tsv").write_text("Tom eats.\t¡Tom!\n", encoding="utf-8")
     runs = [

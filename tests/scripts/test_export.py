@@ -57,6 +57,7 @@ def exported(request, ending_run, tmp_path_factory, call):
 SEARCHES = {"ct2": "asks for 6 translations in a beam of 3", "hf": "searches in a beam of 3", "stablehlo": "beam of 3"}
 
 
+@pytest.mark.slow
 def test_an_export_is_the_run(exported, ending_run, call):
     folder, printed = exported
     facts = json.loads((folder / "export.json").read_text(encoding="utf-8"))
@@ -79,6 +80,7 @@ def test_an_export_is_the_run(exported, ending_run, call):
     assert len(set(alone.stdout.splitlines())) > 5
 
 
+@pytest.mark.slow
 def test_the_limit_of_length_cuts_the_translations_that_the_run_cuts(run_dir, run_main, tmp_path):
     """In a beam, what ended comes first; a carriage return ends no line."""
     ending_run = make_ending_run(run_dir, tmp_path / "run", end=4.0, scale=10)

@@ -31,6 +31,7 @@ def cells(printed: str, *start: str) -> list[str]:
     return re.split(r"  +", line)
 
 
+@pytest.mark.slow
 def test_the_counts_are_those_of_the_files(card, small_experiment):
     printed, _ = card
     for split, rows, tail in (("train", 160, ["1", "100.0%"]), ("valid", 8, []), ("test", 12, [])):
@@ -75,6 +76,7 @@ def test_a_trained_run_keeps_its_tokenizer_and_all_its_files(run_dir, call, smal
     assert told == [report["tokenizer"]["sha256"][:12], report["fingerprint"][:12]]
 
 
+@pytest.mark.slow
 def test_mistakes_end_in_one_line_and_code_2(call, small_experiment, run_dir, tmp_path):
     run = f"run_dir={tmp_path / 'run'}"
     mistakes = {

@@ -147,6 +147,7 @@ def test_file_names_are_short_and_safe_and_never_shared():
         assert len(name) <= 50 and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
+@pytest.mark.slow
 def test_the_translation_is_printed_although_nothing_can_be_written_and_output_is_another_place(
     run_dir, run_main, tmp_path
 ):

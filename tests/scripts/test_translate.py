@@ -54,6 +54,7 @@ def test_n_best_lists_differ_as_texts_and_begin_with_the_best(run):
         assert order == sorted(order, reverse=True)
 
 
+@pytest.mark.slow
 def test_an_alignment_joins_every_target_word_to_a_source_word(run):
     for line in run("--alignment", "--prefix", "Tom Ana", "--interactive"):
         facts = json.loads(line)

@@ -57,6 +57,7 @@ def close(some, others, **tolerance):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **tolerance), some, others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_where_nothing_differs_the_objective_is_that_of_one_view(method):
     """No dropout and nothing cut: the divergence is zero, and so is its gradient."""
@@ -128,6 +129,7 @@ def test_losses_of_tokens_add_up_to_the_objective(method):
     np.testing.assert_allclose([field.sum() for field in each], total, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", FIRST_METHOD)
 def test_accumulation_adds_up_its_slices(method):
     """Two slices, each with the key that the split gives it: the sum of their gradients, divided once."""
@@ -144,6 +146,7 @@ def test_accumulation_adds_up_its_slices(method):
     close(whole, gradient, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", FIRST_METHOD)
 def test_divergence_is_in_the_sums_of_the_window_and_falls_when_trained(method):
     config = settings(consistency=method, cutoff=0.3, consistency_weight=20.0, steps=100, learning_rate=1e-2)

@@ -55,7 +55,8 @@ def assert_close(some, others, **tolerance):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **tolerance), some, others)
 
 
-@pytest.mark.parametrize("slices", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("slices", [2, 4])
 def test_accumulation_changes_nothing_but_memory(slices):
     # Rows have different numbers of real tokens: a mean of the slices' means would fail here.
     # Epsilon 1 makes Adam nearly linear; a small one would blow rounding up where a gradient is zero by nature,
@@ -107,6 +108,7 @@ def test_dropout_differs_between_steps_and_seeds_but_not_between_runs():
     assert run(batches, dropping, learning_rate=1e-30)[1] == first
 
 
+@pytest.mark.slow
 def test_optimizer_sees_the_mean_over_real_tokens():
     # With plain sums, doubling the batch would double the gradient; with the mean it changes nothing.
     batch = make_batch(0)

@@ -74,6 +74,7 @@ def test_an_epoch_is_whole_for_any_seed_and_shape(phrases, phrase_tokenizer, see
     assert full == sorted(full, reverse=True)  # empty rows stand at the very end only
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [CONFIG, SAMPLED], ids=["plain", "sampled"])
 def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer, config, tmp_path):
     cache = tmp_path / "row_counts.json"

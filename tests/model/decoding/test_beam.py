@@ -157,6 +157,7 @@ def test_a_trained_transformers_beam_agrees_with_a_plain_beam_by_teacher_forcing
             np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @each_case
 def test_an_n_best_list_is_sorted_distinct_and_scored_as_by_teacher_forcing(case):
     models, hypotheses = search_case(case)
@@ -201,6 +202,7 @@ def test_a_beam_of_one_is_greedy():
         np.testing.assert_allclose(beam, likeliest, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_soft_alignments_are_the_weights_of_the_last_block_but_one():
     models, source_tokens = (trained_transformer(), trained_transformer(1)), sentences(2).ids
     targets = jnp.array([[5, 6, 7, EOS, PAD], [4, 4, 9, 10, EOS]])
