@@ -17,6 +17,7 @@ if __name__ == "__main__":
 
 from cli.command_line import add_output, offer_output, parse_command_line
 from common.errors import UserError, exit_on_user_error, write_note
+from common.option import select
 from configs.load import load_run_config
 from data.config import DataConfig
 from data.corpus.language import advise
@@ -26,13 +27,14 @@ from data.corpus.warnings import describe_doubts
 from data.pairs import Pairs, count_one_sided
 from data.sources.corpus import load_held_out
 from data.sources.report import SourceReport, describe_unscored
-from evaluation.conditions import READING, name_of_source, place_report
+from evaluation.conditions import name_of_source, place_report
 from evaluation.evaluate import Evaluation, evaluate
 from evaluation.report import write_report
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 from experiment.own_reports import conditions_of, own_conditions
 
-TEST_SET = tuple(f"data.{key}:" for key in ("root", "test", "max_malformed", *READING))  # what overrides may change
+OF_TEST_SET = "root", "test", "max_malformed", *select(DataConfig(), "of_file")
+TEST_SET = tuple(f"data.{key}:" for key in OF_TEST_SET)  # what overrides may change
 
 
 @exit_on_user_error()

@@ -1,9 +1,9 @@
-"""Fields of config dataclasses: a default, the help that ``--help`` prints, and checks of their values."""
+"""Fields of config dataclasses: a default, the help that ``--help`` prints, checks, and what the value decides."""
 
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import field, fields
-from typing import Any
+from typing import Any, Literal
 
 BOUNDS = {
     "min": ("at least", operator.ge),
@@ -13,18 +13,50 @@ BOUNDS = {
 }
 
 
-def option(default: Any, help: str, choices: Iterable[str] = (), **bounds: float) -> Any:
+Changes = Literal["nothing", "validation", "training", "model"]
+
+
+def option(
+    default: Any,
+    help: str,
+    choices: Iterable[str] = (),
+    *,
+    changes: Changes = "model",
+    compared: bool | None = None,
+    of_text: bool = True,
+    of_file: bool = False,
+    **bounds: float,
+) -> Any:
     """A dataclass field with help and with ``BOUNDS``, such as ``min=0, below=1``.
 
     A field with ``choices`` must be one of them, and its help begins with them. Each object gets a copy of its own of a
-    default list.
+    default list. The defaults of the others are safe: who forgets them starts a run anew, or reads a corpus again.
+
+    - ``changes`` says what differs when a run continues with another value. "nothing": at most the rounding.
+      "validation": scores from before and after do not compare. "training": the steps that follow, but saved
+      checkpoints translate as before, up to rounding. "model": the run cannot continue.
+    - ``compared``: a comparison of two runs names this key if it differs; by default if it changes something.
+    - ``of_text``: the text of a corpus depends on this key of ``data``.
+    - ``of_file``: so do the pairs that a single file of it gives, so that a report records this key of ``data``.
     """
     choices = tuple(choices)
-    help = f"{one_of(choices)}: {help}" if choices else help
-    metadata = {"help": help, "bounds": bounds, "choices": choices}
+    metadata = {
+        "help": f"{one_of(choices)}: {help}" if choices else help,
+        "bounds": bounds,
+        "choices": choices,
+        "changes": changes,
+        "compared": changes != "nothing" if compared is None else compared,
+        "of_text": of_text,
+        "of_file": of_file,
+    }
     if isinstance(default, list):
         return field(default_factory=default.copy, hash=False, metadata=metadata)  # a list has no hash
     return field(default=default, metadata=metadata)
+
+
+def select(config: Any, which: Literal["of_text", "of_file"]) -> dict[str, Any]:
+    """The values of a config by key, for its keys that are declared as ``which``."""
+    return {key.name: getattr(config, key.name) for key in fields(config) if key.metadata[which]}
 
 
 def require_in_bounds(section: str, config: Any) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from types import GenericAlias
 
+from common.option import Changes
 from common.text import as_list_item
 from configs.schema import RunConfig
 
@@ -19,6 +20,8 @@ class Key:
     type: type | GenericAlias
     default: object
     help: str
+    changes: Changes
+    compared: bool  # whether a comparison of runs names it
 
 
 def sections(config: RunConfig) -> dict[str, object]:
@@ -30,7 +33,14 @@ def _keys(config: object, prefix: str = "") -> list[Key]:
     types = typing.get_type_hints(type(config))
     fields = dataclasses.fields(config)  # type: ignore[arg-type]  # RunConfig or one of its sections
     return [
-        Key(prefix + field.name, types[field.name], getattr(config, field.name), field.metadata.get("help", ""))
+        Key(
+            prefix + field.name,
+            types[field.name],
+            getattr(config, field.name),
+            field.metadata["help"],
+            field.metadata["changes"],
+            field.metadata["compared"],
+        )
         for field in fields
         if not dataclasses.is_dataclass(types[field.name])
     ]

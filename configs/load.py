@@ -100,11 +100,11 @@ def to_yaml(config: RunConfig) -> str:
     return str(OmegaConf.to_yaml(OmegaConf.structured(config)))
 
 
-def list_differences(old: RunConfig, new: RunConfig) -> list[str]:
-    """Lines "key: old → new" for the keys inside sections; run_dir, allow_changes and dry_run are ignored."""
+def find_differences(old: RunConfig, new: RunConfig) -> dict[str, str]:
+    """The keys inside sections whose values differ, each with the line "key: old → new"."""
     before, after = _flatten(old), _flatten(new)
     changed = (key for key in before if before[key] != after[key])
-    return [f"{key}: {format_value(before[key])} → {format_value(after[key])}" for key in changed]
+    return {key: f"{key}: {format_value(before[key])} → {format_value(after[key])}" for key in changed}
 
 
 def _flatten(config: RunConfig) -> dict[str, object]:

@@ -18,11 +18,13 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=lambda: TrainingConfig(steps=100_000))
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     mesh: MeshConfig = field(default_factory=MeshConfig)
-    run_dir: str = option("", "where the run lives; runs/NAME for configs/NAME.yaml unless set")
+    run_dir: str = option("", "where the run lives; runs/NAME for configs/NAME.yaml unless set", changes="nothing")
     allow_changes: bool = option(
-        False, "continue a run although its config or its corpus changes the training or the validation from here on"
+        False,
+        "continue a run although its config or its corpus changes the training or the validation from here on",
+        changes="nothing",
     )
-    dry_run: bool = option(False, "print sizes, memory and the resolved config, then stop")
+    dry_run: bool = option(False, "print sizes, memory and the resolved config, then stop", changes="nothing")
 
     def __post_init__(self) -> None:
         if self.data.subword_sampling and self.tokenizer.type != "unigram":

@@ -12,7 +12,12 @@ FEWEST_PIECES = 300
 class DataConfig:
     """Where the sentence pairs come from, which are dropped, and how they are packed into batches."""
 
-    root: str = option(".", "folder that files are relative to; the variable PUENTE_CORPUS overrides a config file's")
+    root: str = option(
+        ".",
+        "folder that files are relative to; the variable PUENTE_CORPUS overrides a config file's",
+        changes="nothing",
+        of_text=False,
+    )
     train: list[str] = option(
         ["train.tsv"],
         "sources of training pairs, each one of: a file NAME.tsv or .txt (the two columns of data.columns, and a "
@@ -20,19 +25,25 @@ class DataConfig:
         "lines written NAME.LANG, where LANG stands for each language of data.columns; a dataset of the Hugging Face "
         "hub, or a local folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which "
         "need no download. Text files may end in .gz",
+        changes="training",
     )
     weights: list[float] = option(
-        [], "visits to a pair per epoch, a number for each source of data.train, as [1, 0.5]; empty: 1"
+        [],
+        "visits to a pair per epoch, a number for each source of data.train, as [1, 0.5]; empty: 1",
+        changes="training",
     )
     valid: str = option(
-        "valid.tsv", "pairs scored during training to choose the best checkpoint; empty: taken out of data.train"
+        "valid.tsv",
+        "pairs scored during training to choose the best checkpoint; empty: taken out of data.train",
+        changes="validation",
     )
-    test: str = option("test.tsv", "pairs that eval.py scores; empty: taken out of data.train")
+    test: str = option("test.tsv", "pairs that eval.py scores; empty: taken out of data.train", changes="nothing")
     held_out: int = option(1000, "pairs in each set taken out of data.train, but at most 5 % of them", min=1)
     columns: list[str] = option(
         ["en", "es"],
         "what each column of a table holds: the two languages once each, and any other name, such as _, for a column "
         "to skip; in other forms, and in CSV with a header, the languages are the names of the columns to read",
+        of_file=True,
     )
     source: str = option("en", "language to translate from, one of data.columns")
     target: str = option("es", "language to translate into, one of data.columns")
@@ -46,36 +57,65 @@ class DataConfig:
         "stop at a table's first line that names its columns, skip the line, or keep it as a pair; stop and skip read "
         "the columns of CSV by these names, and stop asks for them",
         choices=("stop", "skip", "keep"),
+        changes="training",
+        of_file=True,
     )
     quoting: str = option(
         "stop",
         "stop at a table's cells in quotation marks, as Excel has them, read them as csv, or keep the marks; stop "
         "reads those of CSV",
         choices=("stop", "csv", "keep"),
+        changes="training",
+        of_file=True,
     )
-    encoding: str = option("utf-8", "encoding of text files, as Python names it, such as latin-1, cp1252 or utf-16")
+    encoding: str = option(
+        "utf-8",
+        "encoding of text files, as Python names it, such as latin-1, cp1252 or utf-16",
+        changes="training",
+        of_file=True,
+    )
     max_length_ratio: float = option(
-        3.5, "drop training pairs if one side's (characters + 5) is above this many times the other's", min=1
+        3.5,
+        "drop training pairs if one side's (characters + 5) is above this many times the other's",
+        min=1,
+        changes="training",
     )
-    allow_overlap: list[str] = option([], "splits that may share sentences: train/valid, train/test, valid/test")
+    allow_overlap: list[str] = option(
+        [], "splits that may share sentences: train/valid, train/test, valid/test", changes="nothing"
+    )
     drop_overlap: bool = option(
-        False, "drop training pairs that share a sentence with valid or test instead of stopping"
+        False, "drop training pairs that share a sentence with valid or test instead of stopping", changes="training"
     )
     malformed: str = option(
-        "stop", "stop at a line that cannot be read, or skip it and count it", choices=("stop", "skip")
+        "stop",
+        "stop at a line that cannot be read, or skip it and count it",
+        choices=("stop", "skip"),
+        changes="training",
+        of_file=True,
     )
-    max_malformed: float = option(0.01, "share of a file's lines that data.malformed=skip may drop", min=0, max=1)
+    max_malformed: float = option(
+        0.01, "share of a file's lines that data.malformed=skip may drop", min=0, max=1, changes="nothing"
+    )
     row_length: int = option(
         64,
         "tokens in a packed row, on the longer side; training pairs longer than a row on either side are dropped",
         min=8,
+        changes="training",
+        of_text=False,
     )
-    batch_rows: int = option(64, "packed rows in the batch of one training step", min=1)
-    window: int = option(65536, "pairs that are shuffled and packed together", min=1)
+    batch_rows: int = option(
+        64, "packed rows in the batch of one training step", min=1, changes="training", of_text=False
+    )
+    window: int = option(65536, "pairs that are shuffled and packed together", min=1, changes="training", of_text=False)
     subword_sampling: float = option(
-        0.0, "random subwords: 0 is off, less is more random (try 0.2); needs tokenizer.type=unigram", min=0, max=1
+        0.0,
+        "random subwords: 0 is off, less is more random (try 0.2); needs tokenizer.type=unigram",
+        min=0,
+        max=1,
+        changes="training",
+        of_text=False,
     )
-    prefetch: int = option(64, "batches prepared ahead of the training step", min=1)
+    prefetch: int = option(64, "batches prepared ahead of the training step", min=1, changes="nothing", of_text=False)
 
     def __post_init__(self) -> None:
         require_in_bounds("data", self)

@@ -13,6 +13,7 @@ import numpy as np
 from common.cache import Arrays, keep
 from common.errors import UserError
 from common.files import hash_files, sha256
+from common.option import select
 from data.batches.windows import Weights
 from data.config import DataConfig
 from data.corpus.build import Corpus, assemble
@@ -25,8 +26,6 @@ from data.sources.corpus import held_out_path
 from data.sources.report import SourceReport
 from data.sources.source import Source
 
-# What changes nothing of the text. The root is in the names of the files.
-UNUSED = {"root", "row_length", "batch_rows", "window", "subword_sampling", "prefetch"}
 LIBRARIES = ("numpy", "pyarrow", "sentencepiece")
 
 
@@ -80,8 +79,7 @@ def corpus_key(config: DataConfig) -> str | None:
         return None  # reading it tells the same in its turn
     if None in found:
         return None
-    settings = {name: value for name, value in asdict(config).items() if name not in UNUSED}
-    return sha256(json.dumps([code(), settings, [[str(path) for path in paths], digests]]))
+    return sha256(json.dumps([code(), select(config, "of_text"), [[str(path) for path in paths], digests]]))
 
 
 @cache

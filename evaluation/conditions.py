@@ -1,27 +1,15 @@
 """What a score belongs to, and where its report lies, so that none replaces another's."""
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common.files import read_json_object, sha256
+from common.option import select
+from data.config import DataConfig
 from data.sources.source import ENDINGS
 from model.config import DecodingConfig
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The keys of ``data`` that decide which pairs a file of them gives."""
-
-    columns: list[str] = field(default_factory=lambda: ["en", "es"])
-    header: str = "stop"
-    quoting: str = "stop"
-    encoding: str = "utf-8"
-    malformed: str = "stop"
-
-
-READING = tuple(key.name for key in fields(Reading))
 
 
 @dataclass(frozen=True)
@@ -41,7 +29,7 @@ class Conditions:
     """
 
     test_set_sha256: str = ""
-    reading: Reading = field(default_factory=Reading)
+    reading: dict[str, Any] = field(default_factory=lambda: select(DataConfig(), "of_file"))
     precision: Precision = field(default_factory=Precision)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     run: str = ""

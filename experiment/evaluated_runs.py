@@ -8,7 +8,8 @@ from typing import Any
 
 from common.errors import UserError, write_note
 from common.files import read_json_object
-from configs.load import list_differences, load_run_config
+from configs.keys import KEYS
+from configs.load import find_differences, load_run_config
 from configs.schema import RunConfig
 from data.corpus.word_counts import WordCounts, load_word_counts
 from evaluation.comparison.compare import EvaluatedRun, System
@@ -16,12 +17,6 @@ from evaluation.conditions import sentences_beside
 from evaluation.sentences import read_sentences
 from model.config import DecodingConfig
 
-# What changes no translation, or only by rounding.
-NO_MATTER = (
-    *("mesh.", "decoding.batch_sentences:", "model.rematerialize:"),
-    *(f"data.{key}:" for key in "root test prefetch allow_overlap max_malformed".split()),
-    *(f"training.{key}:" for key in "minutes max_skipped log_every save_every save_minutes keep profile".split()),
-)
 SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}
 
 
@@ -120,9 +115,9 @@ def check_seeds(group: list[Evaluated], run: Evaluated) -> None:
 
 
 def changes(base: Evaluated, other: Evaluated, seed: bool = False) -> list[str]:
-    """The lines of ``list_differences`` that matter to translations, with or without the seed's."""
-    ignored = NO_MATTER if seed else (*NO_MATTER, "training.seed:")
-    return [line for line in list_differences(base.config, other.config) if not line.startswith(ignored)]
+    """The lines of ``find_differences`` that matter to translations, with or without the seed's."""
+    found = find_differences(base.config, other.config)
+    return [line for key, line in found.items() if KEYS[key].compared and (seed or key != "training.seed")]
 
 
 def system_of(base: list[Evaluated], group: list[Evaluated]) -> System:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from configs.keys import RUN_KEYS
-from configs.load import list_differences, load_run_config
+from configs.load import find_differences, load_run_config
 from configs.schema import RunConfig
 from data.config import DataConfig
 from data.tokens.tokenizer import Tokenizer, load_tokenizer
@@ -37,7 +37,7 @@ def load_run(run_dir: Path, overrides: list[str], program: str, may_change: tupl
         if key in {each.name for each in RUN_KEYS}:
             raise UserError(f"{key} is for train.py: {program} uses the run {run_dir}, named without a key")
     config, saved = load_run_config(run_dir, overrides), load_run_config(run_dir)
-    for difference in list_differences(saved, config):
+    for difference in find_differences(saved, config).values():
         if not difference.startswith(may_change):
             raise UserError(f"{run_dir} is trained, so {program} cannot change {difference}")
     check_direction(config.data, saved.data, run_dir)

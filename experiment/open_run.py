@@ -10,7 +10,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.files import remove_leftovers, write_atomically
 from configs.changes import accepted_changes, classify_changes
-from configs.load import list_differences, load_config, load_run_config, save_config, to_yaml
+from configs.load import find_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream, prefetch, validation_batches
@@ -168,9 +168,9 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
     if newest is None:
         return []
     recorded, of_checkpoint = load_run_config(run_dir), records(run_dir, "config.yaml", newest)[-1]
-    is_recorded = not list_differences(recorded, config)
+    is_recorded = not find_differences(recorded, config)
     before = recorded if is_recorded else load_config(of_checkpoint, [f"run_dir={run_dir}"])
-    undone = [f"{line} (undone: no checkpoint has it)" for line in list_differences(recorded, before)]
+    undone = [f"{line} (undone: no checkpoint has it)" for line in find_differences(recorded, before).values()]
     changes = accepted_changes(before, config)
     check_restorable(run_dir, newest, like)
     return undone + changes
@@ -181,7 +181,7 @@ def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepare
     before = load_config(find_record(run_dir, "config.yaml", newest), [f"run_dir={run_dir}"])
     known, new = load_identity(run_dir, find_record(run_dir, DATA_FILE, newest).name), prepared.report.identity()
     has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))
-    return has_other_data or "changes the validation" in classify_changes(before, config).values()
+    return has_other_data or "validation" in classify_changes(before, config).values()
 
 
 def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:

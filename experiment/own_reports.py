@@ -3,20 +3,20 @@
 from dataclasses import replace
 from pathlib import Path
 
+from common.option import select
 from configs.load import load_run_config
 from configs.schema import RunConfig
 from data.corpus.report import load_identity
 from data.sources.corpus import load_held_out
-from evaluation.conditions import READING, Conditions, Precision, Reading, find_report, name_of_source
+from evaluation.conditions import Conditions, Precision, find_report, name_of_source
 
 
 def conditions_of(config: RunConfig, test_set_sha256: str, run: str = "") -> Conditions:
     """The conditions of a score on a set with this config; ``run`` as in Conditions."""
     data = config.data
-    reading = Reading(**{name: vars(data)[name] for name in READING})
     precision = Precision(config.model.dtype, config.model.matmul_dtype)
     direction = f"{data.source}-{data.target}" if len(data.directions) > 1 else ""
-    return Conditions(test_set_sha256, reading, precision, config.decoding, run, direction)
+    return Conditions(test_set_sha256, select(data, "of_file"), precision, config.decoding, run, direction)
 
 
 def own_conditions(run_dir: Path, run: str = "") -> Conditions:

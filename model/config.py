@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from attention import KERNELS, SCORES
 from common.option import option, require_in_bounds
@@ -39,25 +40,47 @@ class ModelConfig:
         "how training computes attention; chunked is for long rows, cudnn for NVIDIA, and auto chooses among the "
         "others. Translation always uses the definition",
         (*KERNELS, "auto"),
+        changes="training",
     )
-    rematerialize: bool = option(False, "recompute each block's activations for the gradients instead of storing them")
+    rematerialize: bool = option(
+        False,
+        "recompute each block's activations for the gradients instead of storing them",
+        changes="training",
+        compared=False,
+    )
     encoder_layers: int = option(3, "encoder blocks", min=1)
     decoder_layers: int = option(3, "decoder blocks", min=1)
     d_ff: int = option(1024, "width of the feed-forward layers", min=1)
     activation: str = option("relu", "in the feed-forward layers", ACTIVATIONS)
     norm: str = option("pre", "layer norm before each sublayer, or after its residual sum", NORMS)
-    dropout: float = option(0.1, "dropout on embeddings and on the output of every sublayer", min=0, below=1)
-    attention_dropout: float = option(0.0, "dropout on attention weights", min=0, below=1)
-    activation_dropout: float = option(0.0, "dropout on the hidden units of the feed-forward layers", min=0, below=1)
+    dropout: float = option(
+        0.1, "dropout on embeddings and on the output of every sublayer", min=0, below=1, changes="training"
+    )
+    attention_dropout: float = option(0.0, "dropout on attention weights", min=0, below=1, changes="training")
+    activation_dropout: float = option(
+        0.0, "dropout on the hidden units of the feed-forward layers", min=0, below=1, changes="training"
+    )
     source_word_dropout: float = option(
-        0.0, "share of source tokens hidden in training: their embedding is zero, their place remains", min=0, below=1
+        0.0,
+        "share of source tokens hidden in training: their embedding is zero, their place remains",
+        min=0,
+        below=1,
+        changes="training",
     )
-    target_word_dropout: float = option(0.0, "the same of the target tokens that the decoder reads", min=0, below=1)
+    target_word_dropout: float = option(
+        0.0, "the same of the target tokens that the decoder reads", min=0, below=1, changes="training"
+    )
     decoder_layer_drop: float = option(
-        0.0, "how often training skips a decoder block, drawn for each sentence (LayerDrop)", min=0, below=1
+        0.0,
+        "how often training skips a decoder block, drawn for each sentence (LayerDrop)",
+        min=0,
+        below=1,
+        changes="training",
     )
-    dtype: str = option("float32", "for activations; parameters stay float32", DTYPES)
-    matmul_dtype: str = option("float32", "for the operands of matrix products; sums stay float32", DTYPES)
+    dtype: str = option("float32", "for activations; parameters stay float32", DTYPES, changes="training")
+    matmul_dtype: str = option(
+        "float32", "for the operands of matrix products; sums stay float32", DTYPES, changes="training"
+    )
 
     def __post_init__(self) -> None:
         require_in_bounds("model", self)
@@ -97,51 +120,67 @@ class ModelConfig:
                 raise NotImplementedError(f"model.norm={self.norm}")
 
 
+search_option = partial(option, changes="validation")
+
+
 @dataclass(frozen=True)
 class DecodingConfig:
     """How translations are searched, alike in validation, eval.py and scripts/translate.py."""
 
-    search: str = option("beam", "sample draws tokens at random", ("beam", "sample"))
-    beam_size: int = option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1, max=10_000)
-    normalization: str = option(
+    search: str = search_option("beam", "sample draws tokens at random", ("beam", "sample"))
+    beam_size: int = search_option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1, max=10_000)
+    normalization: str = search_option(
         "gnmt",
         "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, Wu et al. 2016) "
         "or length",
         ("gnmt", "length"),
     )
-    length_penalty: float = option(1.0, "exponent of normalization; 0: the likeliest translation, however short", min=0)
-    coverage_penalty: float = option(
+    length_penalty: float = search_option(
+        1.0, "exponent of normalization; 0: the likeliest translation, however short", min=0
+    )
+    coverage_penalty: float = search_option(
         0.0, "GNMT's beta, against source tokens without attention, for example 0.2; 0: off", min=0
     )
-    temperature: float = option(
+    temperature: float = search_option(
         1.0, "of search=sample: below 1 likely tokens become likelier, above 1 less likely", above=0
     )
-    top_k: int = option(0, "of search=sample: draw among the k likeliest tokens; 0: all", min=0)
-    top_p: float = option(
+    top_k: int = search_option(0, "of search=sample: draw among the k likeliest tokens; 0: all", min=0)
+    top_p: float = search_option(
         1.0, "of search=sample: draw among the likeliest tokens of this total probability", above=0, max=1
     )
-    seed: int = option(1, "of search=sample: the same seed draws the same translations", min=0, below=2**32)
-    mbr: str = option(
+    seed: int = search_option(1, "of search=sample: the same seed draws the same translations", min=0, below=2**32)
+    mbr: str = search_option(
         "none",
         "minimum-Bayes-risk decoding, the candidate most like all the others by this metric",
         ("none", "bleu", "chrf"),
     )
-    candidates: int = option(0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0, max=10_000)
+    candidates: int = search_option(
+        0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0, max=10_000
+    )
     ensemble: list[str] = option(
         [],
         "more runs, RUN or RUN:CHECKPOINT, whose probabilities are averaged with the run's own; for "
         "eval.py and scripts",
+        changes="nothing",
+        compared=True,
     )
-    max_source_tokens: int = option(
+    max_source_tokens: int = search_option(
         0, "longer sources are translated in pieces, cut at sentence ends; 0: data.row_length", min=0
     )
-    max_length_factor: float = option(
+    max_length_factor: float = search_option(
         2.0, "longest translation: this times the source tokens + max_length_extra", min=0
     )
-    max_length_extra: int = option(10, "longest translation: max_length_factor times the source tokens + this", min=1)
-    batch_sentences: int = option(64, "sentences translated together, a fixed shape per length bucket", min=1)
+    max_length_extra: int = search_option(
+        10, "longest translation: max_length_factor times the source tokens + this", min=1
+    )
+    batch_sentences: int = option(
+        64, "sentences translated together, a fixed shape per length bucket", min=1, changes="nothing"
+    )
     checkpoint: str = option(
-        "best", "best, latest, a step number, or the name of an average made by scripts/average_checkpoints.py"
+        "best",
+        "best, latest, a step number, or the name of an average made by scripts/average_checkpoints.py",
+        changes="nothing",
+        compared=True,
     )
 
     def __post_init__(self) -> None:

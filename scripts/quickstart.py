@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.errors import UserError, exit_on_user_error
-from configs.load import list_differences, load_config, load_run_config
+from configs.load import find_differences, load_config, load_run_config
 from experiment.own_reports import find_own_report, find_report_on
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +42,7 @@ def is_done() -> bool:
     """Whether every step has run with the present config."""
     if not ((RUN / "config.yaml").is_file() and all(find_reports().values()) and any(RUN.glob("attention/*.html"))):
         return False
-    return not list_differences(load_run_config(RUN), load_config(CONFIG))
+    return not find_differences(load_run_config(RUN), load_config(CONFIG))
 
 
 def find_reports() -> dict[str, Path | None]:

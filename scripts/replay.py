@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser
 from common.errors import exit_on_user_error
-from configs.load import list_differences, load_run_config
+from configs.load import find_differences, load_run_config
 from experiment.recorded_run import open_recorded_run
 from training.replay.comparison import compare_runs, format_comparison
 from training.replay.inspect_step import format_inspection, inspect_update, sort_by_loss
@@ -48,7 +48,8 @@ def main() -> None:
             return
         folders = Path(arguments.RUN), Path(arguments.OTHER)
         one, other = (open_recorded_run(folder) for folder in folders)
-        comparison = compare_runs(one, other, list_differences(*map(load_run_config, folders)), arguments.step)
+        differences = list(find_differences(*map(load_run_config, folders)).values())
+        comparison = compare_runs(one, other, differences, arguments.step)
         print(to_json(comparison) if arguments.json else format_comparison(comparison))
     sys.exit(int(comparison.differ))
 

@@ -9,7 +9,7 @@ from common.errors import UserError
 from common.files import read_json_object
 from common.text_table import Table
 from configs.changes import classify_changes
-from configs.load import load_run_config
+from configs.load import find_differences, load_run_config
 from evaluation.conditions import sentences_beside
 from experiment.sweep.cells import Cell
 from training.progress import Progress
@@ -20,6 +20,8 @@ from training.run.retention import good_steps
 
 WAITING, INTERRUPTED, TRAINED, COMPLETE = "waiting", "interrupted", "trained", "complete"
 TRAINING, EVALUATING, FAILED, ELSEWHERE = "training", "evaluating", "failed", "in use elsewhere"
+# Harmless changes with which the scores that are there are those of something else.
+OF_SCORES = "data.test", "decoding.checkpoint", "decoding.ensemble"
 
 
 @dataclass(frozen=True)
@@ -77,18 +79,14 @@ def check_directories(cells: list[Cell]) -> None:
         steps = good_steps(cell.run_dir)
         if not (cell.run_dir / "config.yaml").exists() or not steps:
             continue
-        changed = classify_changes(load_run_config(cell.run_dir), cell.config)
-        if lines := [line for line, kind in changed.items() if kind != "harmless" or changes_scores(line)]:
+        recorded = load_run_config(cell.run_dir)
+        kinds, differences = classify_changes(recorded, cell.config), find_differences(recorded, cell.config)
+        if lines := [differences[key] for key, kind in kinds.items() if kind != "nothing" or key in OF_SCORES]:
             described = f"{cell.run_dir} is a run of another config: {'; '.join(lines)}"
             raise UserError(f"{described}. Move it away, or give the sweep another name")
         if steps[-1] > cell.config.training.steps:
             described = f"{cell.run_dir} is at step {steps[-1]}, beyond training.steps={cell.config.training.steps}"
             raise UserError(f"{described}. Move it away, or give the sweep another name")
-
-
-def changes_scores(line: str) -> bool:
-    """Whether a harmless change makes the scores that are there those of something else."""
-    return line.startswith(("data.test:", "decoding.checkpoint:", "decoding.ensemble:"))
 
 
 def table_of_states(cells: Sequence[Cell], states: dict[str, State], hidden: Sequence[str] = ()) -> Table:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from configs.keys import KEYS
-from configs.load import list_differences, load_config, load_run_config, save_config
+from configs.load import find_differences, load_config, load_run_config, save_config
 from configs.schema import RunConfig
 from tests.test_choices import CHOICES
 
@@ -426,5 +426,8 @@ def test_a_folder_without_a_config_is_no_run(tmp_path):
 def test_differences_name_the_key_and_both_values(plain):
     old = load_config(plain)
     new = load_config(plain, ["training.steps=11", "data.columns=[es,en]", "run_dir=elsewhere", "dry_run=true"])
-    assert list_differences(old, old) == []
-    assert list_differences(old, new) == ["data.columns: [en, es] → [es, en]", "training.steps: 10 → 11"]
+    assert find_differences(old, old) == {}
+    assert find_differences(old, new) == {
+        "data.columns": "data.columns: [en, es] → [es, en]",
+        "training.steps": "training.steps: 10 → 11",
+    }

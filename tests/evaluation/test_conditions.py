@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from evaluation.conditions import Conditions, Precision, Reading, find_report, place_report, translations_beside
+from evaluation.conditions import Conditions, Precision, find_report, place_report, translations_beside
 from model.config import DecodingConfig
 
 OWN = Conditions("ab" * 32, decoding=DecodingConfig(beam_size=4))
@@ -15,8 +15,8 @@ OTHERS = [
     replace(OWN, decoding=DecodingConfig(beam_size=1)),
     replace(OWN, decoding=DecodingConfig(beam_size=4, checkpoint="latest")),
     replace(OWN, precision=Precision("bfloat16", "bfloat16")),
-    replace(OWN, reading=Reading(["es", "en"])),
-    replace(OWN, reading=Reading(malformed="skip")),
+    replace(OWN, reading=OWN.reading | {"columns": ["es", "en"]}),
+    replace(OWN, reading=OWN.reading | {"malformed": "skip"}),
     replace(OWN, run="/runs/another"),
 ]
 
