@@ -13,6 +13,7 @@ from jax.profiler import ProfileData
 from common.errors import UserError
 from common.text_table import Table, three_digits
 from training.devices.profile import STEP
+from training.run.layout import PROFILE
 
 # By the first of these that occurs in the name of a kernel or of XLA's operation.
 KINDS = {
@@ -47,7 +48,7 @@ class Profile(NamedTuple):
 
 def find_profile(run_dir: Path) -> Path:
     """Return the newest profile of a run; UserError if it has none."""
-    found = sorted((run_dir / "profile").glob("plugins/profile/*/*.xplane.pb"))
+    found = sorted((run_dir / PROFILE).glob("plugins/profile/*/*.xplane.pb"))
     if not found:
         raise UserError(f"{run_dir} has no profile: train 30 steps or more with training.profile=[21,30]")
     return found[-1]

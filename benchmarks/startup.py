@@ -8,6 +8,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.text_table import Table
+from training.run.layout import METRICS
 
 
 def measure_start(command: list[str], folder: Path) -> dict[str, float]:
@@ -30,7 +31,7 @@ def measure_start(command: list[str], folder: Path) -> dict[str, float]:
 
 def time_first_step(command: list[str], run_dir: Path, environment: dict[str, str]) -> float:
     """Return the seconds until the first step has its line of metrics, and end the process."""
-    log, metrics = run_dir.with_suffix(".stderr"), run_dir / "metrics.jsonl"
+    log, metrics = run_dir.with_suffix(".stderr"), run_dir / METRICS
     command = [*command, f"run_dir={run_dir}", "training.log_every=1"]
     start = time.perf_counter()
     with log.open("wb") as stderr, subprocess.Popen(command, env=environment, stdout=stderr, stderr=stderr) as process:

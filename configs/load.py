@@ -26,6 +26,7 @@ from common.files import write_atomically
 from common.text import in_brief
 from configs.keys import KEYS, NEAR, RUN_KEYS, SECTIONS, find_nearest_key, format_value, sections
 from configs.schema import RunConfig
+from training.run.layout import CONFIG
 
 try:
     from yaml import CSafeLoader as YamlLoader
@@ -83,7 +84,7 @@ def _blame(error: Exception, overrides: Sequence[str]) -> list[str]:
 
 def load_run_config(run_dir: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read the config saved in a run directory, wherever that directory is now."""
-    path = Path(run_dir) / "config.yaml"
+    path = Path(run_dir) / CONFIG
     if not os.path.isfile(path):
         raise UserError(f"{run_dir} is not a run directory: {_suggest_run(Path(run_dir))}")
     if LAST_KEY not in dict(_read_file(path)):
@@ -151,8 +152,8 @@ def parse_file(path: Path) -> object:
 
 def _suggest_config(path: Path) -> str:
     """What was meant, probably: a run's config, or a file of nearly that name; else what there is."""
-    if os.path.isfile(path / "config.yaml"):
-        return f"it is a run directory, whose config is {path / 'config.yaml'}"
+    if os.path.isfile(path / CONFIG):
+        return f"it is a run directory, whose config is {path / CONFIG}"
     here = path.parent if os.path.isdir(path.parent) and any(path.parent.glob("*.yaml")) else SHIPPED
     files = {file.stem: file for folder in (SHIPPED, here) for file in sorted(folder.glob("*.yaml"))}
     if nearest := get_close_matches(path.stem, files, n=1, cutoff=NEAR):
@@ -162,12 +163,12 @@ def _suggest_config(path: Path) -> str:
 
 def _suggest_run(path: Path) -> str:
     """Why this is no run directory, and which one was meant, probably."""
-    if path.name == "config.yaml" and os.path.isfile(path):
+    if path.name == CONFIG and os.path.isfile(path):
         return f"it is the config of the run {path.parent}"
     if path.suffix == ".yaml":
         return "it is a config file, which train.py takes"
-    runs = [str(each.parent) for each in sorted(path.glob("*/config.yaml"))[:5]] if os.path.isdir(path) else []
-    return "it has no config.yaml" + f"; in it are {', '.join(runs)}" * bool(runs)
+    runs = [str(each.parent) for each in sorted(path.glob(f"*/{CONFIG}"))[:5]] if os.path.isdir(path) else []
+    return f"it has no {CONFIG}" + f"; in it are {', '.join(runs)}" * bool(runs)
 
 
 def _shorten(folder: Path) -> Path:

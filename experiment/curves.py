@@ -9,7 +9,8 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from common.errors import UserError
-from training.run.metrics import METRICS, read_metrics
+from training.run.layout import METRICS
+from training.run.metrics import read_metrics
 
 Series = Float[np.ndarray, " n"]
 COLOURS = ["#2b5c8a", "#e07b39", "#2f9e77", "#8e5ea2", "#b23a48", "#777777"]

@@ -9,6 +9,7 @@ from common.errors import UserError
 from configs.load import load_config
 from configs.schema import RunConfig
 from data.tokens.tokenizer import has_checkpoints
+from training.run.layout import CONFIG
 
 
 def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunConfig:
@@ -18,7 +19,7 @@ def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunCon
     command would begin anew in the old place, or go on with the run of which this is a copy.
     """
     config, folder = load_config(path, overrides), Path(path).parent
-    is_of_a_run = (folder / "config.yaml").is_file() and has_checkpoints(folder)
+    is_of_a_run = (folder / CONFIG).is_file() and has_checkpoints(folder)
     if not is_of_a_run or is_same(folder, config.run_dir) or any(each.startswith("run_dir=") for each in overrides):
         return config
     command = shlex.join(["python", program, path, *overrides, f"run_dir={folder}"])

@@ -23,6 +23,7 @@ from experiment.own_reports import find_own_report
 from training.config import TrainingConfig
 from training.replay.run_digest import digest_run
 from training.run.checkpoint import read_notes
+from training.run.layout import LOG
 from training.run.retention import damaged_steps, good_steps
 
 ROOT = Path(__file__).parents[1]
@@ -92,7 +93,7 @@ def train_straight(proof: Proof) -> dict[str, float]:
     print(f"{proof.folder / 'straight'}: without interruption", flush=True)
     launched = time.monotonic()
     training = start_training(proof, "straight")
-    training.wait(until=lambda: size_of(proof.folder / "straight" / "log.txt") > 0)
+    training.wait(until=lambda: size_of(proof.folder / "straight" / LOG) > 0)
     begun = time.monotonic()
     require_success(training, proof, "straight")
     in_steps = 2 * (time.monotonic() - begun) / proof.kills
@@ -119,7 +120,7 @@ def train_killed(proof: Proof, name: str, longest: dict[str, float], kills: int)
 def start_and_kill(proof: Proof, name: str, longest: dict[str, float]) -> str | None:
     """Start a training and kill it; return the moment, or None if it finished before the one chosen."""
     run_dir, (chosen,) = proof.folder / name, proof.chance.choices(MOMENTS, SHARES)
-    logged, started = size_of(run_dir / "log.txt"), time.time()
+    logged, started = size_of(run_dir / LOG), time.time()
 
     def moment() -> str:
         return find_moment(proof.config.training, run_dir, logged, started)
@@ -135,7 +136,7 @@ def start_and_kill(proof: Proof, name: str, longest: dict[str, float]) -> str | 
 
 def find_moment(training: TrainingConfig, run_dir: Path, logged: int, started: float) -> str:
     """What a training that was started then, and found ``logged`` bytes in log.txt, is doing, by its files."""
-    if size_of(run_dir / "log.txt") <= logged:
+    if size_of(run_dir / LOG) <= logged:
         return START
     if any(is_newer(path, started) for path in run_dir.glob("checkpoints/.[0-9]*")):
         return CHECKPOINT

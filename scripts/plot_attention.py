@@ -25,6 +25,7 @@ from configs.keys import KEYS
 from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend, weigh_pairs
 from evaluation.attention_view.word_pairs import format_table
 from experiment.load_run import MAY_CHANGE, load_run
+from training.run.layout import PICTURES
 
 REFUSED = ("decoding.ensemble:", "decoding.mbr:", "decoding.candidates:", "decoding.batch_sentences:")
 ACCEPTED = tuple(key for key in (f"{name}:" for name in KEYS) if key.startswith(MAY_CHANGE) and key not in REFUSED)
@@ -47,7 +48,7 @@ def main() -> None:
     files = render_files(attended, weights, str(run_dir), arguments.svg)
     tables = [f"\n{format_table(pair)}" for pair in weights] + [""] * bool(weights)
     print(attended.translation, *tables, sep="\n", flush=True)
-    folder = arguments.output or run_dir / "attention"
+    folder = arguments.output or run_dir / PICTURES
     with offer_output(folder):
         for name, content in files.items():
             write_atomically(folder / name, content)

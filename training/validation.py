@@ -15,6 +15,7 @@ from evaluation.translate import Translator
 from model.transformer import Params
 from training.devices.distributed import is_first
 from training.devices.mesh import Devices
+from training.run.layout import report_path
 from training.run.metrics import Monitor
 from training.state import TrainState
 from training.step import LossStep
@@ -65,7 +66,7 @@ class Validation:
     def keep(self, held_out: HeldOut, evaluation: Evaluation, step: int) -> None:
         """Write the report, in the first process."""
         if is_first():
-            path, file = self.run_dir / "eval" / f"{held_out.name}.json", self.prepared.report.files.valid
+            path, file = report_path(self.run_dir, held_out.name), self.prepared.report.files.valid
             write_report(path, evaluation, step=step, file=file, conditions=held_out.conditions)
 
     def mean_losses(self, params: Params) -> dict[str, float]:

@@ -21,7 +21,7 @@ from tests.prepared import prepare_and_save
 from train import train
 from training.progress import Progress
 from training.run.checkpoint import read_notes, save, update_notes
-from training.run.retention import checkpoint_path
+from training.run.layout import checkpoint_path
 
 LEARNED = ["model.positions=learned", "model.max_positions=64"]
 

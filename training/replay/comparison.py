@@ -18,8 +18,9 @@ from model.transformer import init_params
 from training.replay.replay import RecordedRun, Replay, ReplayedUpdate, show_progress, start_replay
 from training.run.checkpoint import list_shapes
 from training.run.config_history import change_steps
+from training.run.layout import DATA, ENVIRONMENT, checkpoint_path
 from training.run.manifest import is_intact
-from training.run.retention import checkpoint_path, good_steps
+from training.run.retention import good_steps
 from training.state import TrainState
 
 DATA_KEYS = ("fingerprint", "tokenizer.sha256", "direction", "training_pairs")
@@ -77,8 +78,8 @@ def compare_runs(one: RecordedRun, other: RecordedRun, config: list[str], limit:
         runs=(str(one.folder), str(other.folder)),
         config=config,
         changed_at=(change_steps(one.folder), change_steps(other.folder)),
-        environment=_list_differences(folders, "environment.json"),
-        data=_list_differences(folders, "data.json", DATA_KEYS),
+        environment=_list_differences(folders, ENVIRONMENT),
+        data=_list_differences(folders, DATA, DATA_KEYS),
     )
     if shapes := _find_other_shape(one, other):
         return replace(comparison, divergence=Divergence(0, f"parameters: {shapes}"))

@@ -9,9 +9,11 @@ import jax
 import numpy as np
 
 from common.files import sha256, sha256_of_file
+from evaluation.conditions import translations_beside
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.checkpoint import read_notes, restore
+from training.run.layout import DATA, METRICS, TOKENIZER, report_path
 from training.run.metrics import read_metrics
 from training.run.retention import good_steps
 from training.state import init_state
@@ -32,13 +34,13 @@ def digest_run(run_dir: Path, model: ModelConfig, training: TrainingConfig, voca
         "sums and counts": digest_tree((state.step, state.sums, state.skipped)),
         "sequence of batches": progress["batches"],
         "lines of metrics.jsonl": str(len(lines)),
-        "metrics.jsonl": sha256(json.dumps(lines)),
+        METRICS: sha256(json.dumps(lines)),
         "best checkpoint": f"step {progress['best_step']}, BLEU {progress['best_bleu']!r}",
         "its parameters": digest_tree(best.inference_params),
         "evaluations since": str(progress["stale"]),
-        "tokenizer": sha256_of_file(run_dir / "tokenizer.model"),
-        "data": json.loads((run_dir / "data.json").read_text(encoding="utf-8"))["fingerprint"],
-        "validation translations": sha256_of_file(run_dir / "eval" / "valid.translations.txt"),
+        "tokenizer": sha256_of_file(run_dir / TOKENIZER),
+        "data": json.loads((run_dir / DATA).read_text(encoding="utf-8"))["fingerprint"],
+        "validation translations": sha256_of_file(translations_beside(report_path(run_dir, "valid"))),
     }
 
 

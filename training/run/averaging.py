@@ -18,8 +18,8 @@ from model.config import AVERAGE_NAME, ModelConfig
 from model.transformer import Params
 from training.progress import rank
 from training.run.checkpoint import load_params
-from training.run.metrics import METRICS, parse_metrics
-from training.run.retention import average_path, checkpoint_path
+from training.run.layout import METRICS, average_path, checkpoint_path
+from training.run.metrics import parse_metrics
 from training.run.write_trees import begin_writing
 
 By = Literal["last", "best"]

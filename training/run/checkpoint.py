@@ -18,8 +18,9 @@ from common.files import write_atomically
 from model.config import ModelConfig
 from model.transformer import Params, init_params
 from training.devices.distributed import is_first, wait_for_all
+from training.run.layout import checkpoint_path
 from training.run.manifest import MANIFEST, read_manifest
-from training.run.retention import checkpoint_path, find_for_inference
+from training.run.retention import find_for_inference
 from training.run.write_trees import Commit, begin_writing
 from training.state import Sums, TrainState
 

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from common.files import write_atomically
-
-NAMES = ("config.yaml", "data.json")
+from training.run.layout import CONFIG, DATA, archived_path
 
 
 def archive_config(run_dir: Path, step: int) -> None:
     """Copy the files that describe the run up to ``step`` to config.until-STEP.yaml and data.until-STEP.json."""
-    for name in NAMES:
-        copy = _archived_path(run_dir, name, step)
+    for name in (CONFIG, DATA):
+        copy = archived_path(run_dir, name, step)
         if (run_dir / name).exists() and not copy.exists():  # else, no step was taken since an earlier change
             write_atomically(copy, (run_dir / name).read_bytes())
 
@@ -18,8 +17,8 @@ def archive_config(run_dir: Path, step: int) -> None:
 def rewind_history(run_dir: Path, step: int) -> None:
     """When a run continues from an older checkpoint: end the config in use at ``step`` there, and forget later ones."""
     for number, later in enumerate(changed for changed in change_steps(run_dir) if changed > step):
-        for name in NAMES:
-            archived, current = _archived_path(run_dir, name, later), _archived_path(run_dir, name, step)
+        for name in (CONFIG, DATA):
+            archived, current = archived_path(run_dir, name, later), archived_path(run_dir, name, step)
             if number == 0 and archived.exists() and not current.exists():
                 archived.rename(current)
             archived.unlink(missing_ok=True)
@@ -44,8 +43,4 @@ def records(run_dir: Path, name: str, newest: int | None) -> list[Path]:
 def find_record(run_dir: Path, name: str, step: int) -> Path:
     """The config.yaml or data.json with which update ``step`` was made."""
     later = [changed for changed in change_steps(run_dir) if step <= changed]
-    return _archived_path(run_dir, name, later[0]) if later else run_dir / name
-
-
-def _archived_path(run_dir: Path, name: str, step: int) -> Path:
-    return (run_dir / name).with_stem(f"{Path(name).stem}.until-{step}")
+    return archived_path(run_dir, name, later[0]) if later else run_dir / name

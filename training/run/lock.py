@@ -16,8 +16,7 @@ from filelock import FileLock, Timeout
 from common.errors import UserError
 from common.files import explain_write_errors, read_json_object, write_atomically
 from training.devices.distributed import is_first
-
-LOCK, HOLDER = ".lock", "process.json"
+from training.run.layout import LOCK, LOCK_HOLDER
 
 
 @contextlib.contextmanager
@@ -39,11 +38,11 @@ def lock_run(run_dir: Path) -> Iterator[None]:
         except Timeout:
             holder = "another process"
             with contextlib.suppress(KeyError):
-                holder = "process {pid} on {host} since {since}".format_map(read_json_object(run_dir / HOLDER))
+                holder = "process {pid} on {host} since {since}".format_map(read_json_object(run_dir / LOCK_HOLDER))
             raise UserError(f"{run_dir} is in use by {holder}; wait, or choose run_dir=FOLDER") from None
     try:
         since = {"since": datetime.now().isoformat(" ", "seconds")}
-        write_atomically(run_dir / HOLDER, json.dumps(_this_process() | since) + "\n")
+        write_atomically(run_dir / LOCK_HOLDER, json.dumps(_this_process() | since) + "\n")
         try:
             yield
         except UserError:
@@ -72,7 +71,7 @@ def is_in_use(run_dir: Path) -> bool:
 
 def check_not_lost(run_dir: Path) -> None:
     """UserError if ``run_dir`` is no longer the folder that this process locked: moved, deleted or unmounted."""
-    if is_first() and not _this_process().items() <= read_json_object(run_dir / HOLDER).items():
+    if is_first() and not _this_process().items() <= read_json_object(run_dir / LOCK_HOLDER).items():
         raise UserError(
             f"{run_dir} is no longer the folder in which this run started: was it moved, or its disk unmounted? "
             "Put it back, and start the same command again"
@@ -85,7 +84,7 @@ def _this_process() -> dict[str, int | str]:
 
 def _remove_if_unused(run_dir: Path) -> None:
     with contextlib.suppress(OSError):
-        if {path.name for path in run_dir.iterdir()} <= {LOCK, HOLDER}:
-            (run_dir / HOLDER).unlink(missing_ok=True)
+        if {path.name for path in run_dir.iterdir()} <= {LOCK, LOCK_HOLDER}:
+            (run_dir / LOCK_HOLDER).unlink(missing_ok=True)
             (run_dir / LOCK).unlink(missing_ok=True)
             run_dir.rmdir()

@@ -10,8 +10,7 @@ from tqdm import tqdm
 
 from common.errors import write_note
 from common.files import append_line
-
-LOG = "log.txt"
+from training.run.layout import LOG
 
 
 def tell(run_dir: Path, text: str, now: datetime | None = None) -> None:

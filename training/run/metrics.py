@@ -15,9 +15,9 @@ from tqdm import tqdm
 
 from common.files import append_line, explain_write_errors, write_atomically
 from training.devices.distributed import is_first
+from training.run.layout import EVENTS, METRICS, REJECTED_METRICS
 from training.run.log import tell, warn
 
-METRICS, REJECTED = "metrics.jsonl", "metrics.rejected.txt"
 # What differs when a run is repeated.
 MEASURED = ("time", "tokens_per_second", "target_tokens_per_second", "minutes", "minutes_left")
 
@@ -35,11 +35,11 @@ class Monitor:
         rejected = rewind_metrics(self.metrics_path, step, evaluated=evaluated) if self.is_first else 0
         if self.is_first:
             with explain_write_errors(run_dir):
-                self.events = EventsWriter(str(run_dir / "events"))
+                self.events = EventsWriter(str(run_dir / EVENTS))
                 self.events.write_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
         self.bar = tqdm(total=last_step, initial=step, unit="step", dynamic_ncols=True, disable=is_hidden)
         if rejected:
-            warn(run_dir, f"{rejected} lines of {self.metrics_path} could not be read; they are in {REJECTED}")
+            warn(run_dir, f"{rejected} lines of {self.metrics_path} could not be read; they are in {REJECTED_METRICS}")
 
     def advance(self) -> None:
         with contextlib.suppress(OSError):
@@ -92,7 +92,7 @@ def rewind_metrics(path: Path, step: int, *, evaluated: bool = True) -> int:
     kept = [line for line, entry in parsed if entry and (entry["step"], entry["kind"] == "valid") <= (step, evaluated)]
     rejected = [line for line, entry in parsed if line and not entry]
     if rejected:
-        write_atomically(path.with_name(REJECTED), b"".join(line + b"\n" for line in rejected))
+        write_atomically(path.with_name(REJECTED_METRICS), b"".join(line + b"\n" for line in rejected))
     write_atomically(path, b"".join(line + b"\n" for line in kept))
     return len(rejected)
 

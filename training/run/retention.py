@@ -10,15 +10,8 @@ from pathlib import Path
 
 from common.errors import UserError, write_note
 from training.devices.distributed import is_first
+from training.run.layout import average_path, checkpoint_path
 from training.run.manifest import is_intact, read_manifest
-
-
-def checkpoint_path(run_dir: Path, step: int) -> Path:
-    return Path(run_dir) / "checkpoints" / str(step)
-
-
-def average_path(run_dir: Path, name: str) -> Path:
-    return Path(run_dir) / "averages" / name
 
 
 def examine(run_dir: Path) -> tuple[list[int], list[int]]:
