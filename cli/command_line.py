@@ -1,7 +1,7 @@
 """Command lines: ``key=value`` overrides of a config, options and their numbers."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,12 +27,12 @@ def parse_command_line(
     description: str | None,
     positionals: dict[str, str],
     add_options: AddOptions | None = None,
-    accepted: tuple[str, ...] = ("",),
+    accepted: Collection[str] = KEYS.keys(),
 ) -> argparse.Namespace:
     """Parse ``PROGRAM POSITIONAL … [key=value …]``, with options anywhere in between; exit with 2 for a mistake.
 
     ``positionals`` maps names to help texts; ``add_options`` calls ``add_argument`` for each option. ``--help`` lists
-    the keys of which "key:" begins like one of ``accepted``. The result has every positional under its name
+    the keys that are ``accepted``. The result has every positional under its name
     (``arguments.RUN``), the options under theirs, and ``overrides``.
     """
     usage = " ".join(["%(prog)s", *positionals, "[key=value …]", "[options]"])

@@ -3,6 +3,7 @@
 import dataclasses
 import textwrap
 import typing
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import GenericAlias
@@ -79,11 +80,11 @@ def format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def describe_keys(accepted: tuple[str, ...] = ("",)) -> str:
-    """List keys with their default, type and help, by section, for ``--help``: those whose "key:" begins so."""
+def describe_keys(accepted: Collection[str] = KEYS.keys()) -> str:
+    """The ``accepted`` keys with their default, type and help, by section, for ``--help``."""
     groups = {f"{name}: {section.__doc__}": SECTIONS[name] for name, section in sections(DEFAULTS).items()}
     groups["run:"] = RUN_KEYS
-    chosen = {heading: [key for key in keys if f"{key.name}:".startswith(accepted)] for heading, keys in groups.items()}
+    chosen = {heading: [key for key in keys if key.name in accepted] for heading, keys in groups.items()}
     return "\n\n".join("\n".join([heading, *map(_describe, keys)]) for heading, keys in chosen.items() if keys)
 
 

@@ -1,20 +1,114 @@
-"""The report that an evaluation leaves: its scores, what they belong to, and the sentences beside it."""
+"""The report of a score: what identifies it, where it lies, so that none replaces another's, and what it says."""
 
 import json
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jax
 
-from common.files import write_atomically
+from common.files import read_json_object, sha256, write_atomically
+from common.option import select
+from data.config import DataConfig
 from data.sources.report import SourceReport
-from evaluation.conditions import Conditions, sentences_beside, translations_beside
+from data.sources.source import ENDINGS
 from evaluation.evaluate import Evaluation
 from evaluation.sentences import as_lines
+from model.config import DecodingConfig
 
 PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "sacrebleu")
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The keys of ``model`` that an evaluation may change."""
+
+    dtype: str = "float32"
+    matmul_dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class ReportKey:
+    """What a score belongs to: a set, how its file is read, and how its translations are searched.
+
+    ``direction`` is empty for a model of one direction. ``run`` is the run's absolute path for a report outside of its
+    directory, where those of several runs may lie together, and empty inside.
+    """
+
+    test_set_sha256: str = ""
+    reading: dict[str, Any] = field(default_factory=lambda: select(DataConfig(), "of_file"))
+    precision: Precision = field(default_factory=Precision)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    run: str = ""
+    direction: str = ""
+
+    def digest(self) -> str:
+        """Eight hexadecimal digits; keys that later versions add do not change them."""
+        return sha256(json.dumps(_without_defaults(asdict(self)), sort_keys=True))[:8]
+
+    def matches(self, path: Path) -> bool:
+        """Whether the report there has this key, as far as the version that wrote it recorded one."""
+        report, mine = read_json_object(path), asdict(self)
+        recorded = mine | {name: report[name] for name in mine if name in report}
+        return "test_set_sha256" in report and _without_defaults(recorded) == _without_defaults(mine)
+
+
+def _without_defaults(facts: dict[str, Any]) -> dict[str, Any]:
+    defaults = asdict(ReportKey())
+    return {
+        name: {key: value for key, value in fact.items() if value != defaults[name].get(key)}
+        if isinstance(fact, dict) and isinstance(defaults[name], dict)
+        else fact
+        for name, fact in facts.items()
+        if fact or name != "direction"  # later than the other names, whose empty values are in old digests
+    }
+
+
+@dataclass(frozen=True)
+class ReportPlace:
+    """Where the report of a key lies; ``is_own`` for the score of a run's own set with nothing changed."""
+
+    folder: Path
+    set_name: str
+    key: ReportKey
+    is_own: bool = False
+
+    def choose(self) -> Path:
+        """Where to write, so that a report replaces at most one of the same key.
+
+        ``SET.json`` is for the run's own score, unless another report lies there, such as one of an older version;
+        everything else is ``SET-DIGEST.json``.
+        """
+        if self.is_own and (not self._plain.exists() or self.key.matches(self._plain)):
+            return self._plain
+        return self.folder / f"{self.set_name}-{self.key.digest()}.json"
+
+    def find(self) -> Path | None:
+        """The report of this key, or None. Older versions wrote ``SET.json`` for any set and search."""
+        return next((path for path in (self.choose(), self._plain) if self.key.matches(path)), None)
+
+    @property
+    def _plain(self) -> Path:
+        return self.folder / f"{self.set_name}.json"
+
+
+def translations_beside(report: Path) -> Path:
+    """The file with the translations that a report scores, one per distinct source."""
+    return report.with_name(f"{report.stem}.translations.txt")
+
+
+def sentences_beside(report: Path) -> Path:
+    """The file with all that is known of each sentence that a report scores: see evaluation/sentences.py."""
+    return report.with_name(f"{report.stem}.jsonl")
+
+
+def name_of_source(source: str) -> str:
+    """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
+    name = Path(source).name.removesuffix(".gz").replace(":", ".")
+    ending = Path(name).suffix
+    return name.removesuffix(ending if ending in (*ENDINGS, ".LANG") else "")[:100]
 
 
 def write_report(
@@ -23,7 +117,7 @@ def write_report(
     *,
     step: int,
     file: SourceReport,
-    conditions: Conditions,
+    key: ReportKey,
     overlap: tuple[int, int] | None = None,
 ) -> None:
     """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there.
@@ -41,7 +135,7 @@ def write_report(
         "in_pieces": evaluation.in_pieces,
         "unended": evaluation.unended,
         "overlap_with_training": overlap and {"sources": overlap[0], "targets": overlap[1]},
-        **asdict(conditions),
+        **asdict(key),
         "seconds": evaluation.seconds,
         "sentences_per_second": evaluation.sentences_per_second,
         "target_tokens_per_second": evaluation.target_tokens_per_second,

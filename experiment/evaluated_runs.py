@@ -13,51 +13,54 @@ from configs.load import find_differences, load_run_config
 from configs.schema import RunConfig
 from data.corpus.word_counts import WordCounts, load_word_counts
 from evaluation.comparison.compare import EvaluatedRun, System
-from evaluation.conditions import sentences_beside
+from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
+from experiment.reports import own_report
 from model.config import DecodingConfig
+from training.run.layout import REPORTS
 
 SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """A run's report and what belongs to it; the config has the search and the precision of the report."""
+class ReportedRun(EvaluatedRun):
+    """A run with its report; the config has the search and the precision of the report."""
 
-    run: EvaluatedRun
     run_dir: Path
     config: RunConfig
     report: dict[str, Any]
 
 
-def read_evaluated(argument: str, set_name: str, name: str = "") -> Evaluated:
+def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
     """Read a run's report on a set, or any report by its path; it goes by ``name`` or, without one, by its path.
 
     UserError if it is not there, whole and consistent.
     """
-    path = Path(argument)
-    report_path = path if path.suffix == ".json" else path / "eval" / f"{set_name}.json"
+    path, is_report = Path(argument), argument.endswith(".json")
+    report_path = path if is_report else own_report(path, set_name)
     report = read_json_object(report_path)
-    run_dir = Path(str(report.get("run") or report_path.parent.parent)) if path.suffix == ".json" else path
+    run_dir = Path(str(report.get("run") or report_path.parent.parent)) if is_report else path
     config = load_run_config(run_dir)
     if not report:
-        again = "python eval.py" if set_name == "test" else f"give --set a name in {path / 'eval'}, or python eval.py"
+        again = "python eval.py" if set_name == "test" else f"give --set a name in {path / REPORTS}, or python eval.py"
         raise UserError(f"{report_path} is missing or damaged: {again} {run_dir}")
     lines = sentences_beside(report_path)
     if not lines.exists():
         raise UserError(f"{lines} is missing, as in runs of older versions: evaluate {run_dir} again")
-    run = EvaluatedRun(name or argument, config.training.seed, read_sentences(lines))
+    sentences = read_sentences(lines)
     try:
-        check_scores(report_path, report, run)
-        return Evaluated(run, run_dir, as_reported(config, report), report)
+        reported = as_reported(config, report)
+        run = ReportedRun(name or argument, config.training.seed, sentences, run_dir, reported, report)
+        check_scores(report_path, run)
     except (AttributeError, TypeError, ValueError) as error:  # values of other types
         raise UserError(f"{report_path} is damaged: evaluate {run_dir} again") from error
+    return run
 
 
-def check_scores(path: Path, report: dict[str, Any], run: EvaluatedRun) -> None:
+def check_scores(path: Path, run: ReportedRun) -> None:
     """UserError if the sentences are not those that the report scores, as after a kill between the two files."""
     found = [metric.score if run.sentences else 0.0 for metric in (run.bleu, run.chrf)]
-    if any(abs(score - report.get(name, -1.0)) > 1e-6 for name, score in zip(("bleu", "chrf"), found, strict=True)):
+    if any(abs(score - run.report.get(key, -1.0)) > 1e-6 for key, score in zip(("bleu", "chrf"), found, strict=True)):
         raise UserError(f"{path} and {sentences_beside(path).name} do not belong together: evaluate the run again")
 
 
@@ -72,60 +75,46 @@ def as_reported(config: RunConfig, report: dict[str, Any]) -> RunConfig:
     )
 
 
-def group_by_system(found: Sequence[Evaluated]) -> list[System]:
+def group_by_system(found: Sequence[ReportedRun]) -> list[System]:
     """Runs that differ by their seed alone are one system; the first run's is the baseline, and first.
 
     If all runs are one system, each is compared by itself. UserError for runs that cannot be compared.
     """
-    for other in found[1:]:
-        check_comparable(found[0], other)
-    groups: list[list[Evaluated]] = []
+    groups: list[list[ReportedRun]] = []
     for run in found:
-        group = next((group for group in groups if not changes(group[0], run)), None)
-        if group is None:
-            groups.append([run])
-        else:
-            check_seeds(group, run)
-            group.append(run)
+        check_comparable(found[0], run)
+        group = next((group for group in groups if not changes(group[0], run)), [])
+        if same := next((other for other in group if other.seed == run.seed), None):
+            raise UserError(f"{same.name} and {run.name} differ by nothing, not even by training.seed: name one")
+        if not group:
+            groups.append(group)
+        group.append(run)
     if len(groups) == 1:
         groups = [[run] for run in found]
     return [system_of(groups[0], group) for group in groups]
 
 
-def check_comparable(base: Evaluated, other: Evaluated) -> None:
+def check_comparable(base: ReportedRun, other: ReportedRun) -> None:
+    problem = f"{base.name} and {other.name} cannot be compared: "
     for key, meaning in SAME.items():
         if base.report.get(key) != other.report.get(key):
-            values = [str(each.report.get(key))[:60] for each in (base, other)]
-            raise UserError(
-                f"{base.run.name} and {other.run.name} cannot be compared: the {meaning} differs, "
-                f"{values[0]} and {values[1]}; evaluate both alike"
-            )
-    if [each.source for each in base.run.sentences] != [each.source for each in other.run.sentences]:
-        raise UserError(
-            f"{base.run.name} and {other.run.name} cannot be compared: their sources differ; evaluate both alike"
-        )
+            values = " and ".join(str(each.report.get(key))[:60] for each in (base, other))
+            raise UserError(f"{problem}the {meaning} differs, {values}; evaluate both alike")
+    if [each.source for each in base.sentences] != [each.source for each in other.sentences]:
+        raise UserError(f"{problem}their sources differ; evaluate both alike")
 
 
-def check_seeds(group: list[Evaluated], run: Evaluated) -> None:
-    for other in group:
-        if other.run.seed == run.run.seed:
-            raise UserError(
-                f"{other.run.name} and {run.run.name} differ by nothing, not even by training.seed: name one"
-            )
-
-
-def changes(base: Evaluated, other: Evaluated, seed: bool = False) -> list[str]:
-    """The lines of ``find_differences`` that matter to translations, with or without the seed's."""
+def changes(base: ReportedRun, other: ReportedRun, seed: bool = False) -> list[str]:
+    """The differences between two configs that matter to translations, with or without the seed's."""
     found = find_differences(base.config, other.config)
     return [line for key, line in found.items() if KEYS[key].compared and (seed or key != "training.seed")]
 
 
-def system_of(base: list[Evaluated], group: list[Evaluated]) -> System:
-    runs = [each.run for each in group]
-    seeds = [run.seed for run in runs]
-    shares_seed = {each.run.seed for each in base} & set(seeds)
-    config = changes(base[0], group[0], seed=not shares_seed)
-    return System(name_system([run.name for run in runs], seeds), runs, config)
+def system_of(base: list[ReportedRun], group: list[ReportedRun]) -> System:
+    seeds = [run.seed for run in group]
+    shares_seed = bool({run.seed for run in base} & set(seeds))
+    names = [run.name for run in group]
+    return System(name_system(names, seeds), list(group), changes(base[0], group[0], seed=not shares_seed))
 
 
 def name_system(names: list[str], seeds: list[int]) -> str:
@@ -136,7 +125,7 @@ def name_system(names: list[str], seeds: list[int]) -> str:
     return f"{names[0] if len(stems) > 1 else stems.pop()} (seeds {', '.join(map(str, seeds))})"
 
 
-def load_frequencies(base: Evaluated) -> WordCounts | None:
+def load_frequencies(base: ReportedRun) -> WordCounts | None:
     """How often the baseline's training has each word of the language that it translates into; a note if none tells."""
     direction = base.report.get("direction") or f"{base.config.data.source}-{base.config.data.target}"
     side = "target" if direction.endswith(f"-{base.config.data.target}") else "source"

@@ -1,70 +1,146 @@
-"""Load a run for inference: its config with overrides, its tokenizer, its parameters, and a translator."""
+"""Read a run directory: its config with overrides, and what else is asked for: model, reports, how it was trained."""
 
+import functools
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from common.errors import UserError
-from configs.keys import RUN_KEYS
-from configs.load import find_differences, load_run_config
+from common.errors import UserError, write_note
+from common.files import read_json_object
+from configs.keys import KEYS
+from configs.load import OF_ONE_RUN, find_differences, load_config, load_run_config
 from configs.schema import RunConfig
-from data.config import DataConfig
+from data.prepare import prepare
 from data.tokens.tokenizer import Tokenizer, load_tokenizer
 from evaluation.over_devices import replicate_on_all
 from evaluation.translate import Translator
-from model.config import ModelConfig
 from model.transformer import Params
+from training.devices.preflight import choose_kernels
+from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
+from training.run.retention import damaged_steps
+from training.run.config_history import find_record
+from training.run.layout import CONFIG, DATA
+from training.run.metrics import read_metrics
 
+PRECISION = {"model.dtype", "model.matmul_dtype"}
 # Overrides may change how translations are searched and in which precision, but nothing that was learned. A model of
 # both directions takes the other one, with data.source and data.target.
-MAY_CHANGE = ("decoding.", "model.dtype:", "model.matmul_dtype:", "data.source:", "data.target:")
+MAY_CHANGE = frozenset(
+    {"data.source", "data.target"} | PRECISION | {key for key in KEYS if key.startswith("decoding.")}
+)
+
+
+def load_run(
+    run_dir: Path, overrides: Sequence[str] = (), program: str = "", may_change: Collection[str] = MAY_CHANGE
+) -> "LoadedRun":
+    """Read a run's config; UserError if an override changes a key outside ``may_change``, which ``program`` names."""
+    for key in (override.partition("=")[0] for override in overrides):
+        if key in OF_ONE_RUN:
+            raise UserError(f"{key} is for train.py: {program} uses the run {run_dir}, named without a key")
+    run = LoadedRun(run_dir, load_run_config(run_dir, overrides), load_run_config(run_dir))
+    for key, difference in find_differences(run.saved, run.config).items():
+        if key not in may_change:
+            raise UserError(f"{run_dir} is trained, so {program} cannot change {difference}")
+    if (asked := f"{run.config.data.source} to {run.config.data.target}") not in run.directions:
+        raise UserError(f"{run_dir} translates from {' and from '.join(run.directions)}, not from {asked}")
+    return run
 
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A run, or an ensemble with this run first: ``params`` and ``translator.models`` have one entry per member."""
+    """A run, or an ensemble with this run first; nothing but its config is read before it is asked for.
 
+    ``config`` has the overrides, ``saved`` is what the run was last trained with. ``params`` and ``translator.models``
+    have one entry for each member of the ensemble.
+    """
+
+    folder: Path
     config: RunConfig
-    translator: Translator
-    params: tuple[Params, ...]
-    step: int  # of the run's own checkpoint
+    saved: RunConfig
 
+    @property
+    def directions(self) -> list[str]:
+        """The directions that were trained, as "en to es"."""
+        return [f"{direction.source} to {direction.target}" for direction in self.saved.data.directions]
 
-def load_run(run_dir: Path, overrides: list[str], program: str, may_change: tuple[str, ...] = MAY_CHANGE) -> LoadedRun:
-    """Load a run and those of ``decoding.ensemble``; UserError if an override changes a key outside ``may_change``."""
-    for key in (override.partition("=")[0] for override in overrides):
-        if key in {each.name for each in RUN_KEYS}:
-            raise UserError(f"{key} is for train.py: {program} uses the run {run_dir}, named without a key")
-    config, saved = load_run_config(run_dir, overrides), load_run_config(run_dir)
-    for difference in find_differences(saved, config).values():
-        if not difference.startswith(may_change):
-            raise UserError(f"{run_dir} is trained, so {program} cannot change {difference}")
-    check_direction(config.data, saved.data, run_dir)
-    tokenizer = load_tokenizer(run_dir)
-    params, step = load_for_inference(run_dir, config.decoding.checkpoint, config.model, tokenizer.vocab_size)
-    members = [_load_member(name, config, tokenizer) for name in config.decoding.ensemble]
-    models = (config.model, *(model for model, _ in members))
-    translator = Translator(models, tokenizer, config.decoding, config.data.row_length, config.data.target)
-    everywhere = replicate_on_all((params, *(member_params for _, member_params in members)))
-    return LoadedRun(config, translator, everywhere, step)
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return load_tokenizer(self.folder)
 
+    @property
+    def translator(self) -> Translator:
+        return self._loaded[0]
 
-def check_direction(chosen: DataConfig, saved: DataConfig, run_dir: Path) -> None:
-    trained = [f"{direction.source} to {direction.target}" for direction in saved.directions]
-    asked = f"{chosen.source} to {chosen.target}"
-    if asked not in trained:
-        raise UserError(f"{run_dir} translates from {' and from '.join(trained)}, not from {asked}")
+    @property
+    def params(self) -> tuple[Params, ...]:
+        """The parameters, on every device of this process."""
+        return self._loaded[1]
 
+    @property
+    def step(self) -> int:
+        """That of the run's own checkpoint."""
+        return self._loaded[2]
 
-def _load_member(name: str, config: RunConfig, tokenizer: Tokenizer) -> tuple[ModelConfig, Params]:
-    """Load RUN or RUN:CHECKPOINT, in the run's precision; UserError if its tokenizer or direction differs."""
-    folder, _, checkpoint = (name, "", "") if os.path.isdir(name) else name.rpartition(":")
-    member_dir = Path(folder or name)
-    member = load_run_config(member_dir)
-    sources = [direction.source for direction in member.data.directions]
-    if load_tokenizer(member_dir).model != tokenizer.model or config.data.source not in sources:
-        raise UserError(f"decoding.ensemble: {member_dir} has another vocabulary or direction than {config.run_dir}")
-    which = checkpoint or member.decoding.checkpoint
-    model = replace(member.model, dtype=config.model.dtype, matmul_dtype=config.model.matmul_dtype)
-    return model, load_for_inference(member_dir, which, model, tokenizer.vocab_size)[0]
+    @cached_property
+    def _loaded(self) -> tuple[Translator, tuple[Params, ...], int]:
+        config, members = self.config, [self, *map(self._open_member, self.config.decoding.ensemble)]
+        checkpoints = [member._load_checkpoint() for member in members]
+        models = tuple(member.config.model for member in members)
+        translator = Translator(models, self.tokenizer, config.decoding, config.data.row_length, config.data.target)
+        return translator, replicate_on_all(tuple(params for params, _ in checkpoints)), checkpoints[0][1]
+
+    def _load_checkpoint(self) -> tuple[Params, int]:
+        config = self.config
+        return load_for_inference(self.folder, config.decoding.checkpoint, config.model, self.tokenizer.vocab_size)
+
+    def _open_member(self, name: str) -> "LoadedRun":
+        """RUN or RUN:CHECKPOINT, in this run's precision; UserError if its tokenizer or direction differs."""
+        folder, _, checkpoint = (name, "", "") if os.path.isdir(name) else name.rpartition(":")
+        data, model = self.config.data, self.config.model
+        overrides = [f"model.dtype={model.dtype}", f"model.matmul_dtype={model.matmul_dtype}"]
+        overrides += [f"decoding.checkpoint={checkpoint}"] if checkpoint else []
+        member = load_run(Path(folder or name), overrides)
+        if member.tokenizer.model != self.tokenizer.model or f"{data.source} to {data.target}" not in member.directions:
+            raise UserError(
+                f"decoding.ensemble: {member.folder} has another vocabulary or direction than {self.folder}"
+            )
+        return member
+
+    @cached_property
+    def recorded(self) -> RecordedRun:
+        """The run to be replayed; its corpus is prepared when an update is first asked for.
+
+        Damaged checkpoints are reported.
+        """
+        for damaged in damaged_steps(self.folder):
+            write_note(f"note: the checkpoint at step {damaged} of {self.folder} is damaged and left out")
+        prepare_once = functools.cache(self._prepare_setup)
+
+        def setup(step: int) -> Setup:
+            return prepare_once(find_record(self.folder, CONFIG, step), find_record(self.folder, DATA, step))
+
+        metrics = {line["step"]: line for line in read_metrics(self.folder) if line["kind"] == "train"}
+        initial = self._read_record(find_record(self.folder, CONFIG, 1))
+        return RecordedRun(self.folder, setup, initial.model, self.saved.training, metrics)
+
+    def _prepare_setup(self, config_path: Path, data_path: Path) -> Setup:
+        """The batches by these records of the run; UserError if the corpus no longer yields them."""
+        config = self._read_record(config_path)
+        choose_kernels(config.model, (config.data.row_length,) * 2)
+        is_old, seed = config_path.name != CONFIG, config.training.seed
+        prepared = prepare(config.data, config.tokenizer, seed, self.folder, allow_changes=is_old)
+        recorded, current = read_json_object(data_path).get("fingerprint"), prepared.stream.fingerprint
+        if not isinstance(recorded, str):
+            raise UserError(f"{data_path} is missing or damaged, so the batches cannot be verified; bring it back")
+        if recorded != current:
+            raise UserError(
+                f"the corpus has changed since {data_path} was written: it gives other batches (fingerprint "
+                f"{recorded[:8]} → {current[:8]}). Bring the old one back, or name its folder with PUENTE_CORPUS"
+            )
+        return Setup(config.model, config.training, prepared.stream)
+
+    def _read_record(self, path: Path) -> RunConfig:
+        return load_config(path, [f"run_dir={self.folder}"])

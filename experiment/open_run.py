@@ -18,7 +18,7 @@ from data.config import DataConfig
 from data.corpus.report import DATA_FILE, DataReport, load_identity
 from data.prepare import Prepared, prepare
 from evaluation.translate import Translator
-from experiment.own_reports import conditions_of
+from experiment.reports import report_key
 from model.transformer import build
 from training.config import ENDING
 from training.devices.compilation import compile_ahead, in_background, report_compilations
@@ -209,7 +209,7 @@ def held_out_set(config: RunConfig, data: DataConfig, prepared: Prepared) -> Hel
     if data.source != config.data.source:
         pairs, name = pairs.reversed(), f"valid.{data.source}-{data.target}"
     translator = Translator((config.model,), prepared.tokenizer, config.decoding, data.row_length, data.target)
-    conditions = conditions_of(replace(config, data=data), prepared.report.files.valid.sha256)
+    conditions = report_key(replace(config, data=data), prepared.report.files.valid.sha256)
     return HeldOut(pairs, translator, conditions, name, ending=f"_{data.source}_{data.target}")
 
 

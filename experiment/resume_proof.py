@@ -18,8 +18,9 @@ from common.files import sha256_of_file
 from common.programs import program_environment
 from configs.schema import RunConfig
 from data.tokens.tokenizer import load_tokenizer
-from evaluation.conditions import translations_beside
-from experiment.own_reports import find_own_report
+from evaluation.report import translations_beside
+from experiment.load_run import load_run
+from experiment.reports import place_report
 from training.config import TrainingConfig
 from training.replay.run_digest import digest_run
 from training.run.checkpoint import read_notes
@@ -191,7 +192,7 @@ def digest(proof: Proof, name: str) -> Digests:
     """Evaluate a run on its test set, and digest all files that it left."""
     run_dir, config = proof.folder / name, proof.config
     require_success(start(proof, name, ["eval.py", str(run_dir)]), proof, name)
-    report = find_own_report(run_dir)
+    report = place_report(load_run(run_dir)).find()
     if report is None:
         raise UserError(f"the evaluation of {run_dir} left no report on its test set; see {run_dir}.log")
     scores = json.loads(report.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from common.text_table import as_text
 from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.page import as_page
 from evaluation.comparison.tables import tables_of
-from experiment.evaluated_runs import group_by_system, load_frequencies, read_evaluated
+from experiment.evaluated_runs import group_by_system, load_frequencies, read_reported
 
 EXAMPLES = """examples:
   python scripts/compare.py runs/tatoeba-small runs/with-dropout-0.2
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every figure")
     parser.add_argument("--html", type=output_file, metavar="FILE", help="write a page that needs no network")
     arguments = parser.parse_args()
-    found = [read_evaluated(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
+    found = [read_reported(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
     comparison = compare_systems(group_by_system(found), load_frequencies(found[0]))
     print("\n\n".join(map(as_text, tables_of(comparison))))
     if arguments.json:

@@ -26,8 +26,8 @@ from common.files import read_json_object, write_folder
 from configs.load import load_run_config
 from data.sources.corpus import load_held_out
 from evaluation.translate import Translator
-from experiment.load_run import LoadedRun, load_run
-from experiment.own_reports import find_report_of
+from experiment.load_run import MAY_CHANGE, PRECISION, LoadedRun, load_run
+from experiment.reports import place_report
 from exports.check import Check, check
 from exports.formats import FORMATS, find_obstacle, missing_packages, save_model
 from exports.readme import describe_data, describe_scores, write_readme
@@ -46,7 +46,7 @@ def main() -> None:
         "FORMAT": "ct2, hf or stablehlo",
         "FOLDER": "a new folder",
     }
-    arguments = parse_command_line(__doc__, positionals, add_options, ("decoding.", "data.source:", "data.target:"))
+    arguments = parse_command_line(__doc__, positionals, add_options, MAY_CHANGE - PRECISION)
     require_sense(arguments)
     run_dir, form = Path(arguments.RUN), arguments.FORMAT
     dtypes = [] if form == "stablehlo" else FLOAT32
@@ -143,7 +143,8 @@ def check_export(
 def describe_folder(
     folder: Path, run: LoadedRun, run_dir: Path, arguments: argparse.Namespace, longest_source: int, found: Check | None
 ) -> None:
-    config, report = run.config, find_report_of(run.config, run_dir)
+    config, as_trained = run.config, load_run(run_dir, arguments.overrides, "export.py")  # in its own precision
+    report = place_report(as_trained).find()
     example = EXAMPLES.get(config.data.source, f"A sentence in {config.data.source}.")
     facts = {
         "name": run_dir.resolve().name,

@@ -21,14 +21,12 @@ if __name__ == "__main__":
 from cli.command_line import add_output, offer_output, parse_command_line
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
-from configs.keys import KEYS
 from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend, weigh_pairs
 from evaluation.attention_view.word_pairs import format_table
 from experiment.load_run import MAY_CHANGE, load_run
 from training.run.layout import PICTURES
 
-REFUSED = ("decoding.ensemble:", "decoding.mbr:", "decoding.candidates:", "decoding.batch_sentences:")
-ACCEPTED = tuple(key for key in (f"{name}:" for name in KEYS) if key.startswith(MAY_CHANGE) and key not in REFUSED)
+ACCEPTED = MAY_CHANGE - {f"decoding.{key}" for key in ("ensemble", "mbr", "candidates", "batch_sentences")}
 
 
 @exit_on_user_error()

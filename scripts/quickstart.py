@@ -14,10 +14,13 @@ from pathlib import Path
 
 from common.errors import UserError, exit_on_user_error
 from configs.load import find_differences, load_config, load_run_config
-from experiment.own_reports import find_own_report, find_report_on
+from data.sources.corpus import load_held_out
+from experiment.load_run import load_run
+from experiment.reports import place_report
+from training.run.layout import CONFIG, PICTURES
 
 ROOT = Path(__file__).parents[1]
-CONFIG, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
+EXPERIMENT, RUN = "configs/quickstart.yaml", Path("runs/quickstart")
 PHRASES = "phrasebook:phrases"
 SENTENCE = "My sister is going to buy the white shoes."
 
@@ -29,7 +32,7 @@ def main() -> None:
     os.chdir(ROOT)  # the commands are relative to the clone
     try:
         if not is_done():
-            run("train.py", CONFIG)
+            run("train.py", EXPERIMENT)
             run("eval.py", str(RUN))
             run("eval.py", str(RUN), f"data.test={PHRASES}")
             run("scripts/plot_attention.py", str(RUN), SENTENCE)
@@ -40,14 +43,19 @@ def main() -> None:
 
 def is_done() -> bool:
     """Whether every step has run with the present config."""
-    if not ((RUN / "config.yaml").is_file() and all(find_reports().values()) and any(RUN.glob("attention/*.html"))):
+    if not ((RUN / CONFIG).is_file() and all(find_reports().values()) and any((RUN / PICTURES).glob("*.html"))):
         return False
-    return not find_differences(load_run_config(RUN), load_config(CONFIG))
+    return not find_differences(load_run_config(RUN), load_config(EXPERIMENT))
 
 
 def find_reports() -> dict[str, Path | None]:
     """The report on each held-out set, by the set's title."""
-    return {"generated sentences": find_own_report(RUN), "hand-written phrases": find_report_on(RUN, PHRASES)}
+    phrases = load_run(RUN, [f"data.test={PHRASES}"], may_change={"data.test"})
+    sha256 = load_held_out(phrases.config.data, "test", RUN)[1].sha256
+    return {
+        "generated sentences": place_report(load_run(RUN)).find(),
+        "hand-written phrases": place_report(phrases, sha256).find(),
+    }
 
 
 def run(program: str, *arguments: str) -> None:
@@ -70,10 +78,10 @@ def report() -> None:
         scores = json.loads(path.read_text(encoding="utf-8"))
         print(f"  {title:<26} BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f} on {scores['sources']} sources")
     print("\nAttention, drawn")
-    for file in [*sorted(RUN.glob("attention/*.html")), *sorted(RUN.glob("attention/*.png"))]:
+    for file in [*sorted((RUN / PICTURES).glob("*.html")), *sorted((RUN / PICTURES).glob("*.png"))]:
         print(f"  {file}")
     next_steps = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
-    print(next_steps.format(run=RUN, config=CONFIG), end="")
+    print(next_steps.format(run=RUN, config=EXPERIMENT), end="")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser
 from common.errors import exit_on_user_error
-from configs.load import find_differences, load_run_config
-from experiment.recorded_run import open_recorded_run
+from configs.load import find_differences
+from experiment.load_run import load_run
 from training.replay.comparison import compare_runs, format_comparison
 from training.replay.inspect_step import format_inspection, inspect_update, sort_by_loss
 from training.replay.replay import to_json
@@ -41,15 +41,14 @@ def main() -> None:
     with exit_on_user_error():
         arguments = parse_arguments()
         if arguments.OTHER is None:
-            inspection = inspect_update(open_recorded_run(Path(arguments.RUN)), arguments.step)
+            inspection = inspect_update(load_run(Path(arguments.RUN)).recorded, arguments.step)
             if arguments.sort == "loss":
                 inspection = replace(inspection, pairs=sort_by_loss(inspection.pairs))
             print(to_json(inspection) if arguments.json else format_inspection(inspection))
             return
-        folders = Path(arguments.RUN), Path(arguments.OTHER)
-        one, other = (open_recorded_run(folder) for folder in folders)
-        differences = list(find_differences(*map(load_run_config, folders)).values())
-        comparison = compare_runs(one, other, differences, arguments.step)
+        one, other = (load_run(Path(folder)) for folder in (arguments.RUN, arguments.OTHER))
+        differences = list(find_differences(one.saved, other.saved).values())
+        comparison = compare_runs(one.recorded, other.recorded, differences, arguments.step)
         print(to_json(comparison) if arguments.json else format_comparison(comparison))
     sys.exit(int(comparison.differ))
 

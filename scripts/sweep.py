@@ -29,7 +29,7 @@ from common.files import explain_write_errors, write_atomically
 from common.text_table import as_text
 from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import differences, scores
-from experiment.evaluated_runs import group_by_system, read_evaluated
+from experiment.evaluated_runs import group_by_system, read_reported
 from experiment.sweep.cells import Cell, Sweep, load_sweep
 from experiment.sweep.devices import shares
 from experiment.sweep.jobs import Jobs
@@ -115,7 +115,7 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
 
 
 def print_comparison(cells: list[Cell], set_name: str) -> None:
-    found = [read_evaluated(str(cell.run_dir), set_name, cell.name) for cell in cells]
+    found = [read_reported(str(cell.run_dir), set_name, cell.name) for cell in cells]
     comparison = compare_systems(group_by_system(found))
     print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
 

@@ -8,7 +8,7 @@ from common.errors import UserError
 from common.files import write_atomically
 from configs.load import load_config
 from evaluation.attention_view.sentence import slug
-from evaluation.conditions import Conditions, name_of_source, place_report, translations_beside
+from evaluation.report import ReportKey, ReportPlace, name_of_source, translations_beside
 from training.run.averaging import check_name
 
 NAMES = [
@@ -30,7 +30,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", [*NAMES, *(f"{name}.tsv.gz" for name in NAMES)])
 def test_a_report_stays_in_its_folder_whatever_the_set_is_called(tmp_path, name):
-    report = place_report(tmp_path / "run/eval", name_of_source(name), Conditions(), own=False)
+    report = ReportPlace(tmp_path / "run/eval", name_of_source(name), ReportKey()).choose()
     for path in (report, translations_beside(report)):
         write_atomically(path, "x")
         assert os.path.realpath(path.parent) == os.path.realpath(tmp_path / "run/eval")

@@ -8,9 +8,8 @@ import jax
 from data.batches.packing import Batch, slice_rows
 from data.pairs import Pairs
 from data.prepare import Prepared
-from evaluation.conditions import Conditions
 from evaluation.evaluate import Evaluation, evaluate
-from evaluation.report import write_report
+from evaluation.report import ReportKey, write_report
 from evaluation.translate import Translator
 from model.transformer import Params
 from training.devices.distributed import is_first
@@ -27,7 +26,7 @@ class HeldOut:
 
     pairs: Pairs
     translator: Translator
-    conditions: Conditions
+    report_key: ReportKey
     name: str = "valid"
     ending: str = ""
 
@@ -67,7 +66,7 @@ class Validation:
         """Write the report, in the first process."""
         if is_first():
             path, file = report_path(self.run_dir, held_out.name), self.prepared.report.files.valid
-            write_report(path, evaluation, step=step, file=file, conditions=held_out.conditions)
+            write_report(path, evaluation, step=step, file=file, key=held_out.report_key)
 
     def mean_losses(self, params: Params) -> dict[str, float]:
         """Loss and cross-entropy per target token. Each process reads its rows of the batches."""

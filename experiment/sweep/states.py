@@ -10,10 +10,12 @@ from common.files import read_json_object
 from common.text_table import Table
 from configs.changes import classify_changes
 from configs.load import find_differences, load_run_config
-from evaluation.conditions import sentences_beside
+from evaluation.report import sentences_beside
+from experiment.reports import own_report
 from experiment.sweep.cells import Cell
 from training.progress import Progress
 from training.run.checkpoint import read_notes
+from training.run.layout import CONFIG
 from training.run.lock import is_in_use
 from training.run.metrics import read_metrics
 from training.run.retention import good_steps
@@ -58,7 +60,7 @@ def is_trained(cell: Cell, newest: int, progress: Progress) -> bool:
 
 def is_scored(cell: Cell, set_name: str, newest: int, progress: Progress) -> bool:
     """Whether there is a report with its sentences, and of the checkpoint that counts, not of an earlier one."""
-    path = cell.run_dir / "eval" / f"{set_name}.json"
+    path = own_report(cell.run_dir, set_name)
     report, steps = read_json_object(path), {"best": progress.best_step or newest, "latest": newest}
     checkpoint = "latest" if set_name == "valid" else cell.config.decoding.checkpoint
     return sentences_beside(path).exists() and report.get("step", -1) == steps.get(checkpoint, report.get("step"))
@@ -77,7 +79,7 @@ def check_directories(cells: list[Cell]) -> None:
     """UserError if a cell's directory holds a run of another config, or a longer one, before anything starts."""
     for cell in cells:
         steps = good_steps(cell.run_dir)
-        if not (cell.run_dir / "config.yaml").exists() or not steps:
+        if not (cell.run_dir / CONFIG).exists() or not steps:
             continue
         recorded = load_run_config(cell.run_dir)
         kinds, differences = classify_changes(recorded, cell.config), find_differences(recorded, cell.config)

@@ -138,10 +138,11 @@ def test_a_wrong_command_line_is_told_in_one_line_and_exits_with_2(called_with, 
 
 def test_help_lists_only_the_keys_that_a_program_accepts(called_with, capsys):
     called_with("--help")
+    decoding = {name for name in KEYS if name.startswith("decoding.")}
     with pytest.raises(SystemExit):
-        parse_command_line("Score.", {"RUN": "a run"}, accepted=("decoding.", "data.test:"))
+        parse_command_line("Score.", {"RUN": "a run"}, accepted={"data.test", *decoding})
     listed = set(re.findall(r"^  ([a-z_]+(?:\.[a-z_]+)?)=", capsys.readouterr().out, re.MULTILINE))
-    assert listed - {"key"} == {name for name in KEYS if name.startswith("decoding.")} | {"data.test"}
+    assert listed - {"key"} == decoding | {"data.test"}
 
 
 ITEMS = ["no", "On", "null", "n", "~", "1", "1e3", ".5", "0x1", "a: b", "a:", "a:b", "a, b.tsv", "c d.tsv", " x", "x "]

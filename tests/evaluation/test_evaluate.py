@@ -8,10 +8,9 @@ import pytest
 from common.errors import UserError
 from data.pairs import Pairs
 from data.sources.report import SourceReport
-from evaluation.conditions import Conditions
 from evaluation.evaluate import evaluate
 from evaluation.metrics import Scores, score
-from evaluation.report import write_report
+from evaluation.report import ReportKey, write_report
 from evaluation.sentences import Sentence, as_lines, read_sentences
 
 PAIRS = Pairs(
@@ -39,8 +38,8 @@ def test_distinct_sources_are_translated_once_and_scored_against_all_their_refer
 
 def test_the_files_of_a_report(tmp_path, translator, evaluation):
     file = SourceReport("corpus/test.tsv", "ab" * 32, 5, malformed=1)
-    conditions = Conditions(file.sha256, decoding=translator.decoding)
-    write_report(tmp_path / "eval/test.json", evaluation, step=7, file=file, conditions=conditions, overlap=(1, 0))
+    key = ReportKey(file.sha256, decoding=translator.decoding)
+    write_report(tmp_path / "eval/test.json", evaluation, step=7, file=file, key=key, overlap=(1, 0))
     names = ["test.json", "test.jsonl", "test.translations.txt"]
     assert sorted(path.name for path in (tmp_path / "eval").iterdir()) == names
     text = (tmp_path / "eval" / "test.translations.txt").read_text(encoding="utf-8")
@@ -64,8 +63,8 @@ def test_the_files_of_a_report(tmp_path, translator, evaluation):
 
 def test_a_validation_report_has_no_overlap_counted(tmp_path, translator, evaluation):
     file = SourceReport("corpus/valid.tsv", "cd" * 32, 4)
-    conditions = Conditions(file.sha256, decoding=translator.decoding)
-    write_report(tmp_path / "valid.json", evaluation, step=7, file=file, conditions=conditions)
+    key = ReportKey(file.sha256, decoding=translator.decoding)
+    write_report(tmp_path / "valid.json", evaluation, step=7, file=file, key=key)
     assert json.loads((tmp_path / "valid.json").read_text())["overlap_with_training"] is None
 
 

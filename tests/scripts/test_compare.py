@@ -10,10 +10,9 @@ from data.corpus.report import Sides
 from data.corpus.summary import summarise_here
 from data.corpus.word_counts import COUNTS_FILE, save_word_counts
 from data.sources.report import SourceReport
-from evaluation.conditions import Conditions
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
-from evaluation.report import write_report
+from evaluation.report import ReportKey, write_report
 from scripts.compare import main
 from tests.evaluation.comparison.systems import drawn_set, noisy
 
@@ -35,8 +34,8 @@ def make_run(tmp_path, small_experiment):
         sentences = noisy(SENTENCES, rate, noise)
         scores = score([each.translation for each in sentences], [each.references for each in sentences])
         evaluation = Evaluation(sentences, scores, 1.0)
-        conditions = Conditions(file.sha256, decoding=config.decoding)
-        write_report(run / f"eval/{report}.json", evaluation, step=7, file=file, conditions=conditions)
+        key = ReportKey(file.sha256, decoding=config.decoding)
+        write_report(run / f"eval/{report}.json", evaluation, step=7, file=file, key=key)
         return run
 
     return make_run

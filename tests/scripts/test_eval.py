@@ -9,11 +9,10 @@ import pytest
 import sacrebleu
 
 from common.errors import UserError
-from configs.load import load_run_config
-from eval import check_columns, main
-from evaluation.conditions import name_of_source
+from common.files import sha256_of_file
+from eval import load_test_set, main
 from experiment.load_run import load_run
-from experiment.own_reports import find_own_report, find_report_on
+from experiment.reports import place_report
 from scripts import translate
 
 
@@ -85,11 +84,13 @@ def test_no_other_set_or_search_replaces_the_runs_own_report(copy, run_main, tmp
     assert out.endswith(f"written   {copy}/eval/test.json, .jsonl and .translations.txt\n")
     own = json.loads((copy / "eval/test.json").read_text(encoding="utf-8"))
     assert (own["sources"], own["decoding"]["beam_size"]) == (12, 2)
-    assert find_own_report(copy) == copy / "eval/test.json"
+    assert place_report(load_run(copy)).find() == copy / "eval/test.json"
     others = [json.loads(path.read_text(encoding="utf-8")) for path in (copy / "eval").glob("test-????????.json")]
     assert sorted((each["sources"], each["decoding"]["beam_size"]) for each in others) == [(1, 1), (1, 2), (12, 1)]
     assert len(list((copy / "eval").iterdir())) == 12
-    assert find_report_on(copy, str(tmp_path / "test.tsv")) in (copy / "eval").glob("test-????????.json")
+    another = load_run(copy, runs[0], may_change={"data.test"})
+    found = place_report(another, sha256_of_file(tmp_path / "test.tsv")).find()
+    assert found in (copy / "eval").glob("test-????????.json")
 
 
 def test_a_test_set_that_has_changed_is_told_and_gets_another_report(copy, run_main, tmp_path):
@@ -101,7 +102,7 @@ def test_a_test_set_that_has_changed_is_told_and_gets_another_report(copy, run_m
     code, out, err = run_main(main, copy)
     assert code == 0 and "test.tsv is not the test set recorded in" in err and err.count("\n") == 1
     assert (copy / "eval/test.json").read_bytes() == own and f"written   {copy}/eval/test-" in out
-    assert find_own_report(copy) is None
+    assert place_report(load_run(copy)).find() is None
 
 
 def test_scores_are_printed_although_the_report_cannot_be_written(copy, run_main, tmp_path):
@@ -212,27 +213,11 @@ def test_what_casts_doubt_on_a_set_is_told(run_dir, run_main, tmp_path):
     assert "\none-sided 2 of these rows have text on one side only\n" in out
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("folder/mine.tsv", "mine"),
-        ("/data/news.LANG.gz", "news"),
-        ("v1.2.jsonl.gz", "v1.2"),
-        ("Helsinki-NLP/opus-100:en-es:test", "opus-100.en-es.test"),
-        ("phrasebook:phrases", "phrasebook.phrases"),
-    ],
-)
-def test_a_set_has_its_own_name_in_the_run(source, name):
-    assert name_of_source(source) == name
-
-
 def test_the_runs_own_held_out_set_keeps_its_columns(run_dir):
-    saved = dataclasses.replace(load_run_config(run_dir).data, test="")
-    turned = dataclasses.replace(saved, columns=["es", "en"])
+    run = load_run(run_dir)
+    turned = dataclasses.replace(run.config.data, test="", columns=["es", "en"])
     with pytest.raises(UserError, match=r"name another with data\.test="):
-        check_columns(turned, saved, run_dir)
-    check_columns(dataclasses.replace(turned, test="mine.tsv"), saved, run_dir)
-    check_columns(saved, saved, run_dir)
+        load_test_set(dataclasses.replace(run, config=dataclasses.replace(run.config, data=turned)))
 
 
 @pytest.mark.slow

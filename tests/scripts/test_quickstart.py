@@ -6,14 +6,13 @@ import shutil
 import pytest
 
 from common.errors import UserError
-from configs.load import load_run_config
 from data.sources.corpus import load_held_out
-from evaluation.conditions import name_of_source, place_report
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import BleuInterval, Scores
 from evaluation.report import write_report
 from evaluation.sentences import Sentence
-from experiment.own_reports import conditions_of, find_report_on
+from experiment.load_run import load_run
+from experiment.reports import place_report
 from scripts import quickstart
 
 
@@ -25,18 +24,16 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
     (tmp_path / "phrases.tsv").write_text("Hello.\tHola.\n", encoding="utf-8")  # building the phrasebook takes seconds
     monkeypatch.setattr(quickstart, "PHRASES", str(tmp_path / "phrases.tsv"))
     for source, bleu in (("", 81.25), (quickstart.PHRASES, 14.0)):
-        config = load_run_config(run, [f"data.test={source}"] if source else [])
-        _, file = load_held_out(config.data, "test", run)
+        loaded = load_run(run, [f"data.test={source}"] if source else [], may_change={"data.test"})
+        _, file = load_held_out(loaded.config.data, "test", run)
         scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", BleuInterval(70.0, 95.0, "signature"))
         evaluation = Evaluation([Sentence("a", ["b"], "c", ["␣c"], -0.1, -0.1, True, 1)] * 12, scores, 1.5)
-        conditions = conditions_of(config, file.sha256)
-        name = name_of_source(source) or "test"
-        path = place_report(run / "eval", name, conditions, own=not source)
-        write_report(path, evaluation, step=7, file=file, conditions=conditions)
+        place = place_report(loaded, file.sha256)
+        write_report(place.choose(), evaluation, step=7, file=file, key=place.key)
     (run / "attention").mkdir()
     (run / "attention/a.html").write_bytes(b"")
     monkeypatch.setattr(quickstart, "RUN", run)
-    monkeypatch.setattr(quickstart, "CONFIG", str(small_experiment))
+    monkeypatch.setattr(quickstart, "EXPERIMENT", str(small_experiment))
     return run
 
 
@@ -59,7 +56,7 @@ def test_a_run_that_lacks_a_step_is_not_finished(finished, missing):
 
 
 def test_reports_of_older_versions_are_shown_and_only_those_of_its_own_sets(finished, capsys):
-    path = find_report_on(finished, quickstart.PHRASES)
+    path = quickstart.find_reports()["hand-written phrases"]
     assert path is not None
     path.rename(finished / "eval/phrases.json")  # as older versions called it
     assert quickstart.is_done()
@@ -74,13 +71,13 @@ def test_reports_of_older_versions_are_shown_and_only_those_of_its_own_sets(fini
 def test_a_run_of_another_experiment_is_not_this_one(finished, small_experiment, tmp_path, monkeypatch):
     changed = json.loads(small_experiment.read_text()) | {"training": {"steps": 11}}
     (tmp_path / "changed.yaml").write_text(json.dumps(changed))
-    monkeypatch.setattr(quickstart, "CONFIG", str(tmp_path / "changed.yaml"))
+    monkeypatch.setattr(quickstart, "EXPERIMENT", str(tmp_path / "changed.yaml"))
     assert not quickstart.is_done()
 
 
 def test_a_step_that_fails_is_the_last(finished, monkeypatch, capfd):
     monkeypatch.setattr("sys.argv", ["quickstart.py"])
-    monkeypatch.setattr(quickstart, "CONFIG", "configs/absent.yaml")
+    monkeypatch.setattr(quickstart, "EXPERIMENT", "configs/absent.yaml")
     (finished / "eval/test.json").unlink()
     with pytest.raises(SystemExit) as ended:
         quickstart.main()

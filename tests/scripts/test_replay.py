@@ -17,7 +17,7 @@ from data.batches.packing import fill, place
 from data.pairs import normalise
 from data.sentences import token_table
 from data.tokens.tokenizer import load_tokenizer
-from experiment.recorded_run import open_recorded_run
+from experiment.load_run import load_run
 from model.transformer import build
 from scripts import replay as script
 from tests.prepared import prepare_and_save
@@ -188,7 +188,7 @@ def test_pairs_and_modules_make_up_the_whole(plain, facts):
 
 @pytest.mark.slow
 def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
-    replay = Replay(open_recorded_run(plain), 0)
+    replay = Replay(load_run(plain).recorded, 0)
     stream = replay.next_setup.stream
     steps = stream.steps_in(0)
     pairs = [pair for step in range(steps) for pair in pair_losses(replay.next_setup, replay.state, stream.batch(step))]
@@ -201,7 +201,7 @@ def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
 @pytest.mark.slow
 def test_a_pair_has_the_loss_that_it_has_alone(plain):
     """Without dropout, what shares its row is invisible."""
-    setup = open_recorded_run(plain).setup(1)
+    setup = load_run(plain).recorded.setup(1)
     setup = Setup(replace(setup.model, dropout=0.0), setup.training, setup.stream)
     state, tokenizer = setup.initial_state(), setup.stream.tokenizer
     unsampled = replace(setup.stream.config, subword_sampling=0.0)
@@ -425,8 +425,8 @@ def test_mistakes_end_in_one_line(light, small_experiment, tmp_path, refused):
     for runs in ([light], [light, light]):
         refused(f"--step 9 lies beyond the end of {light}, training.steps=8", *runs, "--step", "9")
     run = untrained(small_experiment, tmp_path / "by epochs", "training.steps=0", "training.epochs=1")
-    last = open_recorded_run(run).setup(1).stream.steps_in(0)
-    open_recorded_run(run).check_step(last)
+    last = load_run(run).recorded.setup(1).stream.steps_in(0)
+    load_run(run).recorded.check_step(last)
     refused(f"--step {last + 1} lies beyond the end of {run}, training.epochs=1", run, "--step", last + 1)
 
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from common.files import sha256, sha256_of_file
-from evaluation.conditions import translations_beside
+from evaluation.report import translations_beside
 from model.config import ModelConfig
 from training.config import TrainingConfig
 from training.run.checkpoint import read_notes, restore

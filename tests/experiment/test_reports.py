@@ -1,9 +1,9 @@
-"""What a score belongs to, by a run's config."""
+"""What identifies a score, by a run's config."""
 
 import pytest
 
 from configs.load import load_config
-from experiment.own_reports import conditions_of
+from experiment.reports import report_key
 
 
 @pytest.mark.parametrize(
@@ -17,14 +17,14 @@ from experiment.own_reports import conditions_of
         "decoding.ensemble=[other]",
     ],
 )
-def test_every_setting_of_eval_py_is_part_of_the_conditions(small_experiment, override):
-    plain, changed = (conditions_of(load_config(small_experiment, each), "ab" * 32) for each in ([], [override]))
+def test_every_setting_of_eval_py_is_part_of_the_key(small_experiment, override):
+    plain, changed = (report_key(load_config(small_experiment, each), "ab" * 32) for each in ([], [override]))
     assert changed != plain and changed.digest() != plain.digest()
 
 
 def test_places_are_not(small_experiment):
     plain, moved = (
-        conditions_of(load_config(small_experiment, each), "ab" * 32)
+        report_key(load_config(small_experiment, each), "ab" * 32)
         for each in ([], ["data.root=/elsewhere", "data.test=copy.tsv", "data.batch_rows=4"])
     )
     assert moved == plain

@@ -1,0 +1,47 @@
+"""The reports of a run's scores: which one is the run's own, and where every other one lies."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from common.option import select
+from configs.schema import RunConfig
+from data.corpus.report import load_identity
+from evaluation.report import Precision, ReportKey, ReportPlace, name_of_source
+from experiment.load_run import LoadedRun, load_run
+from training.run.layout import REPORTS, report_path
+
+
+def report_key(config: RunConfig, test_set_sha256: str, run: str = "") -> ReportKey:
+    """What identifies a score on a set by this config; ``run`` as in ReportKey."""
+    data = config.data
+    precision = Precision(config.model.dtype, config.model.matmul_dtype)
+    direction = f"{data.source}-{data.target}" if len(data.directions) > 1 else ""
+    return ReportKey(test_set_sha256, select(data, "of_file"), precision, config.decoding, run, direction)
+
+
+def recorded_test_set(run: LoadedRun) -> str:
+    """The SHA-256 of the test set that data.json records, or nothing."""
+    identity = load_identity(run.folder)
+    return "".join(identity.files["test"]) if identity else ""
+
+
+def place_report(run: LoadedRun, test_set_sha256: str | None = None, folder: Path | None = None) -> ReportPlace:
+    """Where the score of a run by its config lies: on its own test set, unless another one is given.
+
+    It is the run's own score if nothing was changed in the config but the direction.
+    """
+    usual, recorded = run.folder / REPORTS, recorded_test_set(run)
+    outside = "" if folder is None or folder.resolve() == usual.resolve() else str(run.folder.resolve())
+    own = report_key(run.saved, recorded, outside)
+    key = report_key(run.config, recorded if test_set_sha256 is None else test_set_sha256, outside)
+    is_own_set = key.test_set_sha256 == recorded or not run.config.data.test
+    name = "test" if is_own_set else name_of_source(run.config.data.test)
+    if key.direction != own.direction:
+        name, own = f"{name}.{key.direction}", replace(own, direction=key.direction)
+    return ReportPlace(folder or usual, name, key, is_own=key == own)
+
+
+def own_report(run_dir: Path, set_name: str) -> Path:
+    """Where a run's own score on its test set lies, or that on another set, such as valid."""
+    found = place_report(load_run(run_dir)).find() if set_name == "test" else None
+    return found or report_path(run_dir, set_name)
