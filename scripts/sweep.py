@@ -14,8 +14,6 @@ their last evaluation or, with --set test, on the test set.
 """
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from cli.process import prepare_process
@@ -37,10 +35,8 @@ from experiment.sweep.slurm import array_script
 from experiment.sweep.states import (
     COMPLETE,
     FAILED,
-    WAITING,
     State,
     check_directories,
-    observe,
     read_state,
     table_of_states,
 )
@@ -64,7 +60,7 @@ def main() -> None:
         write_atomically(arguments.slurm, script)
         print(f"written  {arguments.slurm}")
     elif arguments.status:
-        print(as_text(table_of_states(cells, {cell.name: observe(cell, arguments.set) for cell in cells})))
+        print(as_text(table_of_states(cells, {cell.name: read_state(cell, arguments.set) for cell in cells})))
     else:
         train_all(sweep, cells, arguments.jobs, arguments.set)
 
@@ -96,11 +92,8 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
     states = {cell.name: read_state(cell, set_name) for cell in cells}
     to_do = [cell for cell in cells if states[cell.name].word != COMPLETE]
     print(f"{sweep.folder}: {len(cells)} cells, {len(cells) - len(to_do)} of them complete", flush=True)
-    live = sys.stdout.isatty()
-    work = Jobs(sweep, set_name, shares(jobs), states, report=lambda cell, state: None if live else say(cell, state))
-    draw = redrawing(cells, work) if live else lambda: None
-    work.run(to_do, on_poll=draw)
-    draw()
+    work = Jobs(sweep, set_name, shares(jobs), states, report=say)
+    work.run(to_do)
     if work.signal:
         write_note(f"stopped; what was training is saved. The same command goes on with {sweep.folder}")
         sys.exit(128 + work.signal)
@@ -121,25 +114,10 @@ def print_comparison(cells: list[Cell], set_name: str) -> None:
 
 
 def say(cell: Cell, state: State) -> None:
-    """A line for a log."""
+    """A line when the state of a cell changes."""
     bleu = f", BLEU {state.bleu:.2f}" if state.bleu is not None else ""
     output = f"; see {cell.run_dir}.txt" if state.word == FAILED else ""
     print(f"{cell.name}: {state.word} at step {state.step}{bleu}{output}", flush=True)
-
-
-def redrawing(cells: list[Cell], work: Jobs) -> Callable[[], None]:
-    """Draw the table of the cells that are neither waiting nor complete over the last one, once a second."""
-    lines, last = 0, 0.0
-
-    def draw() -> None:
-        nonlocal lines, last
-        if time.monotonic() > last + 1 or not work.running:
-            work.refresh()
-            text = as_text(table_of_states(cells, work.states, hidden=(WAITING, COMPLETE)))
-            print(f"\x1b[{lines}A\x1b[J" * bool(lines) + text, flush=True)
-            lines, last = text.count("\n") + 1, time.monotonic()
-
-    return draw
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
 """A sweep: a base config, changes to it, and seeds. Each combination is a cell, an experiment with its own run."""
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 
 from common.errors import UserError
@@ -60,30 +58,29 @@ def load_sweep(path: Path) -> Sweep:
     if "grid" in tree and "cells" in tree:
         raise UserError(f"{path}: give either grid or cells")
     base, folder = path.parent / tree["base"], Path("runs") / "sweeps" / path.stem
-    common = _read_changes(path, "overrides", tree.get("overrides") or {})
+    common, seeds = _read_changes(path, "overrides", tree.get("overrides") or {}), _read_seeds(path, tree)
     changes = _read_grid(path, tree["grid"]) if "grid" in tree else _read_cells(path, tree.get("cells", [{}]))
-    named = [(name_cell(own, seed), own, seed) for own, seed in product(changes, _read_seeds(path, tree))]
-    _check_names(path, [name for name, _, _ in named])
-    cells = [_make_cell(base, folder / name, name, common | own, seed) for name, own, seed in named]
-    _check_configs(path, cells)
-    return Sweep(base, folder, cells)
+    pairs = list(islice(((own, seed) for own in changes for seed in seeds), MOST_CELLS + 1))
+    if len(pairs) > MOST_CELLS:
+        raise UserError(f"{path}: more than {MOST_CELLS:,} cells; write several sweeps")
+    return Sweep(base, folder, _make_cells(path, base, folder, [(own, common | own, seed) for own, seed in pairs]))
 
 
-def _check_names(path: Path, names: list[str]) -> None:
-    if len(names) > MOST_CELLS:
-        raise UserError(f"{path}: {len(names):,} cells are above {MOST_CELLS:,}; write several sweeps")
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise UserError(f"{path}: two cells are {in_brief(twice[0])}")
-    if long := [name for name in names if len(name) > LONGEST_NAME]:
-        raise UserError(f"{path}: {in_brief(long[0])} is too long for a folder; set what all cells share in overrides")
-
-
-def _check_configs(path: Path, cells: list[Cell]) -> None:
-    known: dict[str, str] = {}
-    for cell in cells:
-        first = known.setdefault(repr(replace(cell.config, run_dir="")), cell.name)
-        if first != cell.name:
-            raise UserError(f"{path}: {first} and {cell.name} are the same experiment; leave one out")
+def _make_cells(path: Path, base: Path, folder: Path, parts: list[tuple[Changes, Changes, int]]) -> list[Cell]:
+    """A cell for each of its own changes, all its changes, and its seed."""
+    cells: dict[str, Cell] = {}
+    first_of: dict[str, str] = {}  # the name of the first cell of a config
+    for own, changes, seed in parts:
+        name = name_cell(own, seed)
+        if name in cells:
+            raise UserError(f"{path}: two cells are {in_brief(name)}")
+        if len(name) > LONGEST_NAME:
+            raise UserError(f"{path}: {in_brief(name)} is too long for a folder; set what all cells share in overrides")
+        cells[name] = cell = _make_cell(base, folder / name, name, changes, seed)
+        first = first_of.setdefault(repr(replace(cell.config, run_dir="")), name)
+        if first != name:
+            raise UserError(f"{path}: {first} and {name} are the same experiment; leave one out")
+    return list(cells.values())
 
 
 def _read_changes(path: Path, part: str, tree: object) -> Changes:
@@ -99,8 +96,6 @@ def _read_changes(path: Path, part: str, tree: object) -> Changes:
 def _read_grid(path: Path, tree: object) -> Iterator[Changes]:
     if not isinstance(tree, dict) or not all(isinstance(values, list) and values for values in tree.values()):
         raise UserError(f"{path}: grid must map each key to a list of values, such as {{model.dropout: [0.1, 0.2]}}")
-    if (size := math.prod(map(len, tree.values()))) > MOST_CELLS:
-        raise UserError(f"{path}: a grid of {size:,} combinations is above {MOST_CELLS:,} cells; write several sweeps")
     for values in product(*tree.values()):
         yield _read_changes(path, "grid", dict(zip(tree, values, strict=True)))
 

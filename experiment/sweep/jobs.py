@@ -29,7 +29,6 @@ from experiment.sweep.states import (
     read_state,
     with_metrics,
 )
-from training.run.lock import is_in_use
 
 POLL = 0.2  # seconds
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
@@ -67,7 +66,7 @@ class Jobs:
         """The first signal that arrived, or 0."""
         return self.signals[0] if self.signals else 0
 
-    def run(self, cells: Sequence[Cell], on_poll: Callable[[], object]) -> None:
+    def run(self, cells: Sequence[Cell]) -> None:
         """Work at all cells; after a signal, which every job gets too, only wait for those that run."""
         self.waiting.extend(cells)
         with handle_signals(lambda number, frame: self.signals.append(number)):
@@ -79,7 +78,6 @@ class Jobs:
                 self.pass_signals_on()
                 for job in [job for job in self.running if job.process.poll() is not None]:
                     self.end(job)
-                on_poll()
 
     def pass_signals_on(self) -> None:
         """Training saves and ends at the first signal. A second one kills it."""
@@ -90,15 +88,12 @@ class Jobs:
 
     def take(self, cell: Cell) -> bool:
         """Start a cell's next program, if there is one. False if another process works at the cell."""
-        if is_in_use(cell.run_dir):
-            if self.states[cell.name].word != ELSEWHERE:
-                self.change(cell, with_metrics(cell, ELSEWHERE))
-            return False
         state = read_state(cell, self.set_name)
-        if state.word == COMPLETE:  # by that process
-            self.change(cell, state)
-        else:
-            self.start(cell, self.free.pop(0), EVALUATING if state.word == TRAINED else TRAINING)
+        if state.word in (ELSEWHERE, COMPLETE):
+            if self.states[cell.name].word != state.word:
+                self.change(cell, state)
+            return state.word == COMPLETE  # by that process
+        self.start(cell, self.free.pop(0), EVALUATING if state.word == TRAINED else TRAINING)
         return True
 
     def start(self, cell: Cell, share: Share, word: str) -> None:
@@ -119,7 +114,7 @@ class Jobs:
             self.start(job.cell, job.share, EVALUATING)
             return
         self.free.append(job.share)
-        if code == 2 and is_in_use(job.cell.run_dir):  # another sweep of the same file was first
+        if state.word == ELSEWHERE:  # another sweep of the same file was first
             self.waiting.append(job.cell)
         elif code not in (0, *SAVED) and not (code < 0 and self.signal):
             killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
@@ -130,11 +125,6 @@ class Jobs:
     def change(self, cell: Cell, state: State) -> None:
         self.states[cell.name] = state
         self.report(cell, state)
-
-    def refresh(self) -> None:
-        """Read the progress of the jobs that run."""
-        for job in self.running:
-            self.states[job.cell.name] = with_metrics(job.cell, job.word)
 
 
 def launch(command: list[str], share: Share, output: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -15,7 +15,6 @@ from experiment.reports import own_report
 from experiment.sweep.cells import Cell
 from training.progress import Progress
 from training.run.checkpoint import read_notes
-from training.run.layout import CONFIG
 from training.run.lock import is_in_use
 from training.run.metrics import read_metrics
 from training.run.retention import good_steps
@@ -37,25 +36,17 @@ class State:
 
 
 def read_state(cell: Cell, set_name: str) -> State:
-    """The state of a cell that no process works at."""
+    """The state of a cell at which no job of this sweep works."""
+    if is_in_use(cell.run_dir):
+        return with_metrics(cell, ELSEWHERE)
     steps = good_steps(cell.run_dir)
     if not steps:
         return with_metrics(cell, WAITING)
-    progress = Progress(**read_notes(cell.run_dir, steps[-1]))
-    if not is_trained(cell, steps[-1], progress):
+    progress, training = Progress(**read_notes(cell.run_dir, steps[-1])), cell.config.training
+    has_ended = steps[-1] >= training.steps or progress.is_exhausted(training.patience)
+    if not has_ended or progress.evaluated != steps[-1]:
         return with_metrics(cell, INTERRUPTED)
     return with_metrics(cell, COMPLETE if is_scored(cell, set_name, steps[-1], progress) else TRAINED)
-
-
-def observe(cell: Cell, set_name: str) -> State:
-    """The state of a cell at which another process may work."""
-    return with_metrics(cell, ELSEWHERE) if is_in_use(cell.run_dir) else read_state(cell, set_name)
-
-
-def is_trained(cell: Cell, newest: int, progress: Progress) -> bool:
-    """Whether nothing is left to train and to validate after the newest checkpoint."""
-    training = cell.config.training
-    return progress.evaluated == newest and (newest >= training.steps or progress.is_exhausted(training.patience))
 
 
 def is_scored(cell: Cell, set_name: str, newest: int, progress: Progress) -> bool:
@@ -78,28 +69,28 @@ def with_metrics(cell: Cell, word: str) -> State:
 def check_directories(cells: list[Cell]) -> None:
     """UserError if a cell's directory holds a run of another config, or a longer one, before anything starts."""
     for cell in cells:
-        steps = good_steps(cell.run_dir)
-        if not (cell.run_dir / CONFIG).exists() or not steps:
+        if not (steps := good_steps(cell.run_dir)):
             continue
         recorded = load_run_config(cell.run_dir)
         kinds, differences = classify_changes(recorded, cell.config), find_differences(recorded, cell.config)
+        problem = ""
         if lines := [differences[key] for key, kind in kinds.items() if kind != "nothing" or key in OF_SCORES]:
-            described = f"{cell.run_dir} is a run of another config: {'; '.join(lines)}"
-            raise UserError(f"{described}. Move it away, or give the sweep another name")
-        if steps[-1] > cell.config.training.steps:
-            described = f"{cell.run_dir} is at step {steps[-1]}, beyond training.steps={cell.config.training.steps}"
-            raise UserError(f"{described}. Move it away, or give the sweep another name")
+            problem = f"a run of another config: {'; '.join(lines)}"
+        elif steps[-1] > cell.config.training.steps:
+            problem = f"at step {steps[-1]}, beyond training.steps={cell.config.training.steps}"
+        if problem:
+            raise UserError(f"{cell.run_dir} is {problem}. Move it away, or give the sweep another name")
 
 
-def table_of_states(cells: Sequence[Cell], states: dict[str, State], hidden: Sequence[str] = ()) -> Table:
-    """A row for each cell, but for those in ``hidden`` states; the note counts all."""
-    rows = [row_of(cell, states[cell.name]) for cell in cells if states[cell.name].word not in hidden]
+def table_of_states(cells: Sequence[Cell], states: dict[str, State]) -> Table:
+    """A row for each cell; the note counts them."""
     counts = Counter(states[cell.name].word for cell in cells)
     note = ", ".join(f"{count} {word}" for word, count in counts.items())
+    rows = [row_of(cell, states[cell.name]) for cell in cells]
     return Table("Cells", note, ["cell", "state", "step", "BLEU, valid", "minutes left"], rows)
 
 
 def row_of(cell: Cell, state: State) -> list[str]:
-    steps = f"{state.step} / {cell.config.training.steps or '?'}"
-    left = f"{state.minutes_left:.0f}" if state.word in (TRAINING, ELSEWHERE) and state.minutes_left is not None else ""
+    steps = f"{state.step} / {cell.config.training.steps}"
+    left = f"{state.minutes_left:.0f}" if state.word == ELSEWHERE and state.minutes_left is not None else ""
     return [cell.name, state.word, steps, "" if state.bleu is None else f"{state.bleu:.2f}", left]
