@@ -7,6 +7,7 @@ import pytest
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from configs.schema import RunConfig
+from tests.configs.conftest import refused
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +29,6 @@ def configs(tmp_path):
     return write
 
 
-def refused(path, *overrides) -> str:
-    """The one line with which a config is refused."""
-    with pytest.raises(UserError) as caught:
-        load_config(path, list(overrides))
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 CHAIN = {
     "top": "extends: middle.yaml\ntraining: {steps: 3}\ndata: {columns: [fr, es], source: fr}",
     "middle": "model: {d_ff: 64}\ntraining: {steps: 2, seed: 7}\nextends: base.yaml",
@@ -50,28 +43,18 @@ def test_each_file_states_what_differs_from_the_one_below(configs):
     assert (config.data.columns, config.data.source) == (["fr", "es"], "fr")
     assert config.model.d_model == RunConfig().model.d_model
     assert load_config(configs(**CHAIN), ["training.seed=9"]).training.seed == 9
-
-
-def test_each_file_of_a_chain_is_a_config_by_itself(configs):
-    top = configs(**CHAIN)
-    assert load_config(top.with_name("middle.yaml")).training.steps == 2
-    assert load_config(top.with_name("base.yaml")).training.steps == 1
+    middle = load_config(configs(**CHAIN).with_name("middle.yaml"))
+    assert (middle.training.steps, middle.run_dir) == (2, os.path.join("runs", "middle"))
 
 
 def test_lists_are_replaced_and_not_joined(configs):
     path = configs(
-        top="extends: base.yaml\ndata: {train: [a.tsv], weights: [2]}",
-        base="data: {train: [b.tsv, c.tsv], weights: [1, 0.5]}\ntraining: {steps: 1}",
+        top="extends: base.yaml\ndata: {train: [a.tsv], weights: [2], valid: '', allow_overlap: []}",
+        base="data: {train: [b.tsv, c.tsv], weights: [1, 0.5], valid: dev.tsv, allow_overlap: [train/test]}\n"
+        "training: {steps: 1}",
     )
-    config = load_config(path)
-    assert (config.data.train, config.data.weights) == (["a.tsv"], [2.0])
-
-
-def test_a_file_that_only_extends_is_its_base_with_a_run_of_its_own(configs):
-    path = configs(top="extends: base.yaml", base="training: {steps: 5}")
-    config = load_config(path)
-    assert config.training.steps == 5
-    assert config.run_dir == os.path.join("runs", "top")
+    data = load_config(path).data
+    assert (data.train, data.weights, data.valid, data.allow_overlap) == (["a.tsv"], [2.0], "", [])
 
 
 def test_the_base_lies_beside_the_file_and_not_where_one_stands(configs, tmp_path, monkeypatch):
@@ -125,12 +108,6 @@ def test_the_run_of_a_base_is_not_inherited(configs):
     assert (config.run_dir, config.dry_run, config.model.d_ff) == (f"runs/{path.stem}", False, 96)
 
 
-def test_two_files_may_stand_on_one(configs):
-    """No circle: the same base in two loads, or a name that another folder has as well."""
-    path = configs(top="extends: sub/top.yaml\ntraining: {steps: 1}", sub__top="model: {d_ff: 96}")
-    assert load_config(path).model.d_ff == load_config(path).model.d_ff == 96
-
-
 @pytest.mark.parametrize(
     "base", ["nowhere.yaml", "", "3", "[a.yaml]", "{a: b}", "null", "true", "'a\n\n  b'", ".", "~"]
 )
@@ -162,15 +139,6 @@ def test_extends_belongs_into_files_alone(configs):
     assert refused(path, "extends=base.yaml").startswith("command line: unknown key extends; ")
     path = configs(top="training: {steps: 1, extends: base.yaml}")
     assert "unknown key training.extends" in refused(path)
-
-
-def test_what_a_base_sets_can_be_set_back(configs):
-    path = configs(
-        top="extends: base.yaml\ndata: {valid: '', allow_overlap: []}",
-        base="data: {valid: dev.tsv, allow_overlap: [train/test]}\ntraining: {steps: 2}",
-    )
-    config = load_config(path)
-    assert (config.data.valid, config.data.allow_overlap) == ("", [])
 
 
 def test_the_environment_comes_between_file_and_command_line(configs, monkeypatch):
@@ -215,20 +183,6 @@ def test_a_lone_source_is_a_list_of_one(configs, name):
     assert listed.data.train == ["b.tsv", name]
 
 
-def test_a_lone_string_is_a_list_only_where_there_are_strings(configs):
-    path = configs(top="training: {steps: 1}")
-    assert "must be a list of numbers such as [1, 0.5], not 0.5" in refused(path, "data.weights=0.5")
-    assert "must be a list of numbers such as [1, 0.5], not 'x'" in refused(path, "data.weights=x")
-    assert (
-        "must be a list of strings such as [en, es] (quote what YAML would read as something else), not 3"
-        in refused(path, "data.train=3")
-    )
-    assert (
-        "must be a list of strings such as [en, es] (quote what YAML would read as something else), not nothing"
-        in refused(path, "data.train=")
-    )
-
-
 def test_weights_are_numbers_above_nothing_one_for_each_source(configs):
     two = configs(top="data: {train: [a.tsv, b.tsv], weights: [1, 0.5]}\ntraining: {steps: 1}")
     assert load_config(two).data.weights == [1.0, 0.5]
@@ -244,17 +198,3 @@ def test_weights_are_numbers_above_nothing_one_for_each_source(configs):
         assert "data.weights must be a list of numbers such as [1, 0.5], not [" in refused(
             two, f"data.weights={weights}"
         )
-
-
-@pytest.mark.parametrize(
-    ("override", "rule"),
-    [
-        ("data.train=[]", "data.train must name at least one source, and none may be empty"),
-        ("data.train=[a.tsv, '']", "data.train must name at least one source, and none may be empty"),
-        ("data.held_out=0", "data.held_out must be at least 1, not 0"),
-        ("data.malformed=ignore", "data.malformed must be stop or skip, not ignore"),
-    ],
-)
-def test_rules_of_the_corpus(configs, override, rule):
-    path = configs(top="training: {steps: 1}")
-    assert refused(path, override) == f"{path} {override}: {rule}"

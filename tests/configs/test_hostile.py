@@ -10,6 +10,7 @@ import pytest
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from configs.schema import RunConfig
+from tests.configs.conftest import refused
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,12 +70,6 @@ def one_short_line(told: str) -> str:
     return told
 
 
-def refused(path: Path | str, *overrides: str) -> str:
-    with pytest.raises(UserError) as caught:
-        load_config(path, list(overrides))
-    return one_short_line(str(caught.value))
-
-
 def test_every_monster_is_refused_in_one_short_line(tmp_path):
     """In another process, with a limit of time and memory: some of them once hung it or ended it by a signal."""
     for number, (text, _) in enumerate(FILES.values()):
@@ -131,35 +126,32 @@ VALUES = {  # what stands behind the equals sign, and what is said of it
 
 
 @pytest.mark.parametrize("override", VALUES, ids=range(len(VALUES)))
-def test_a_monster_on_the_command_line_is_refused_in_one_short_line(tmp_path, override):
-    (tmp_path / "plain.yaml").write_text("training: {steps: 10}\n")
-    assert VALUES[override] in refused(tmp_path / "plain.yaml", override)
+def test_a_monster_on_the_command_line_is_refused_in_one_short_line(plain, override):
+    assert VALUES[override] in one_short_line(refused(plain, override))
 
 
-def test_a_rule_between_keys_tells_a_long_command_line_in_brief(tmp_path):
-    (tmp_path / "plain.yaml").write_text("training: {steps: 10}\n")
-    assert "data.malformed must be stop or skip" in refused(
-        tmp_path / "plain.yaml", f"data.root={'x' * 5000}", "data.malformed=never"
-    )
+def test_a_rule_between_keys_tells_a_long_command_line_in_brief(plain):
+    told = one_short_line(refused(plain, f"data.root={'x' * 5000}", "data.malformed=never"))
+    assert "data.malformed must be stop or skip" in told
 
 
 @pytest.mark.parametrize("name", ["a\nb.yaml", "\udcff.yaml", "a\0.yaml"])
 def test_a_config_file_may_not_have_a_name_that_no_run_directory_could_have(tmp_path, name):
-    assert refused(tmp_path / name).startswith("the config file's name: run_dir must be text without control ")
-
-
-def test_the_largest_numbers_that_pass(tmp_path):
-    (tmp_path / "plain.yaml").write_text("training: {steps: 2147483647, seed: 4294967295, learning_rate: 9999999999}")
-    training = load_config(tmp_path / "plain.yaml").training
-    assert (training.steps, training.seed, training.learning_rate) == (2**31 - 1, 2**32 - 1, 9999999999.0)
-
-
-def test_aliases_that_stand_for_little_are_welcome(tmp_path):
-    (tmp_path / "plain.yaml").write_text(
-        "data: {train: [a.tsv, b.tsv], allow_overlap: []}\ntraining: {steps: &n 7, seed: *n}"
+    assert one_short_line(refused(tmp_path / name)).startswith(
+        "the config file's name: run_dir must be text without control "
     )
-    config = load_config(tmp_path / "plain.yaml")
-    assert (config.data.train, config.training.seed) == (["a.tsv", "b.tsv"], 7)
+
+
+def test_the_largest_numbers_and_aliases_that_stand_for_little_pass(config_file):
+    config = load_config(
+        config_file(
+            "data: {train: [a.tsv, b.tsv], allow_overlap: []}\n"
+            "training: {steps: &n 2147483647, warmup_steps: *n, seed: 4294967295, learning_rate: 9999999999}"
+        )
+    )
+    training = config.training
+    assert (training.steps, training.warmup_steps, training.seed) == (2**31 - 1, 2**31 - 1, 2**32 - 1)
+    assert (config.data.train, training.learning_rate) == (["a.tsv", "b.tsv"], 9999999999.0)
 
 
 @pytest.mark.parametrize(

@@ -62,21 +62,6 @@ def called_with(monkeypatch):
     return lambda *arguments: monkeypatch.setattr("sys.argv", ["train.py", *arguments])
 
 
-def test_the_command_line_is_one_thing_and_overrides(called_with):
-    called_with("configs/x.yaml", "training.steps=3", "data.columns=[es,en]")
-    parsed = parse_command_line("Train.", {"CONFIG": "a file"})
-    assert (parsed.CONFIG, parsed.overrides) == ("configs/x.yaml", ["training.steps=3", "data.columns=[es,en]"])
-    called_with("configs/x.yaml")
-    parsed = parse_command_line("Train.", {"CONFIG": "a file"})
-    assert (parsed.CONFIG, parsed.overrides) == ("configs/x.yaml", [])
-
-
-def test_the_command_line_of_several_things(called_with):
-    called_with("runs/x", "training.steps = 3", "decoding.beam_size=1")
-    parsed = parse_command_line("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"})
-    assert (parsed.RUN, parsed.SENTENCE, parsed.overrides) == ("runs/x", "training.steps = 3", ["decoding.beam_size=1"])
-
-
 def add_options(parser):
     parser.add_argument("--pair", nargs=2, action="append", default=[], metavar=("WORD", "WORD"), help="two words")
     parser.add_argument("--svg", action="store_true", help="as SVG")
@@ -97,23 +82,16 @@ def test_a_programs_own_options_stand_anywhere(called_with, arguments):
     assert (parsed.pair, parsed.svg) == ([["a", "b"], ["c", "d"]], True)
 
 
-def test_options_may_be_left_out_and_help_explains_them(called_with, capsys):
-    called_with("runs/x")
+def test_options_may_be_left_out_and_help_explains_them_and_the_keys(called_with, capsys):
+    called_with("runs/x", "training.steps = 3")
     parsed = parse_command_line("Draw.", {"RUN": "a run"}, add_options)
-    assert (parsed.RUN, parsed.pair, parsed.svg, parsed.overrides) == ("runs/x", [], False, [])
-    called_with("--help")
-    with pytest.raises(SystemExit):
-        parse_command_line("Draw.", {"RUN": "a run"}, add_options)
-    told = capsys.readouterr().out
-    assert "--pair WORD WORD" in told and "two words" in told and describe_keys() in told
-
-
-def test_help_ends_with_the_keys(called_with, capsys):
+    assert (parsed.RUN, parsed.pair, parsed.svg, parsed.overrides) == ("runs/x", [], False, ["training.steps = 3"])
     called_with("--help")
     with pytest.raises(SystemExit) as stopped:
-        parse_command_line("Train.", {"CONFIG": "a file"})
+        parse_command_line("Draw.", {"RUN": "a run"}, add_options)
+    told = capsys.readouterr().out
     assert stopped.value.code == 0
-    assert describe_keys() in capsys.readouterr().out
+    assert "--pair WORD WORD" in told and "two words" in told and describe_keys() in told
 
 
 MISSING = "CONFIG is missing: a config file, such as configs/x.yaml"
