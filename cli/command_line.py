@@ -53,7 +53,7 @@ def parse_command_line(
 
 @contextmanager
 def offer_output(folder: Path) -> Iterator[None]:
-    """Where files cannot be written to ``folder``, point to ``--output``, and tell that what was printed stands."""
+    """If files cannot be written to ``folder``, say that the printed results are complete, and name ``--output``."""
     try:
         yield
     except (UserError, OSError) as error:
@@ -62,7 +62,7 @@ def offer_output(folder: Path) -> Iterator[None]:
             raise
         reason = cause.strerror or str(cause)
         raise UserError(
-            f"what is printed above is whole, but cannot be written to {folder}: {reason}; "
+            f"the results above are complete, but cannot be written to {folder}: {reason}; "
             "--output FOLDER chooses another place"
         ) from error
 

@@ -30,7 +30,8 @@ def option(
     """A dataclass field with help and with ``BOUNDS``, such as ``min=0, below=1``.
 
     A field with ``choices`` must be one of them, and its help begins with them. Each object gets a copy of its own of a
-    default list. The defaults of the others are safe: who forgets them starts a run anew, or reads a corpus again.
+    default list. The defaults of the other arguments are safe: forgetting them costs a new run or a second reading
+    of a corpus, never a wrong result.
 
     - ``changes`` says what differs when a run continues with another value. "nothing": at most the rounding.
       "validation": scores from before and after do not compare. "training": the steps that follow, but saved

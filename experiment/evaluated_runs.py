@@ -34,7 +34,7 @@ class ReportedRun(EvaluatedRun):
 def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
     """Read a run's report on a set, or any report by its path; it goes by ``name`` or, without one, by its path.
 
-    UserError if it is not there, whole and consistent.
+    UserError if it is missing, damaged, or not of its sentences.
     """
     path, is_report = Path(argument), argument.endswith(".json")
     report_path = path if is_report else own_report(path, set_name)
@@ -126,7 +126,7 @@ def name_system(names: list[str], seeds: list[int]) -> str:
 
 
 def load_frequencies(base: ReportedRun) -> WordCounts | None:
-    """How often the baseline's training has each word of the language that it translates into; a note if none tells."""
+    """How often the baseline's training has each word of its target language; None, with a note, if that is unknown."""
     direction = base.report.get("direction") or f"{base.config.data.source}-{base.config.data.target}"
     side = "target" if direction.endswith(f"-{base.config.data.target}") else "source"
     found = load_word_counts(base.run_dir, side)

@@ -16,7 +16,7 @@ def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunCon
     """The config of ``PROGRAM PATH OVERRIDES``.
 
     UserError for the config of a run that lies elsewhere than its ``run_dir`` says, unless an override sets that: the
-    command would begin anew in the old place, or go on with the run of which this is a copy.
+    command would start a new run in the old place, or continue the run of which this is a copy.
     """
     config, folder = load_config(path, overrides), Path(path).parent
     is_of_a_run = (folder / CONFIG).is_file() and has_checkpoints(folder)

@@ -32,7 +32,9 @@ class ModelConfig:
     )
     score: str = option("scaled_dot_product", "how well a query matches a key (docs/variants.md)", SCORES)
     positions: str = option(
-        "sinusoidal", "where a token stands; rotary, alibi and relative (T5's) act in self-attention", POSITIONS
+        "sinusoidal",
+        "how order enters the model; rotary, alibi and relative (T5's) act in self-attention",
+        POSITIONS,
     )
     max_positions: int = option(512, "rows of the table of positions=learned", min=1)
     kernel: str = option(

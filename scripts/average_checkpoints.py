@@ -12,8 +12,7 @@ from pathlib import Path
 
 from cli.command_line import Parser
 from common.errors import exit_on_user_error, write_note
-from configs.load import load_run_config
-from data.tokens.tokenizer import load_tokenizer
+from experiment.load_run import load_run
 from training.run.averaging import By, choose_steps, read_validated, write_average
 from training.run.retention import damaged_steps, good_steps
 
@@ -46,11 +45,13 @@ def parse_arguments() -> argparse.Namespace:
 
 def average_checkpoints(run_dir: Path, by: By, count: int, name: str) -> None:
     """Choose the steps, save their mean, and print which they were and how to use it."""
-    config, vocab_size = load_run_config(run_dir), load_tokenizer(run_dir).vocab_size
+    run = load_run(run_dir)
     good, validated = good_steps(run_dir), read_validated(run_dir)
     steps = choose_steps(run_dir, good, count, by, validated)
     bleu = {step: each.bleu for step, each in validated.items()}
-    folder = write_average(run_dir, steps, name, by=by, bleu=bleu, config=config.model, vocab_size=vocab_size)
+    folder = write_average(
+        run_dir, steps, name, by=by, bleu=bleu, config=run.config.model, vocab_size=run.tokenizer.vocab_size
+    )
     for step in damaged_steps(run_dir):
         write_note(f"note: the checkpoint at step {step} is damaged and left out")
     for step in good:

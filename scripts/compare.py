@@ -6,9 +6,9 @@ translated: eval.py has kept the sentences in RUN/eval/SET.jsonl, and the set is
 names another. In place of a run, any report of one may be named, such as that of another checkpoint or search.
 
 Runs whose configs differ by training.seed alone are one system. Its score is the mean over its runs, and runs of the
-same seed are compared with each other. Intervals are of 95 %: by sentences (bootstrap) they tell what another test set
-could give, by seeds (Student's t) what other seeds could. p-values are of approximate randomisation within seeds, also
-adjusted by Holm's method for the number of systems.
+same seed are compared with each other. Intervals are of 95 %: by sentences (bootstrap) they cover other test sets, by
+seeds (Student's t) other seeds. p-values are of approximate randomisation within seeds, also adjusted by Holm's method
+for the number of systems.
 """
 
 import json

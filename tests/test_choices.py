@@ -41,10 +41,9 @@ def alternatives(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.IfExp) or (isinstance(node, ast.If) and node.orelse):
             for compared in (each for each in ast.walk(node.test) if isinstance(each, ast.Compare)):
-                sides = [
-                    getattr(side, "elts", [side]) for side in (compared.left, *compared.comparators)
-                ]  # of "in (…)"
-                if WORDS & {side.value for side in chain.from_iterable(sides) if isinstance(side, ast.Constant)}:
+                sides = (compared.left, *compared.comparators)
+                values = chain.from_iterable(getattr(side, "elts", [side]) for side in sides)  # also of "in (…)"
+                if WORDS & {side.value for side in values if isinstance(side, ast.Constant)}:
                     yield ast.unparse(compared)
 
 

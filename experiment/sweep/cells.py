@@ -121,7 +121,7 @@ def _make_cell(base: Path, run_dir: Path, name: str, changes: Changes, seed: int
     overrides = [f"{key}={format_value(value)}" for key, value in everything.items()]
     config = load_config(base, overrides)
     if not config.training.steps:
-        raise UserError(f"{base}: the cells of a sweep need training.steps, which tells when one is complete")
+        raise UserError(f"{base}: the cells of a sweep need training.steps, which says when one is complete")
     if config.training.epochs:
         raise UserError(f"{base}: the cells of a sweep end with training.steps; set training.epochs=0")
     return Cell(name, overrides, config)

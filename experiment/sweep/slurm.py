@@ -8,7 +8,7 @@ from experiment.sweep.cells import Sweep
 
 SCRIPT = """#!/usr/bin/env bash
 # Made by scripts/sweep.py --slurm: each task trains one cell. Submit with: sbatch {path}
-# A task that is told to stop saves and is queued again; a cell that is complete ends at once.
+# A task that is asked to stop saves and is queued again; a task of a complete cell ends at once.
 #SBATCH --job-name={name}
 #SBATCH --array=0-{last}
 #SBATCH --output={folder}/slurm-%A-%a.txt

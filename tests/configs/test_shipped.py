@@ -14,11 +14,6 @@ CONFIGS = sorted(Path(__file__).parents[2].glob("configs/*.yaml"))
 each_config = pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 
 
-def test_the_promised_configs_are_there():
-    tatoeba, paper = {"tatoeba-small", "tatoeba-phrases", "tatoeba-base"}, {"transformer-base", "transformer-big"}
-    assert {"quickstart", "opus100-base"} | tatoeba | paper <= {path.stem for path in CONFIGS}
-
-
 @each_config
 def test_it_reads_back_equal_from_its_run(path, tmp_path):
     config = load_config(path, [f"run_dir={tmp_path}"])

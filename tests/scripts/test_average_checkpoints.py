@@ -8,13 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs.load import load_run_config
-from data.tokens.tokenizer import load_tokenizer
+from experiment.load_run import load_run
 from scripts import average_checkpoints as script
-from training.run.checkpoint import load_for_inference, restore, save
+from training.run.checkpoint import restore, save
 from training.state import state_shapes
 
-PROGRAM = "scripts/average_checkpoints.py"
 BLEU = {0: 1.0, 2: 30.0, 4: 20.0, 6: 25.0}
 
 
@@ -22,8 +20,9 @@ BLEU = {0: 1.0, 2: 30.0, 4: 20.0, 6: 25.0}
 def original(run_dir, tmp_path_factory):
     """The run with further checkpoints, step s with s times the parameters; step 8 was never validated."""
     run = shutil.copytree(run_dir, tmp_path_factory.mktemp("averages") / "a run")
-    config, vocab_size = load_run_config(run), load_tokenizer(run).vocab_size
-    start = restore(run, 0, state_shapes(config.model, config.training, vocab_size))
+    loaded = load_run(run)
+    shapes = state_shapes(loaded.config.model, loaded.config.training, loaded.tokenizer.vocab_size)
+    start = restore(run, 0, shapes)
     for step in (2, 4, 6, 8):
         params = jax.tree.map(lambda leaf, step=step: leaf * step, start.params)
         save(run, start._replace(step=jnp.int32(step), params=params), {"best_step": 2})
@@ -37,28 +36,21 @@ def run(original, tmp_path):
     return shutil.copytree(original, tmp_path / "a run")
 
 
+def first_numbers(run, which):
+    """The first numbers of the embedding, and the step."""
+    loaded = load_run(run, [f"decoding.checkpoint={which}"])
+    return np.asarray(jax.tree.leaves(loaded.params)[0]).ravel()[:5], loaded.step
+
+
 @pytest.fixture
-def average(monkeypatch, capsys):
+def average(run_main):
     """The program in this process: its exit code, and the lines of standard output and of standard error."""
 
     def average(*arguments):
-        monkeypatch.setattr("sys.argv", [PROGRAM, *map(str, arguments)])
-        try:
-            script.main()
-            end = SystemExit(0)
-        except SystemExit as raised:
-            end = raised
-        out, err = capsys.readouterr()
-        return end.code, out.splitlines(), err.splitlines()
+        code, out, err = run_main(script.main, *arguments)
+        return code, out.splitlines(), err.splitlines()
 
     return average
-
-
-def first_numbers(run, which):
-    """The first numbers of the embedding, and the step."""
-    config, vocab_size = load_run_config(run), load_tokenizer(run).vocab_size
-    params, step = load_for_inference(run, which, config.model, vocab_size)
-    return np.asarray(jax.tree.leaves(params)[0]).ravel()[:5], step
 
 
 @pytest.mark.slow
@@ -81,10 +73,8 @@ def test_the_last_checkpoints(run, average):
 
 def test_the_best_checkpoints(run, average):
     code, out, err = average("--best", 2, run, "--name", "mine")
-    assert (code, out[:3]) == (
-        0,
-        ["step      2  BLEU 30.00", "step      6  BLEU 25.00", f"written  {run}/averages/mine"],
-    )
+    assert code == 0
+    assert out[:3] == ["step      2  BLEU 30.00", "step      6  BLEU 25.00", f"written  {run}/averages/mine"]
     assert err == ["note: metrics.jsonl has no validation BLEU of step 8, which is left out"]
     numbers, step = first_numbers(run, "mine")
     assert step == 6
@@ -118,7 +108,7 @@ def test_other_programs_take_the_average_by_its_name(run, average, call):
     )
 
 
-def test_mistakes_end_in_one_line_and_code_2(run, average, tmp_path):
+def test_mistakes_end_in_one_line_and_code_2(run, refuses, tmp_path):
     no_run = tmp_path / "nothing"
     mistakes = {
         "one of the arguments --last --best is required": [run],
@@ -136,22 +126,12 @@ def test_mistakes_end_in_one_line_and_code_2(run, average, tmp_path):
         f"{no_run} is not a run directory": [no_run, "--last", 1],
     }
     for message, arguments in mistakes.items():
-        code, out, err = average(*arguments)
-        assert (code, out, len(err)) == (2, [], 1), message
-        assert err[0].startswith("error: ") and message in err[0]
+        refuses(script.main, message, *arguments)
     assert not (run / "averages").exists()
 
 
-def test_metrics_that_do_not_parse_are_named(run, average):
+def test_metrics_that_do_not_parse_are_named(run, refuses):
     with open(run / "metrics.jsonl", "a") as file:
         file.write('{"step": 8, "ki')
-    code, out, err = average(run, "--best", 2)
-    assert (code, out) == (2, [])
-    assert err == [f"error: {run}/metrics.jsonl:6 is not a line of metrics: continue the run, or delete that line"]
-
-
-def test_help_teaches(average):
-    code, out, _ = average("--help")
-    assert code == 0
-    assert "  python scripts/average_checkpoints.py runs/tatoeba-small --last 5" in out
-    assert "  python eval.py runs/tatoeba-small decoding.checkpoint=last-5" in out
+    problem = f"{run}/metrics.jsonl:6 is not a line of metrics: continue the run, or delete that line"
+    refuses(script.main, problem, run, "--best", 2)

@@ -110,7 +110,7 @@ def test_scores_are_printed_although_the_report_cannot_be_written(copy, run_main
     code, out, err = run_main(main, copy)
     assert code == 2 and "\nBLEU  " in out and "\nreference " in out and "written" not in out
     assert err == (
-        f"error: what is printed above is whole, but cannot be written to {copy}/eval: File exists; "
+        f"error: the results above are complete, but cannot be written to {copy}/eval: File exists; "
         "--output FOLDER chooses another place\n"
     )
     before = files_of(copy)
@@ -140,7 +140,7 @@ def test_another_file_gets_a_report_of_its_own_and_its_overlap_is_reported(run_d
     assert report["decoding"]["beam_size"] == 1
 
 
-def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
+def test_mistakes_end_in_one_line_and_code_2(run_dir, refuses, tmp_path):
     without_checkpoints = tmp_path / "run"
     shutil.copytree(run_dir, without_checkpoints, ignore=shutil.ignore_patterns("checkpoints", "eval"))
     mistakes = {
@@ -152,9 +152,7 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, run_main, tmp_path):
         "no checkpoint at step 99": [run_dir, "decoding.checkpoint=99"],
     }
     for message, arguments in mistakes.items():
-        code, out, err = run_main(main, *arguments)
-        assert (code, out) == (2, ""), message
-        assert err.startswith("error: ") and message in err and err.count("\n") == 1
+        refuses(main, message, *arguments)
     assert not (without_checkpoints / "eval").exists()
 
 

@@ -156,7 +156,7 @@ def test_the_translation_is_printed_although_nothing_can_be_written_and_output_i
     code, out, err = run_main(plot_attention.main, copy, "Tom runs here.", GREEDY, "--svg")
     assert code == 2 and len(out.splitlines()) == 1
     assert err == (
-        f"error: what is printed above is whole, but cannot be written to {copy}/attention: File exists; "
+        f"error: the results above are complete, but cannot be written to {copy}/attention: File exists; "
         "--output FOLDER chooses another place\n"
     )
     shown = tmp_path / "shown"

@@ -85,7 +85,7 @@ def test_a_run_on_a_read_only_disk_is_scored_translates_and_is_drawn(small_exper
     assert [told[end] for end in ends] == ["status 2", "status 0", "status 0", "status 0"]
     refused, written = told[: ends[0]], told[ends[0] + 1 : ends[1]]
     assert refused[-1] == (
-        f"error: what is printed above is whole, but cannot be written to {disk}/run/eval: Read-only file system; "
+        f"error: the results above are complete, but cannot be written to {disk}/run/eval: Read-only file system; "
         "--output FOLDER chooses another place"
     )
     scores = [line for line in refused if line.startswith(("BLEU", "chrF"))]
