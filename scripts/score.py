@@ -40,6 +40,7 @@ def main() -> None:
     arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"}, accepted=MAY_CHANGE)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     run = load_run(Path(arguments.RUN), arguments.overrides, "scoring")
+    translator, params = run.translator, run.params  # before any input is read
     lines, tokens, total = 0, 0, 0.0
     with tqdm(unit="line", leave=False, disable=None) as bar:
         for block in blocks(read_lines(sys.stdin.buffer), LINES * jax.local_device_count()):
@@ -48,7 +49,7 @@ def main() -> None:
                 sides = Pairs([source for source, _ in pairs], [target for _, target in pairs])
                 if line := describe_exchange(run.config.data, sides, "standard input", "exchange its columns"):
                     write_note(f"warning: {line}")
-            scores = score_translations(run.translator, run.params, pairs, lines + 1) if pairs else []
+            scores = score_translations(translator, params, pairs, lines + 1) if pairs else []
             for number, score in enumerate(scores, start=lines + 1):
                 print(json.dumps({"line": number} | asdict(score), ensure_ascii=False))
             sys.stdout.flush()
