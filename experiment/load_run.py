@@ -20,10 +20,10 @@ from model.transformer import Params
 from training.devices.preflight import choose_kernels
 from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
-from training.run.retention import damaged_steps
 from training.run.config_history import find_record
 from training.run.layout import CONFIG, DATA
 from training.run.metrics import read_metrics
+from training.run.retention import damaged_steps
 
 PRECISION = {"model.dtype", "model.matmul_dtype"}
 # Overrides may change how translations are searched and in which precision, but nothing that was learned. A model of
