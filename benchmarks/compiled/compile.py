@@ -13,7 +13,7 @@ import jax
 from benchmarks.compiled import hlo
 from benchmarks.compiled.programs import Program
 from benchmarks.compiled.targets import Target
-from benchmarks.cost.scaling import Transfer
+from benchmarks.cost.transfers import Transfer
 from common.errors import UserError
 from common.files import write_atomically
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from benchmarks.cost.operations import FLOAT, StepCost
-from benchmarks.cost.scaling import Layout, Transfer, list_transfers, state_bytes
+from benchmarks.cost.transfers import Layout, Transfer, list_transfers, state_bytes
 from evaluation.translate import batch_size, bucket_of, search_batch, search_settings
 from model.config import DecodingConfig
 from model.transformer import build

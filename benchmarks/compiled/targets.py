@@ -18,7 +18,6 @@ import jax
 from jax.experimental import topologies
 
 from attention import Device, tracing_for
-from benchmarks.cost.accelerators import ACCELERATORS, Accelerator
 from common.errors import UserError
 from common.text import in_brief
 
@@ -49,6 +48,28 @@ HOPPER = """cuda_compute_capability { major: 9 minor: 0 } core_count: 132 fpus_p
 TURING = """cuda_compute_capability { major: 7 minor: 5 } core_count: 40 fpus_per_core: 64 clock_rate_ghz: 1.59
   l2_cache_size: 4194304 threads_per_core_limit: 1024
   shared_memory_per_core: 65536 shared_memory_per_block_optin: 65536"""
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A device by its vendor's published figures: bytes of memory, bytes a second, and devices in a node."""
+
+    name: str
+    memory: float
+    memory_bandwidth: float
+    node: int
+
+
+# NVIDIA's data sheets (that a node has eight T4 is assumed), Google's pages "TPU v5e", "TPU v5p" and "TPU v6e", whose
+# pods have no nodes.
+ACCELERATORS = {
+    "t4": Accelerator("NVIDIA T4", 16e9, 0.32e12, 8),
+    "h100": Accelerator("NVIDIA H100", 80e9, 3.35e12, 8),
+    "h200": Accelerator("NVIDIA H200", 141e9, 4.8e12, 8),
+    "v5e": Accelerator("TPU v5e", 16e9, 0.819e12, 256),
+    "v5p": Accelerator("TPU v5p", 95e9, 2.765e12, 8960),
+    "v6e": Accelerator("TPU v6e", 32e9, 1.64e12, 256),
+}
 GPUS = {"t4": (7.5, TURING), "h100": (9.0, HOPPER), "h200": (9.0, HOPPER)}  # compute capability and facts
 TPUS = {"v5e": 2, "v5p": 3, "v6e": 2}  # dimensions of their torus
 # Compilers say on standard error what exceptions say, too. libtpu asks the cloud which TPU it is on unless it is told,

@@ -46,17 +46,6 @@ def list_parameters(model: ModelConfig, vocab_size: int) -> tuple[Parameter, ...
     )
 
 
-def count_moments(parameter: Parameter, training: TrainingConfig) -> int:
-    """Return how many moments the optimizer keeps of a parameter: Adam two, Muon one of a dense layer's matrix."""
-    match training.optimizer:
-        case "adam" | "adamw":
-            return 2
-        case "muon":
-            return 1 if parameter.path.endswith("kernel") else 2
-        case _:
-            raise NotImplementedError(f"training.optimizer={training.optimizer}")
-
-
 def source_products(model: ModelConfig, vocab_size: int, sources: int) -> int:
     """Return the multiplications for a row of source tokens: the encoder, and the decoder's keys and values of them."""
     return sources * _matrix_sizes(model, vocab_size)[0] + model.encoder_layers * _attention(model, sources**2)
@@ -121,27 +110,6 @@ class StepCost:
     def parameters(self) -> int:
         """Return the number of learned values."""
         return sum(math.prod(parameter.shape) for parameter in list_parameters(self.model, self.vocab_size))
-
-    def moments(self, training: TrainingConfig) -> int:
-        """Return the number of the optimizer's moments of all parameters."""
-        parameters = list_parameters(self.model, self.vocab_size)
-        return sum(math.prod(parameter.shape) * count_moments(parameter, training) for parameter in parameters)
-
-    def bytes(self, training: TrainingConfig) -> dict[str, int]:
-        """Return the bytes that a step holds at least on one device, by what they hold.
-
-        Devices that share a batch exchange the gradients. The logits are the largest activation; the others depend on
-        what the compiler keeps.
-        """
-        parameters = FLOAT * self.parameters()
-        state = {"parameters": parameters, "gradients": parameters, "moments": FLOAT * self.moments(training)}
-        averaged = parameters if training.ema_decay else 0
-        logits = FLOAT * self.of_views(training).rows * self.targets * self.vocab_size
-        return state | {"averaged": averaged, "logits": logits}
-
-    def update_bytes(self, training: TrainingConfig) -> int:
-        """Return the bytes that the optimizer moves at least: it reads gradients and state, and writes the state."""
-        return FLOAT * (self.parameters() * (5 if training.ema_decay else 3) + 2 * self.moments(training))
 
     def batch(self) -> Batch:
         """Return random tokens in every place; the sentences of a row differ by at most one token in length."""

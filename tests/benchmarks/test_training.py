@@ -51,7 +51,7 @@ def test_a_contestant_that_could_not_take_part_has_a_row_that_says_so():
     ours, refusal, marian, *_, last = report.json["rows"]
     assert (ours["rows"], ours["tokens"], ours["kernels"], ours["ratio_to"]) == (3, 27, ["xla"], "marian")
     assert ours["tokens_per_second"] == pytest.approx(4500) and ours["share_of_rate"] == pytest.approx(speed / 1e9)
-    assert ours["bytes"]["parameters"] == 4 * STEP.parameters() and marian["compile_seconds"] is None
+    assert marian["compile_seconds"] is None
     assert refusal["refused"] == "model.kernel=cudnn: no" and "milliseconds" not in refusal
     assert (ours["operands"], last["operands"]) == ("float32", "bfloat16")
 

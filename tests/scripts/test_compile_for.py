@@ -6,8 +6,7 @@ import jax
 import pytest
 
 from attention.kernels.request import Device
-from benchmarks.compiled.targets import Target
-from benchmarks.cost.accelerators import ACCELERATORS
+from benchmarks.compiled.targets import ACCELERATORS, Target
 from common.errors import UserError
 from configs.load import load_config
 from scripts.compile_for import main, plan

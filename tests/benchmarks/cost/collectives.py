@@ -1,6 +1,6 @@
 """Compile a training step for meshes of simulated devices, and print the bytes that it sends as JSON.
 
-test_scaling.py runs this in a process of its own, because JAX fixes its devices once: python collectives.py 8·1·1 …
+test_transfers.py runs this in a process of its own, because JAX fixes its devices once: python collectives.py 8·1·1 …
 """
 
 import json
