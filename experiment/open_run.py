@@ -31,6 +31,7 @@ from training.run.background_save import Saves
 from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, find_record, records, rewind_history
 from training.run.environment import describe_environment
+from training.run.layout import CONFIG, ENVIRONMENT, HELD_OUT, PROFILE, REPORTS
 from training.run.log import tell, warn
 from training.run.metrics import Monitor
 from training.run.pause import Clock, Pause, pausing
@@ -124,7 +125,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         steps = config.training.profile if is_first() else []
         first_state, training = state.result(), config.training
         with (
-            profiled(train_step, steps, step, run_dir / "profile") as profiled_step,
+            profiled(train_step, steps, step, run_dir / PROFILE) as profiled_step,
             report_compilations(profiled_step, shapes, monitor.say) as reported_step,
             pausing(clock, training.minutes, training.save_minutes, training.log_every) as pause,
         ):
@@ -167,7 +168,7 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
         raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
     if newest is None:
         return []
-    recorded, of_checkpoint = load_run_config(run_dir), records(run_dir, "config.yaml", newest)[-1]
+    recorded, of_checkpoint = load_run_config(run_dir), records(run_dir, CONFIG, newest)[-1]
     is_recorded = not find_differences(recorded, config)
     before = recorded if is_recorded else load_config(of_checkpoint, [f"run_dir={run_dir}"])
     undone = [f"{line} (undone: no checkpoint has it)" for line in find_differences(recorded, before).values()]
@@ -178,7 +179,7 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
 
 def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
     """Whether the validation scores up to the run's newest checkpoint do not compare with those from here on."""
-    before = load_config(find_record(run_dir, "config.yaml", newest), [f"run_dir={run_dir}"])
+    before = load_config(find_record(run_dir, CONFIG, newest), [f"run_dir={run_dir}"])
     known, new = load_identity(run_dir, find_record(run_dir, DATA_FILE, newest).name), prepared.report.identity()
     has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))
     return has_other_data or "validation" in classify_changes(before, config).values()
@@ -223,11 +224,11 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         warn(run_dir, line)
     for line in changes:
         tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")
-    for folder in (run_dir, run_dir / "eval", run_dir / "held_out"):
+    for folder in (run_dir, run_dir / REPORTS, run_dir / HELD_OUT):
         remove_leftovers(folder)
     prepared.save(run_dir)
-    save_config(replace(config, allow_changes=False), run_dir / "config.yaml")
-    write_atomically(run_dir / "environment.json", json.dumps(describe_environment(), indent=1) + "\n")
+    save_config(replace(config, allow_changes=False), run_dir / CONFIG)
+    write_atomically(run_dir / ENVIRONMENT, json.dumps(describe_environment(), indent=1) + "\n")
 
 
 def describe_corpus(report: DataReport) -> str:
