@@ -19,15 +19,14 @@ from common.errors import UserError, exit_on_user_error, write_note
 from common.option import select
 from data.config import DataConfig
 from data.corpus.language import advise
-from data.corpus.splits import overlap_with_training
-from data.corpus.warnings import describe_doubts
+from data.corpus.warnings import find_source_warnings
 from data.pairs import Pairs, count_one_sided
-from data.sources.corpus import load_held_out
 from data.sources.report import SourceReport, describe_unscored
 from evaluation.evaluate import Evaluation, evaluate
 from evaluation.report import write_report
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 from experiment.reports import place_report, recorded_test_set
+from training.run.corpus import load_held_out, overlap_with_training
 from training.run.layout import DATA, REPORTS
 
 TEST_SET = {f"data.{key}" for key in ("root", "test", "max_malformed", *select(DataConfig(), "of_file"))}
@@ -67,7 +66,7 @@ def load_test_set(run: LoadedRun) -> tuple[Pairs, SourceReport]:
     if data.test == saved.test and file.sha256 != recorded_test_set(run):
         write_note(f"warning: {file.file} is not the test set recorded in {run.folder / DATA}: it has changed")
     if data.test:
-        for doubt in describe_doubts(data, pairs, file, advise(data, file.file)):
+        for doubt in find_source_warnings(data, pairs, file, advise(data, file.file)):
             write_note(f"warning: {doubt}")
     return pairs, file
 

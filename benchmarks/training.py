@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby, repeat
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -38,11 +37,10 @@ STEPS_A_TURN = 4  # a single step would pay for what the others' turns did to me
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus whose tokenizer lies in ``folder``."""
+    """A corpus, and how long packing takes."""
 
     data: DataConfig
     tokenizer: TokenizerConfig
-    folder: Path
     input_milliseconds: float  # to pack a batch, while nothing else runs
 
 
@@ -98,18 +96,17 @@ def list_contestants(
 
 
 def list_on_corpus(
-    recipes: Mapping[str, Recipe], data: DataConfig, tokenizer: TokenizerConfig, folder: Path
+    recipes: Mapping[str, Recipe], data: DataConfig, tokenizer: TokenizerConfig
 ) -> list[Contestant[Task]]:
-    """Prepare a corpus in ``folder`` for our recipes; the peers take no packed rows. UserError if it cannot be read.
+    """Prepare a corpus for our recipes; the peers take no packed rows. UserError if it cannot be read.
 
     Batches of a packed window cost nothing, so the time of packing is that of an epoch none of which has been packed.
     """
-    prepared = prepare_data(data, tokenizer, next(iter(recipes.values())).training.seed, folder)
+    prepared = prepare_data(data, tokenizer, next(iter(recipes.values())).training.seed)
     start = time.perf_counter()
     steps = prepared.stream.steps_in(1)
     milliseconds = 1e3 * (time.perf_counter() - start) / steps
-    prepared.save(folder)
-    corpus = Corpus(data, tokenizer, folder, milliseconds)
+    corpus = Corpus(data, tokenizer, milliseconds)
     sizes = prepared.tokenizer.vocab_size, data.batch_rows, data.row_length, data.row_length
     return [
         Contestant(name, Task(StepCost(recipe.model, *sizes), recipe.training, corpus))
@@ -158,8 +155,8 @@ def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
     """Return the batches of a task, and the cost of a step with their row lengths."""
     if task.corpus is None:
         return repeat(task.cost.batch()), task.cost
-    data, tokenizer, folder = task.corpus.data, task.corpus.tokenizer, task.corpus.folder
-    stream = prepare_data(data, tokenizer, task.training.seed, folder).stream
+    data, tokenizer = task.corpus.data, task.corpus.tokenizer
+    stream = prepare_data(data, tokenizer, task.training.seed).stream
     sources, targets = stream.row_lengths
     batches = prefetch(stream, 0, data.prefetch, slice(None), lambda step, batch: batch)
     return batches, replace(task.cost, sources=sources, targets=targets)

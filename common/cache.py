@@ -1,7 +1,7 @@
-"""Arrays that take long to compute, kept in the user's cache folder and mapped from there at later starts.
+"""What takes long to compute, kept in the user's cache folder and mapped from there at later starts.
 
-An entry is a folder of arrays. It is written under another name, flushed and renamed, and its last file lists the
-SHA-256 of every other: an entry that is not as it was written is not used.
+An entry is a folder of arrays and one JSON. Its last file lists the SHA-256 of every other: an entry that is not as it
+was written is not used.
 """
 
 import contextlib
@@ -10,71 +10,93 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from filelock import FileLock
 
-from common.files import cache_folder, hash_files, read_json_object, write_atomically
+from common.errors import UserError
+from common.files import (
+    cache_folder,
+    hash_files,
+    read_json_object,
+    remove_leftovers,
+    write_atomically,
+    write_folder,
+)
 
 MAX_BYTES = 32 * 2**30  # of all entries, beyond which those least recently used are deleted
-LIST = "sha256.json"
+LIST, FACTS = "sha256.json", "facts.json"
 Arrays = dict[str, np.ndarray]
 
 
-def keep(name: str, compute: Callable[[], Arrays]) -> Arrays:
+class Entry(NamedTuple):
+    """Arrays by name, and what JSON can hold of the rest."""
+
+    arrays: Arrays
+    facts: dict[str, Any]
+
+
+def keep(name: str, compute: Callable[[], Entry]) -> Entry:
     """Return what ``compute`` returns, from the cache if possible; ``name`` must identify all that it depends on.
 
-    Of several processes that want the same, one computes it while the others wait. Where nothing can be kept (a full or
-    read-only disk, no home folder), it is computed every time.
+    Of several processes that want the same, one computes it while the others wait. Where nothing can be written (a full
+    or read-only disk, no home folder), it is computed every time.
     """
     try:
-        folder = cache_folder() / "corpora"
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"{name}.lock")
+        path = entry_path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f"{name}.lock"))
         lock.acquire()
     except (RuntimeError, OSError):
         return compute()
     with lock:
-        entry = folder / name
-        if not _is_intact(entry):
-            arrays = compute()
+        if not _is_intact(path):
+            entry = compute()
             try:
-                _write(entry, arrays)
-            except OSError:
-                return arrays
-            _delete_oldest(folder)
+                _write(path, entry)
+            except (UserError, OSError):
+                return entry
+            _delete_oldest(path.parent)
         with contextlib.suppress(OSError):  # the folder may be read-only
-            os.utime(entry / LIST)
-        return {path.stem: _map(path) for path in entry.glob("*.npy")}
+            os.utime(path / LIST)
+        return Entry({file.stem: _map(file) for file in path.glob("*.npy")}, read_json_object(path / FACTS))
 
 
-def _is_intact(entry: Path) -> bool:
-    listed = read_json_object(entry / LIST)
+def peek(name: str) -> dict[str, Any]:
+    """The facts of an entry, unverified; empty if there is none."""
     try:
-        return bool(listed) and hash_files(entry / name for name in listed) == list(listed.values())
+        return read_json_object(entry_path(name) / FACTS)
+    except RuntimeError:
+        return {}
+
+
+def entry_path(name: str) -> Path:
+    """The folder of an entry. RuntimeError if there is no home folder."""
+    return cache_folder() / "corpora" / name
+
+
+def _is_intact(path: Path) -> bool:
+    listed = read_json_object(path / LIST)
+    try:
+        return bool(listed) and hash_files(path / name for name in listed) == list(listed.values())
     except OSError:
         return False
 
 
-def _write(entry: Path, arrays: Arrays) -> None:
-    """Write an entry; OSError if there is no room, or not the same again afterwards."""
-    if shutil.disk_usage(entry.parent).free < 2 * sum(array.nbytes for array in arrays.values()):
+def _write(path: Path, entry: Entry) -> None:
+    """Write an entry. UserError or OSError if it cannot be written, or would take half of the room that is left."""
+    if shutil.disk_usage(path.parent).free < 2 * sum(array.nbytes for array in entry.arrays.values()):
         raise OSError("a cache must not fill the disk")
-    temporary = entry.with_name(f".{entry.name}")
-    for old in (temporary, entry):
-        shutil.rmtree(old, ignore_errors=True)
-    temporary.mkdir()
-    try:
-        for name, array in arrays.items():
-            with open(temporary / f"{name}.npy", "wb") as file:
-                np.save(file, array, allow_pickle=False)
-                os.fsync(file.fileno())
-        paths = sorted(temporary.iterdir())
+    remove_leftovers(path.parent)
+    shutil.rmtree(path, ignore_errors=True)
+    with write_folder(path) as folder:
+        for name, array in entry.arrays.items():
+            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        write_atomically(folder / FACTS, json.dumps(entry.facts) + "\n")
+        paths = sorted(folder.iterdir())
         listed = dict(zip([path.name for path in paths], hash_files(paths), strict=True))
-        write_atomically(temporary / LIST, json.dumps(listed, indent=1) + "\n")
-        os.replace(temporary, entry)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        write_atomically(folder / LIST, json.dumps(listed, indent=1) + "\n")
 
 
 def _map(path: Path) -> np.ndarray:

@@ -37,7 +37,7 @@ def option(
       "validation": scores from before and after do not compare. "training": the steps that follow, but saved
       checkpoints translate as before, up to rounding. "model": the run cannot continue.
     - ``compared``: a comparison of two runs names this key if it differs; by default if it changes something.
-    - ``of_text``: the text of a corpus depends on this key of ``data``.
+    - ``of_text``: the text of a corpus, or its tokens, depend on this key of ``data``.
     - ``of_file``: so do the pairs that a single file of it gives, so that a report records this key of ``data``.
     """
     choices = tuple(choices)

@@ -101,7 +101,6 @@ class DataConfig:
         "tokens in a packed row, on the longer side; training pairs longer than a row on either side are dropped",
         min=8,
         changes="training",
-        of_text=False,
     )
     batch_rows: int = option(
         64, "packed rows in the batch of one training step", min=1, changes="training", of_text=False
@@ -113,7 +112,6 @@ class DataConfig:
         min=0,
         max=1,
         changes="training",
-        of_text=False,
     )
     prefetch: int = option(64, "batches prepared ahead of the training step", min=1, changes="nothing", of_text=False)
 
@@ -144,6 +142,11 @@ class DataConfig:
                 return [self, replace(self, source=self.target, target=self.source)]
             case _:
                 raise NotImplementedError(f"data.direction={self.direction}")
+
+    @property
+    def tags(self) -> list[str]:
+        """The target languages that need a tag in the vocabulary: none if there is one direction."""
+        return [direction.target for direction in self.directions] if len(self.directions) > 1 else []
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import chain, compress
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from data.sentences import Sentences, SentenceWriter, as_sentences, in_blocks, store_sentences
 
+Weights = Float[np.ndarray, " P"] | None  # average visits to each pair in an epoch; None: all 1
 SHORT = 1000  # characters; in shorter sentences no run of combining marks takes long to sort
 
 

@@ -1,122 +1,146 @@
-"""From a config to everything that training needs of the corpus, and its record in the run directory."""
+"""From a config to everything that training needs of its corpus: the one road for data.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+Sources → corpus → vocabulary → tokens → batches. All before the batches is one entry of the user's cache.
+"""
 
-from common.errors import UserError
-from common.files import sha256, write_atomically
+import json
+import platform
+import unicodedata
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+import numpy as np
+
+from common.cache import Entry, keep, peek
+from common.files import hash_files, sha256
+from common.option import select
+from data.batches.encoded import ALGORITHM, EncodedPairs, encode_pairs, fingerprint
 from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
-from data.corpus.report import DATA_FILE, DataIdentity, DataReport, Sides, Vocabulary, load_identity
-from data.corpus.splits import save_hashes, with_earlier
-from data.corpus.word_counts import save_word_counts
-from data.kept_corpus import KnownCorpus, load_corpus
-from data.pairs import Pairs
-from data.sources.corpus import held_out_path
-from data.tokens.tokenizer import Tokenizer, has_checkpoints, train_or_load_tokenizer
+from data.corpus.build import Corpus, build, parse_sources
+from data.corpus.report import DataReport, Sides, Vocabulary
+from data.sources.source import Source
+from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
+
+FORMAT = 1  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
+LIBRARIES = ("numpy", "pyarrow", "sentencepiece")
+
+Sources = dict[str, list[Source]]
+Encoded = tuple[Corpus, Tokenizer, EncodedPairs]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The training batches, the validation pairs, the tokenizer, and the report on them for ``data.json``.
+    """The corpus, its tokenizer, the training batches, and the report on them for ``data.json``."""
 
-    ``changes`` has a line for each harmless or allowed difference from the data of the run's checkpoints.
-    """
-
-    stream: BatchStream
-    corpus: KnownCorpus
+    corpus: Corpus
     tokenizer: Tokenizer
+    stream: BatchStream
     report: DataReport
-    changes: list[str]
 
-    @property
-    def valid(self) -> Pairs:
-        return self.corpus.valid
 
-    def save(self, run_dir: Path) -> None:
-        """Write all that describes the data, ``data.json`` last."""
-        self.stream.hold_row_counts(False)
-        for split, content in self.corpus.taken_out.items():
-            write_atomically(held_out_path(run_dir, split), content)
-        self.tokenizer.save(run_dir)
-        hashes = self.corpus.hashes
-        save_hashes(run_dir, with_earlier(run_dir, hashes) if has_checkpoints(run_dir) else hashes)
-        save_word_counts(run_dir, self.corpus.words)
-        write_atomically(run_dir / DATA_FILE, self.report.as_json())
+class FileChangedError(Exception):
+    """A source was written while it was read: what was read is not what the key identifies."""
 
 
 def prepare(
-    config: DataConfig,
-    tokenizer_config: TokenizerConfig,
-    seed: int,
-    run_dir: Path,
-    allow_changes: bool = False,
-    records: Sequence[str] = (DATA_FILE,),
+    config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, tokenizer: Tokenizer | None = None
 ) -> Prepared:
-    """Load, filter, check, tokenize and pack; write nothing.
+    """Load, filter, check, tokenize and pack; a ``tokenizer`` is used as it is, else one is trained on the corpus.
 
-    A run with checkpoints keeps its tokenizer. UserError if its data is not that of any of the ``records`` in
-    ``run_dir``, unless the change from the last one affects only further training and ``allow_changes`` is true.
+    UserError if a source cannot be read, or if training could not use the corpus.
     """
-    corpus = load_corpus(config, run_dir)
-    tags = tag_languages(config)
-    tokenizer = train_or_load_tokenizer(
-        run_dir, corpus.training, tokenizer_config, languages=tags, keep_existing=True, corpus_key=corpus.key
-    )
-    row_counts = run_dir / "row_counts.json"
-    stream = BatchStream(corpus.training, tokenizer, config, seed, row_counts, corpus.weights, corpus.key)
-    stream.hold_row_counts(True)  # until ``save``: a run that is refused stays as it was
+    (corpus, tokenizer, encoded), key = load(config, tokenizer_config, tokenizer)
+    stream = BatchStream(encoded, tokenizer, config, seed, find_fingerprint(key, encoded, tokenizer, config, seed))
     report = DataReport(
         direction=", ".join(f"{direction.source}-{direction.target}" for direction in config.directions),
         files=corpus.files,
-        dropped=corpus.files.dropped(stream.over_long),
-        training_pairs=stream.pairs,
+        dropped=corpus.files.dropped(encoded.over_long),
+        training_pairs=len(encoded),
         overlap=corpus.overlap,
         tokenizer=Vocabulary(sha256(tokenizer.model), tokenizer.vocab_size),
         row_lengths=Sides(*stream.row_lengths),
         fingerprint=stream.fingerprint,
         fill=Sides(*stream.fill()),
     )
-    changes = find_changes(run_dir, records, report.identity(), allow_changes) if has_checkpoints(run_dir) else []
-    return Prepared(stream, corpus, tokenizer, report, changes)
+    return Prepared(corpus, tokenizer, stream, report)
 
 
-def tag_languages(config: DataConfig) -> list[str]:
-    """The languages that need a tag in the vocabulary."""
-    return [direction.target for direction in config.directions] if len(config.directions) > 1 else []
+def load(
+    config: DataConfig, tokenizer_config: TokenizerConfig, tokenizer: Tokenizer | None
+) -> tuple[Encoded, str | None]:
+    """``encode`` from the cache, if the same files were read before with the same settings, and its name there."""
+    sources = parse_sources(config)
+    key = entry_key(config, tokenizer_config, sources)
+
+    def compute() -> Entry:
+        entry = to_entry(*encode(config, tokenizer_config, tokenizer, sources))
+        if entry_key(config, tokenizer_config, sources) != key:
+            raise FileChangedError
+        return entry
+
+    if key is not None:
+        name = key if tokenizer is None or is_kept(key, tokenizer) else sha256(key + sha256(tokenizer.model))
+        with suppress(FileChangedError):
+            return from_entry(keep(name, compute), tokenizer), name
+    return encode(config, tokenizer_config, tokenizer, sources), None
 
 
-def find_changes(run_dir: Path, records: Sequence[str], new: DataIdentity, allow_changes: bool) -> list[str]:
-    """A line "what: old → new (kind)" for each change of a run's data. UserError unless the run may continue."""
-    known = [load_identity(run_dir, record) for record in records]
-    old = new if new in known else known[-1]
-    if old is None:
-        lost = f"{run_dir / records[-1]} is missing or damaged, so the training data cannot be compared with the run's"
-        if not allow_changes:
-            raise UserError(f"{lost}; bring it back, or continue all the same with allow_changes=true")
-        return [lost]
-    for line in compare("tokenizer", [old.tokenizer], [new.tokenizer]):
-        raise UserError(f"the data of {run_dir} changed: {line} (incompatible): undo it, or set run_dir=NEW_FOLDER")
-    harmless = [f"{line} (harmless)" for line in compare("data.test", old.files["test"], new.files["test"])]
-    validation = compare("data.valid", old.files["valid"], new.files["valid"])
-    changes = [f"{line} (changes the validation)" for line in validation]
-    if old.fingerprint != new.fingerprint:
-        training = [
-            *compare("data.train", old.files["train"], new.files["train"]),
-            f"training batches: fingerprint {old.fingerprint[:8]} → {new.fingerprint[:8]}",
-            f"training pairs: {old.training_pairs} → {new.training_pairs}",
-        ]
-        changes += [f"{line} (changes the training)" for line in training]
-    if changes and not allow_changes:
-        raise UserError(
-            f"the data of {run_dir} changed since its checkpoints: {'; '.join(changes)}. Undo it, set "
-            "run_dir=NEW_FOLDER, or go on with the new data: allow_changes=true"
-        )
-    return harmless + changes
+def find_fingerprint(
+    name: str | None, encoded: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int
+) -> str:
+    """The fingerprint of batches of the entry of this name, from the cache: it takes a second for a million pairs."""
+
+    def compute() -> Entry:
+        return Entry({}, {"fingerprint": fingerprint(encoded, tokenizer, config, seed)})
+
+    settings = json.dumps([name, seed, config.batch_rows, config.window, ALGORITHM])
+    entry = compute() if name is None else keep(sha256(settings), compute)
+    return str(entry.facts["fingerprint"])
 
 
-def compare(what: str, old: list[str], new: list[str]) -> list[str]:
-    """One line if the SHA-256s differ, else none."""
-    before, after = (", ".join(digest[:8] for digest in digests) for digests in (old, new))
-    return [] if old == new else [f"{what}: SHA-256 {before} → {after}"]
+def entry_key(config: DataConfig, tokenizer_config: TokenizerConfig, sources: Sources) -> str | None:
+    """SHA-256 of all that corpus, vocabulary and tokens depend on; None if it is not known before they are read."""
+    files = [source.files for each in sources.values() for source in each]
+    paths = [path for each in files for path in each or []]
+    try:
+        digests = hash_files(paths)
+    except OSError:
+        return None
+    if None in files:  # a dataset of the hub
+        return None
+    versions = [FORMAT, platform.python_version(), unicodedata.unidata_version, *map(version, LIBRARIES)]
+    settings = [select(config, "of_text"), asdict(tokenizer_config)]
+    return sha256(json.dumps([versions, settings, list(map(str, paths)), digests]))
+
+
+def is_kept(key: str, tokenizer: Tokenizer) -> bool:
+    """Whether the cache has an entry of this key whose vocabulary, trained on the corpus, is this one."""
+    return bool(peek(key).get("vocabulary") == sha256(tokenizer.model))
+
+
+def encode(
+    config: DataConfig, tokenizer_config: TokenizerConfig, tokenizer: Tokenizer | None, sources: Sources
+) -> Encoded:
+    """Read and check the corpus, train a vocabulary on it unless there is one, and encode the training pairs."""
+    corpus = build(config, sources)
+    if tokenizer is None:
+        key = tokenizer_key(corpus.training, tokenizer_config, config.tags)
+        tokenizer = Tokenizer(train(corpus.training, tokenizer_config, config.tags), key)
+    return corpus, tokenizer, encode_pairs(corpus.training, tokenizer, config, corpus.weights)
+
+
+def to_entry(corpus: Corpus, tokenizer: Tokenizer, encoded: EncodedPairs) -> Entry:
+    """All of it as arrays and JSON."""
+    model = np.frombuffer(tokenizer.model, np.uint8)
+    facts = corpus.facts() | {"vocabulary": sha256(tokenizer.model), "vocabulary of": tokenizer.key}
+    return Entry(corpus.arrays() | {"tokenizer": model} | encoded.arrays(corpus.training), facts)
+
+
+def from_entry(entry: Entry, tokenizer: Tokenizer | None) -> Encoded:
+    """What ``to_entry`` took; the ``tokenizer``, if there is one, is that of the entry."""
+    arrays, facts = entry
+    corpus = Corpus.mapped(arrays, facts)
+    tokenizer = tokenizer or Tokenizer(arrays["tokenizer"].tobytes(), facts["vocabulary of"])
+    return corpus, tokenizer, EncodedPairs.mapped(arrays, corpus.training)

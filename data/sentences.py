@@ -1,4 +1,4 @@
-"""Sentences and tokens in unnamed temporary files, mapped into memory, so that a corpus may be larger than memory.
+"""Sentences in unnamed temporary files, mapped into memory, so that a corpus may be larger than memory.
 
 The kernel reads the pages that are used and drops them when memory runs short. A file disappears with the last array
 that maps it, or with the process: nothing is left behind.
@@ -12,17 +12,16 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from operator import eq
 from pathlib import Path
-from typing import NamedTuple, TypeVar, overload
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Bool, Int, Int32, UInt8
+from jaxtyping import Int, UInt8
 
 from common.files import explain_write_errors
-from common.special_tokens import EOS
 
 Item = TypeVar("Item")
 
@@ -150,71 +149,3 @@ def in_blocks(items: Iterable[Item], size: int = BLOCK) -> Iterator[list[Item]]:
     rest = iter(items)
     while block := list(islice(rest, size)):
         yield block
-
-
-class TokenTable(NamedTuple):
-    """Sentences in one flat array, each ending in EOS: sentence i is ``flat[start[i] : start[i] + length[i]]``."""
-
-    flat: Int32[np.ndarray, " tokens"]
-    start: Int[np.ndarray, " sentences"]
-    length: Int[np.ndarray, " sentences"]
-
-    def take(self, chosen: slice | Int[np.ndarray, " chosen"] | Bool[np.ndarray, " sentences"]) -> "TokenTable":
-        """The chosen sentences; the flat array is shared."""
-        return TokenTable(self.flat, self.start[chosen], self.length[chosen])
-
-    def compact(self) -> "TokenTable":
-        """The same sentences, consecutive in a flat array of their own."""
-        start = np.cumsum(self.length) - self.length
-        index = np.repeat(self.start - start, self.length) + np.arange(self.length.sum())
-        return TokenTable(self.flat[index], start, self.length)
-
-
-def token_table(sentences: Iterable[list[int]]) -> TokenTable:
-    """Build a table from lists of ids without EOS."""
-    closed = [[*ids, EOS] for ids in sentences]
-    length = np.fromiter(map(len, closed), dtype=np.int64, count=len(closed))
-    flat = np.fromiter(chain.from_iterable(closed), dtype=np.int32, count=int(length.sum()))
-    return TokenTable(flat, np.cumsum(length) - length, length)
-
-
-class GrowingTable:
-    """A token table on disk that grows by whole tables."""
-
-    def __init__(self) -> None:
-        self._flat, self._start, self._length = GrowingArray(np.int32), GrowingArray(np.int64), GrowingArray(np.int64)
-
-    def __len__(self) -> int:
-        return len(self._start)
-
-    def append(self, table: TokenTable) -> None:
-        self._start.append(len(self._flat) + table.start)
-        self._length.append(table.length)
-        self._flat.append(table.flat)
-
-    def view(self) -> TokenTable:
-        return TokenTable(self._flat.view(), self._start.view(), self._length.view())
-
-
-def with_first(table: TokenTable, first: Int[np.ndarray, " sentences"]) -> TokenTable:
-    """Each sentence after a token of its own, in a flat array of their own."""
-    before = TokenTable(first.astype(np.int32), np.arange(len(first)), np.ones(len(first), np.int64))
-    both, length = np.concatenate([before.flat, table.flat]), table.length + 1
-    start = np.cumsum(length) - length
-    index = np.repeat(table.start + len(first) - start - 1, length) + np.arange(length.sum())
-    index[start] = before.start
-    return TokenTable(both[index], start, length)
-
-
-def choose(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
-    """Each sentence from ``some`` where ``mask`` is true, else from ``others``."""
-    return TokenTable(
-        np.concatenate([some.flat, others.flat]),
-        np.where(mask, some.start, others.start + len(some.flat)),
-        np.where(mask, some.length, others.length),
-    )
-
-
-def fits(sources: TokenTable, targets: TokenTable, capacity: tuple[int, int]) -> Bool[np.ndarray, " sentences"]:
-    """Whether each pair fits a row of the capacity (S, T)."""
-    return (sources.length <= capacity[0]) & (targets.length <= capacity[1])

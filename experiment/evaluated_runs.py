@@ -11,12 +11,13 @@ from common.files import read_json_object
 from configs.keys import KEYS
 from configs.load import find_differences, load_run_config
 from configs.schema import RunConfig
-from data.corpus.word_counts import WordCounts, load_word_counts
+from data.corpus.word_counts import WordCounts
 from evaluation.comparison.compare import EvaluatedRun, System
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
 from experiment.reports import own_report
 from model.config import DecodingConfig
+from training.run.corpus import load_word_counts
 from training.run.layout import REPORTS
 
 SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}

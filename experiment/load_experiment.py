@@ -8,8 +8,8 @@ from pathlib import Path
 from common.errors import UserError
 from configs.load import load_config
 from configs.schema import RunConfig
-from data.tokens.tokenizer import has_checkpoints
 from training.run.layout import CONFIG
+from training.run.retention import has_checkpoints
 
 
 def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunConfig:

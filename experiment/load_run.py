@@ -12,8 +12,7 @@ from common.files import read_json_object
 from configs.keys import KEYS
 from configs.load import OF_ONE_RUN, find_differences, load_config, load_run_config
 from configs.schema import RunConfig
-from data.prepare import prepare
-from data.tokens.tokenizer import Tokenizer, load_tokenizer
+from data.tokens.tokenizer import Tokenizer
 from evaluation.over_devices import replicate_on_all
 from evaluation.translate import Translator
 from model.transformer import Params
@@ -21,6 +20,7 @@ from training.devices.preflight import choose_kernels
 from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
 from training.run.config_history import find_record
+from training.run.corpus import load_tokenizer, prepare_for_run
 from training.run.layout import CONFIG, DATA
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps
@@ -130,8 +130,7 @@ class LoadedRun:
         """The batches by these records of the run; UserError if the corpus no longer yields them."""
         config = self._read_record(config_path)
         choose_kernels(config.model, (config.data.row_length,) * 2)
-        is_old, seed = config_path.name != CONFIG, config.training.seed
-        prepared = prepare(config.data, config.tokenizer, seed, self.folder, allow_changes=is_old)
+        prepared = prepare_for_run(self.folder, config.data, config.tokenizer, config.training.seed)
         recorded, current = read_json_object(data_path).get("fingerprint"), prepared.stream.fingerprint
         if not isinstance(recorded, str):
             raise UserError(f"{data_path} is missing or damaged, so the batches cannot be verified; bring it back")

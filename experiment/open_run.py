@@ -15,8 +15,8 @@ from configs.schema import RunConfig
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream, prefetch, validation_batches
 from data.config import DataConfig
-from data.corpus.report import DATA_FILE, DataReport, load_identity
-from data.prepare import Prepared, prepare
+from data.corpus.report import DataReport
+from data.prepare import Prepared
 from evaluation.translate import Translator
 from experiment.reports import report_key
 from model.transformer import build
@@ -30,8 +30,9 @@ from training.progress import DivergenceCheck, Progress, digest_batch, find_last
 from training.run.background_save import Saves
 from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, find_record, records, rewind_history
+from training.run.corpus import find_changes, identify, load_identity, prepare_for_run, save_corpus
 from training.run.environment import describe_environment
-from training.run.layout import CONFIG, ENVIRONMENT, HELD_OUT, PROFILE, REPORTS
+from training.run.layout import CONFIG, DATA, ENVIRONMENT, HELD_OUT, PROFILE, REPORTS
 from training.run.log import tell, warn
 from training.run.metrics import Monitor
 from training.run.pause import Clock, Pause, pausing
@@ -99,7 +100,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     like = abstract_state(devices.mesh, *shape)
     changes = check_continuation(config, run_dir, newest, like)
     compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
-    prepared = prepare_data(config, run_dir, newest)
+    prepared, data_changes = prepare_data(config, run_dir, newest)
     validation = prepare_validation(config, prepared, devices)
     if compiled:
         step, progress = 0, Progress()
@@ -110,7 +111,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
             progress = progress.without_best_score()
         state = in_background(restore, run_dir, newest, like)
     if is_first():
-        record_run(config, run_dir, newest, prepared, changes + prepared.changes)
+        record_run(config, run_dir, newest, prepared, changes + data_changes)
     train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
     stream = prepared.stream
     shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
@@ -180,23 +181,27 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
 def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
     """Whether the validation scores up to the run's newest checkpoint do not compare with those from here on."""
     before = load_config(find_record(run_dir, CONFIG, newest), [f"run_dir={run_dir}"])
-    known, new = load_identity(run_dir, find_record(run_dir, DATA_FILE, newest).name), prepared.report.identity()
+    known, new = load_identity(find_record(run_dir, DATA, newest)), identify(prepared.report)
     has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))
     return has_other_data or "validation" in classify_changes(before, config).values()
 
 
-def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> Prepared:
-    """Check the corpus against the run's checkpoints and the other processes."""
-    found = [path.name for path in records(run_dir, DATA_FILE, newest)]
-    prepared = prepare(config.data, config.tokenizer, config.training.seed, run_dir, config.allow_changes, found)
+def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> tuple[Prepared, list[str]]:
+    """Prepare the corpus; returns also its allowed changes since the run's newest checkpoint.
+
+    UserError if it differs from the run's in another way, or from that of other processes.
+    """
+    prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
-    return prepared
+    if newest is None:
+        return prepared, []
+    return prepared, find_changes(records(run_dir, DATA, newest), identify(prepared.report), config.allow_changes)
 
 
 def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) -> Validation:
     """The validation of a run. UserError if one of its sentences is too long for learned positions."""
     lengths = prepared.stream.row_lengths
-    batches = validation_batches(prepared.valid, prepared.tokenizer, config.data, lengths)
+    batches = validation_batches(prepared.corpus.valid, prepared.tokenizer, config.data, lengths)
     check_position_table(config.model, lengths, batches)
     graphdef = build(config.model, config.tokenizer.vocab_size)
     loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
@@ -206,7 +211,7 @@ def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) 
 
 def held_out_set(config: RunConfig, data: DataConfig, prepared: Prepared) -> HeldOut:
     """The validation pairs in the direction of ``data``; that of the config has the plain name."""
-    pairs, name = prepared.valid, "valid"
+    pairs, name = prepared.corpus.valid, "valid"
     if data.source != config.data.source:
         pairs, name = pairs.reversed(), f"valid.{data.source}-{data.target}"
     translator = Translator((config.model,), prepared.tokenizer, config.decoding, data.row_length, data.target)
@@ -226,7 +231,7 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")
     for folder in (run_dir, run_dir / REPORTS, run_dir / HELD_OUT):
         remove_leftovers(folder)
-    prepared.save(run_dir)
+    save_corpus(run_dir, prepared)
     save_config(replace(config, allow_changes=False), run_dir / CONFIG)
     write_atomically(run_dir / ENVIRONMENT, json.dumps(describe_environment(), indent=1) + "\n")
 

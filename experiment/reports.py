@@ -5,10 +5,10 @@ from pathlib import Path
 
 from common.option import select
 from configs.schema import RunConfig
-from data.corpus.report import load_identity
 from evaluation.report import Precision, ReportKey, ReportPlace, name_of_source
 from experiment.load_run import LoadedRun, load_run
-from training.run.layout import REPORTS, report_path
+from training.run.corpus import load_identity
+from training.run.layout import DATA, REPORTS, report_path
 
 
 def report_key(config: RunConfig, test_set_sha256: str, run: str = "") -> ReportKey:
@@ -21,7 +21,7 @@ def report_key(config: RunConfig, test_set_sha256: str, run: str = "") -> Report
 
 def recorded_test_set(run: LoadedRun) -> str:
     """The SHA-256 of the test set that data.json records, or nothing."""
-    identity = load_identity(run.folder)
+    identity = load_identity(run.folder / DATA)
     return "".join(identity.files["test"]) if identity else ""
 
 

@@ -17,13 +17,13 @@ from common.errors import UserError
 from common.files import sha256_of_file
 from common.programs import program_environment
 from configs.schema import RunConfig
-from data.tokens.tokenizer import load_tokenizer
 from evaluation.report import translations_beside
 from experiment.load_run import load_run
 from experiment.reports import place_report
 from training.config import TrainingConfig
 from training.replay.run_digest import digest_run
 from training.run.checkpoint import read_notes
+from training.run.corpus import load_tokenizer
 from training.run.layout import LOG
 from training.run.retention import damaged_steps, good_steps
 

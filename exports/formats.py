@@ -5,10 +5,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from data.tokens.tokenizer import MODEL_FILE
 from evaluation.translate import Translator
 from model.config import ModelConfig
 from model.transformer import Params
+from training.run.layout import TOKENIZER
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -65,7 +65,7 @@ def save_model(
             from exports import ctranslate2
 
             ctranslate2.save_model(folder, config, params, tokenizer.vocabulary(), quantization)
-            (folder / MODEL_FILE).write_bytes(tokenizer.model)
+            (folder / TOKENIZER).write_bytes(tokenizer.model)
             longest = ctranslate2.longest(config)
         case "hf":
             from exports import transformers
@@ -77,7 +77,7 @@ def save_model(
             from exports import stablehlo
 
             stablehlo.save_model(folder, translator, params)
-            (folder / MODEL_FILE).write_bytes(tokenizer.model)
+            (folder / TOKENIZER).write_bytes(tokenizer.model)
             lengths = stablehlo.buckets(translator)
             limit = translator.limit(lengths[-1])
             return {"longest_source": translator.longest, "longest_target": limit, "buckets": lengths}

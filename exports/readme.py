@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from common.files import read_json_object
-from data.corpus.report import DATA_FILE
+from training.run.layout import DATA
 
 
 def start(library: str, packages: str) -> str:
@@ -109,7 +109,7 @@ def write_readme(folder: Path, form: str, facts: dict[str, str]) -> None:
 
 def describe_data(run_dir: Path) -> str:
     """A line for each training source of the run, without its folder."""
-    sources = read_json_object(run_dir / DATA_FILE).get("files", {}).get("train", [])
+    sources = read_json_object(run_dir / DATA).get("files", {}).get("train", [])
     names = [Path(each["file"]).name if Path(each["file"]).is_absolute() else each["file"] for each in sources]
     pairs = [f"{each['pairs']:,} pairs, SHA-256 {each['sha256']}" for each in sources]
     return "\n".join(["Trained on:", "", *(f"- {name}: {facts}" for name, facts in zip(names, pairs, strict=True))])

@@ -32,10 +32,10 @@ from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.load import load_config, load_run_config
 from configs.schema import RunConfig
-from data.sources.corpus import load_held_out
 from evaluation.evaluate import evaluate
 from experiment.load_run import load_run
 from model.config import ModelConfig
+from training.run.corpus import load_held_out
 
 ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this
 project that can serve, jax.nn.dot_product_attention in its own layout, and PyTorch's scaled_dot_product_attention where
@@ -197,8 +197,7 @@ def benchmark_training(arguments: argparse.Namespace) -> Report:
         try:
             if not arguments.no_corpus:
                 print("reading the corpus", file=sys.stderr)
-                corpus = Path(folder, "corpus")
-                contestants += list_on_corpus(recipes, config.data, config.tokenizer, corpus)
+                contestants += list_on_corpus(recipes, config.data, config.tokenizer)
         except UserError as error:
             notes.append(f"no steps on a corpus: {error}")
         report = measure_training(contestants, arguments.rounds, deadline_of(arguments))

@@ -24,7 +24,6 @@ from cli.command_line import parse_command_line, positive_integer
 from common.errors import UserError, exit_on_user_error
 from common.files import read_json_object, write_folder
 from configs.load import load_run_config
-from data.sources.corpus import load_held_out
 from evaluation.translate import Translator
 from experiment.load_run import MAY_CHANGE, PRECISION, LoadedRun, load_run
 from experiment.reports import place_report
@@ -32,6 +31,7 @@ from exports.check import Check, check
 from exports.formats import FORMATS, find_obstacle, missing_packages, save_model
 from exports.readme import describe_data, describe_scores, write_readme
 from exports.search import describe, plain, settings_of
+from training.run.corpus import load_held_out
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # those that need no PyTorch
 FLOAT32 = ["model.dtype=float32", "model.matmul_dtype=float32"]

@@ -8,13 +8,15 @@ two pictures, to data_card/ in the run's directory. Trains nothing but the token
 from pathlib import Path
 
 from cli.command_line import parse_command_line
-from common.errors import exit_on_user_error, write_note
+from common.errors import UserError, exit_on_user_error, write_note
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.schema import RunConfig
 from data.card.pictures import draw_batch, draw_lengths, png
 from data.card.tables import build_card, build_tables
+from data.tokens.tokenizer import tokenizer_key
 from experiment.load_experiment import load_experiment
+from training.run.corpus import prepare_for_run
 
 PICTURES = """## Pictures
 
@@ -34,19 +36,25 @@ def main() -> None:
 def inspect_data(config: RunConfig, experiment: str) -> None:
     """Print the card, write it with its pictures, and print where they are."""
     run_dir = Path(config.run_dir)
-    card = build_card(config.data, config.tokenizer, config.training.seed, run_dir)
-    for line in card.corpus.warnings:
+    prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
+    if prepared.tokenizer.key != tokenizer_key(prepared.corpus.training, config.tokenizer, config.data.tags):
+        raise UserError(
+            f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
+            "undo that, or set run_dir=NEW_FOLDER"
+        )
+    for line in prepared.corpus.warnings:
         write_note(f"warning: {line}")
+    card = build_card(config.data, config.tokenizer, prepared)
     tables = build_tables(card)
     print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
     markdown = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables), PICTURES])
     lengths = {split: (source.tokens.length, target.tokens.length) for split, (source, target) in card.texts.items()}
-    batch = card.stream.batch(0)
+    batch = prepared.stream.batch(0)
     files = {
         "data_card.md": markdown.encode(),
         "lengths.png": png(draw_lengths(f"{run_dir.name}: lengths in tokens", card.languages, lengths)),
         "batch.png": png(
-            draw_batch(f"{run_dir.name}: the first training batch", card.languages, batch, card.tokenizer.pieces)
+            draw_batch(f"{run_dir.name}: the first training batch", card.languages, batch, prepared.tokenizer.pieces)
         ),
     }
     for name, content in files.items():

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from common.errors import UserError, exit_on_user_error
 from configs.load import find_differences, load_config, load_run_config
-from data.sources.corpus import load_held_out
 from experiment.load_run import load_run
 from experiment.reports import place_report
+from training.run.corpus import load_held_out
 from training.run.layout import CONFIG, PICTURES
 
 ROOT = Path(__file__).parents[1]

@@ -1,12 +1,31 @@
-"""A corpus prepared and written down, as train.py does before its first step."""
+"""Corpora that are prepared as train.py does before its first step."""
 
 from pathlib import Path
 from typing import Any
 
-from data.prepare import Prepared, prepare
+from data.batches.encoded import encode_pairs
+from data.batches.stream import BatchStream
+from data.config import DataConfig
+from data.corpus.build import Corpus, build, parse_sources
+from data.pairs import Pairs, Weights
+from data.prepare import Prepared
+from data.tokens.tokenizer import Tokenizer
+from training.run.corpus import prepare_for_run, save_corpus
 
 
-def prepare_and_save(config: Any, tokenizer_config: Any, seed: int, run_dir: Path, **options: Any) -> Prepared:
-    prepared = prepare(config, tokenizer_config, seed, run_dir, **options)
-    prepared.save(run_dir)
+def build_corpus(config: DataConfig) -> Corpus:
+    """The corpus of a config, never from the cache."""
+    return build(config, parse_sources(config))
+
+
+def prepare_and_save(config: Any, tokenizer_config: Any, seed: int, run_dir: Path) -> Prepared:
+    prepared = prepare_for_run(run_dir, config, tokenizer_config, seed)
+    save_corpus(run_dir, prepared)
     return prepared
+
+
+def stream_of(
+    pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, seed: int, weights: Weights = None
+) -> BatchStream:
+    """The batches of these pairs."""
+    return BatchStream(encode_pairs(pairs, tokenizer, config, weights), tokenizer, config, seed)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Int32
 
 from common.special_tokens import BOS
-from data.sentences import TokenTable
+from data.tokens.table import TokenTable
 
 Indices = Int[np.ndarray, " P"]  # a number for each pair
 Capacity = tuple[int, int]  # (S, T)

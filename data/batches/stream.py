@@ -8,45 +8,36 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from common.errors import UserError
 from common.text import in_brief
-from data.batches.packing import Batch, empty_rows, fill, fill_rows, join_rows, place, slice_rows
-from data.batches.windows import MAX_ROWS, RowCounts, Weights, Windows, in_all_directions, load_encoded
+from data.batches.encoded import MAX_ROWS, EncodedPairs, fingerprint, in_all_directions
+from data.batches.packing import Batch, Capacity, empty_rows, fill, fill_rows, join_rows, place, slice_rows
+from data.batches.windows import Windows
 from data.config import DataConfig
 from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, encode
 
-Prepared = TypeVar("Prepared")
+Item = TypeVar("Item")
 
 
 class BatchStream:
     """All batches of a training run, by step (from 0). Safe to use from several threads.
 
-    ``weights`` says how often an epoch visits each pair (None: once). ``pairs`` counts the pairs trained on, those of
-    each direction, and ``over_long`` those that fit no row; ``row_lengths`` is (S, T). ``cache_path`` stores the row
-    counts of windows. A ``corpus_key`` identifies pairs and weights for later starts, which need not encode them again.
+    ``row_lengths`` is (S, T); ``fingerprint`` identifies everything that the batches depend on, and is computed unless
+    it is known.
     """
 
     def __init__(
-        self,
-        training: Pairs,
-        tokenizer: Tokenizer,
-        config: DataConfig,
-        seed: int,
-        cache_path: Path | None = None,
-        weights: Weights = None,
-        corpus_key: str | None = None,
+        self, encoded: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int, known_fingerprint: str = ""
     ) -> None:
-        self.tokenizer, self.config = tokenizer, config
-        self.encoded, self.fingerprint = load_encoded(training, tokenizer, config, seed, weights, corpus_key)
-        self.row_lengths, self.pairs = self.encoded.row_lengths, len(self.encoded)
-        self.over_long = len(training) * len(config.directions) - self.pairs
-        self.windows = Windows(self.encoded, tokenizer, config, seed, RowCounts(cache_path, self.fingerprint))
+        self.encoded, self.tokenizer, self.config = encoded, tokenizer, config
+        self.row_lengths = encoded.row_lengths
+        self.fingerprint = known_fingerprint or fingerprint(encoded, tokenizer, config, seed)
+        self.windows = Windows(encoded, tokenizer, config, seed)
         self._first_step = {0: 0}  # of the epochs known so far
         if self.windows.visits(0) == 0:
             raise UserError("data.weights leave no pair for the first epoch; raise them")
@@ -87,11 +78,6 @@ class BatchStream:
         rows = sum(self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
         return -(-rows // self.config.batch_rows)
 
-    def hold_row_counts(self, hold: bool) -> None:
-        """While held, the row counts are not stored."""
-        self.windows.row_counts.is_held = hold
-        self.windows.row_counts.write()
-
     def fill(self) -> tuple[float, float]:
         """The share of real tokens on each side of the first window."""
         sources, targets, placement = self.windows.packed(0, 0)
@@ -100,8 +86,8 @@ class BatchStream:
 
 
 def prefetch(
-    stream: BatchStream, first_step: int, depth: int, rows: slice, prepare: Callable[[int, Batch], Prepared]
-) -> Generator[Prepared, None, None]:
+    stream: BatchStream, first_step: int, depth: int, rows: slice, prepare: Callable[[int, Batch], Item]
+) -> Generator[Item, None, None]:
     """``prepare(step, batch)`` of each step from ``first_step`` on, with ``rows`` of its batch.
 
     A thread, whose errors rise, builds and prepares ``depth`` batches ahead.
@@ -109,7 +95,7 @@ def prefetch(
     thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     steps = itertools.count(first_step)
 
-    def build(step: int) -> Prepared:
+    def build(step: int) -> Item:
         return prepare(step, stream.batch(step, rows))
 
     ready = deque(thread.submit(build, next(steps)) for _ in range(depth))
@@ -122,9 +108,7 @@ def prefetch(
         thread.shutdown(cancel_futures=True)
 
 
-def validation_batches(
-    pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, row_lengths: tuple[int, int]
-) -> list[Batch]:
+def validation_batches(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, row_lengths: Capacity) -> list[Batch]:
     """Every held-out pair, packed once. If one is too long for (S, T), all rows grow to the next multiple that fits.
 
     UserError if one is so long that the batches could exceed the model's memory.

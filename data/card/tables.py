@@ -10,30 +10,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from common.files import sha256
-from common.special_tokens import EOS, UNK
+from common.special_tokens import EOS
 from common.text import in_brief
 from common.text_table import Table
+from data.batches.encoded import EncodedPairs
 from data.batches.stream import BatchStream
-from data.batches.windows import EncodedPairs
 from data.config import DataConfig, TokenizerConfig
-from data.corpus.build import Corpus, assemble
 from data.corpus.report import Dropped
 from data.pairs import Pairs
-from data.prepare import tag_languages
-from data.sentences import BLOCK, TokenTable
-from data.tokens.tokenizer import Tokenizer, encode, train_or_load_tokenizer
+from data.prepare import Prepared
+from data.sentences import BLOCK
+from data.tokens.table import TokenTable
+from data.tokens.tokenizer import Tokenizer, encode
 
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 SAMPLES = 8  # pairs in all; one of each source if there are more sources
-BINS, BAR = 12, 30  # bins of the histogram, and characters of its longest bar
 OFTEN = 100  # occurrences that suffice to learn a piece (https://arxiv.org/abs/2004.02334)
 
 
@@ -58,9 +55,7 @@ class Card:
 
     config: DataConfig
     tokenizer_config: TokenizerConfig
-    corpus: Corpus
-    tokenizer: Tokenizer
-    stream: BatchStream
+    prepared: Prepared
     texts: dict[str, tuple[Text, Text]]
 
     @property
@@ -74,17 +69,15 @@ class Card:
                 yield split, language, text
 
 
-def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, run_dir: Path) -> Card:
-    """The corpus, tokenizer and batches that ``prepare`` would return; nothing is written."""
-    corpus = assemble(config, run_dir)
-    tokenizer = train_or_load_tokenizer(run_dir, corpus.training, tokenizer_config, languages=tag_languages(config))
-    stream = BatchStream(corpus.training, tokenizer, config, seed, weights=corpus.weights)
-    training, sources, targets = forward_pairs(stream.encoded)
+def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, prepared: Prepared) -> Card:
+    """Count the text of a corpus that was prepared with these configs."""
+    corpus, tokenizer = prepared.corpus, prepared.tokenizer
+    training, sources, targets = forward_pairs(prepared.stream.encoded)
     texts = {"train": (count_text(training.sources, sources), count_text(training.targets, targets))}
     for split, held_out in (("valid", corpus.valid), ("test", corpus.test)):
         source, target = (count_text(side, encode(tokenizer, side)) for side in (held_out.sources, held_out.targets))
         texts[split] = source, target
-    return Card(config, tokenizer_config, corpus, tokenizer, stream, texts)
+    return Card(config, tokenizer_config, prepared, texts)
 
 
 def forward_pairs(encoded: EncodedPairs) -> tuple[Pairs, TokenTable, TokenTable]:
@@ -118,12 +111,6 @@ def length_ratios(sources: Int[np.ndarray, " P"], targets: Int[np.ndarray, " P"]
     return np.percentile(np.maximum(targets, 1) / np.maximum(sources, 1), [5, 50, 95])
 
 
-def length_histogram(values: Int[np.ndarray, " P"], width: int, bins: int) -> Float[np.ndarray, " bins"]:
-    """The shares of the lengths 1 to ``width``, the next ``width`` and so on; the last bin has all longer ones."""
-    which = np.clip((values - 1) // width, 0, bins - 1)
-    return np.bincount(which, minlength=bins) / max(1, len(values))
-
-
 def count_pieces(tokens: TokenTable, vocab_size: int) -> Int[np.ndarray, " V"]:
     """How often the table's sentences have each piece; the flat array may have others between them."""
     blocks = (tokens.take(slice(i, i + BLOCK)).compact().flat for i in range(0, len(tokens.length), BLOCK))
@@ -133,12 +120,6 @@ def count_pieces(tokens: TokenTable, vocab_size: int) -> Int[np.ndarray, " V"]:
 def byte_pieces(tokenizer: Tokenizer) -> Bool[np.ndarray, " V"]:
     """Which pieces spell one byte of a character that has no piece of its own."""
     return np.array([bool(BYTE.fullmatch(piece)) for piece in tokenizer.pieces(list(range(tokenizer.vocab_size)))])
-
-
-def measure_spelling(counts: Int[np.ndarray, " V"], is_byte: Bool[np.ndarray, " V"]) -> tuple[float, float]:
-    """The shares of byte pieces and unknowns among a text's piece counts."""
-    total = max(1, int(counts.sum()))
-    return float(counts[is_byte].sum()) / total, float(counts[UNK]) / total
 
 
 def find_unseen_words(training: Counter[str], words: Counter[str]) -> tuple[float, list[str]]:
@@ -157,23 +138,14 @@ def select_fitting(sources: Sequence[Pairs], stream: BatchStream) -> list[Pairs]
     ]
 
 
-class PackingSummary(NamedTuple):
-    """An epoch of batches; ``real`` counts the tokens without padding on each side."""
-
-    steps: int
-    rows: int
-    pairs: int
-    real: tuple[int, int]
-
-
-def measure_packing(stream: BatchStream) -> PackingSummary:
-    """Count through the first epoch, packing every window once."""
+def measure_packing(stream: BatchStream) -> tuple[int, int, tuple[int, int]]:
+    """The rows and pairs of the first epoch, and its tokens without padding on each side; packs every window once."""
     rows = pairs = source = target = 0
     for window in range(stream.windows.count(0)):
         packed = stream.windows.packed(0, window)
         rows, pairs = rows + packed.placement.rows, pairs + len(packed.placement.row)
         source, target = source + int(packed.sources.length.sum()), target + int(packed.targets.length.sum())
-    return PackingSummary(-(-rows // stream.config.batch_rows), rows, pairs, (source, target))
+    return rows, pairs, (source, target)
 
 
 def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
@@ -186,14 +158,13 @@ def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
 
 
 def build_tables(card: Card) -> list[Table]:
-    fitting = select_fitting(card.corpus.sources, card.stream)
-    counts = [count_pieces(text.tokens, card.tokenizer.vocab_size) for _, _, text in card.sides()]
+    fitting = select_fitting(card.prepared.corpus.by_source(), card.prepared.stream)
+    counts = [count_pieces(text.tokens, card.prepared.tokenizer.vocab_size) for _, _, text in card.sides()]
     return [
         sources_table(card, [len(pairs) for pairs in fitting]),
         overlap_table(card),
         sentences_table(card),
         lengths_table(card),
-        histogram_table(card),
         tokenizer_table(card, counts[0] + counts[1]),
         spelling_table(card, counts),
         packing_table(card),
@@ -203,7 +174,7 @@ def build_tables(card: Card) -> list[Table]:
 
 def sources_table(card: Card, fitting: list[int]) -> Table:
     """Every source and what became of its rows; ``fitting`` counts the pairs of each that fit a row."""
-    config, files = card.config, card.corpus.files
+    config, files = card.config, card.prepared.corpus.files
     visits = [pairs * account.weight for pairs, account in zip(fitting, files.train, strict=True)]
     rows = []
     for name, account, pairs, share in zip(config.train, files.train, fitting, visits / np.sum(visits), strict=True):
@@ -225,7 +196,7 @@ def format_dropped(dropped: Dropped) -> str:
 
 def overlap_table(card: Card) -> Table:
     rows = []
-    for splits, shared in card.corpus.overlap.items():
+    for splits, shared in card.prepared.corpus.overlap.items():
         examples = [*shared.source.examples, *shared.target.examples, ""]
         rows.append([splits, f"{shared.source.shared:,}", f"{shared.target.shared:,}", in_brief(examples[0])])
     header = ["splits", *(f"shared {language}" for language in card.languages), "such as"]
@@ -255,61 +226,52 @@ def lengths_table(card: Card) -> Table:
     return Table("Lengths", note, ["counted", "split", "side", "mean", "median", "95 %", "longest"], rows)
 
 
-def histogram_table(card: Card) -> Table:
-    lengths = [text.tokens.length for text in card.texts["train"]]
-    width = max(1, -(-int(np.quantile(np.concatenate(lengths), 0.999)) // BINS))
-    shares = np.stack([length_histogram(values, width, BINS) for values in lengths], axis=1)
-    rows = []
-    for bin_, pair in enumerate(shares):
-        first, last = bin_ * width + 1, (bin_ + 1) * width
-        name = f"{first} and more" if bin_ == BINS - 1 else f"{first} to {last}" if first < last else str(first)
-        cells = ((f"{share:.1%}", "█" * round(BAR * share / shares.max())) for share in pair)
-        rows.append([name, *chain.from_iterable(cells)])
-    source, target = card.languages
-    return Table("Training sentences by length", "", ["tokens", source, "", target, ""], rows)
-
-
 def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
-    spelled = ~byte_pieces(card.tokenizer)
-    special = [*range(EOS + 1), *chain.from_iterable(map(card.tokenizer.tag, card.languages))]
+    tokenizer = card.prepared.tokenizer
+    spelled = ~byte_pieces(tokenizer)
+    special = [*range(EOS + 1), *chain.from_iterable(map(tokenizer.tag, card.languages))]
     spelled[special] = False
     used, often = int((counts[spelled] > 0).sum()), int((counts[spelled] >= OFTEN).sum())
     rows = [
         ["type", card.tokenizer_config.type],
-        ["pieces", f"{card.tokenizer.vocab_size:,}: {spelled.sum():,} of text, 256 bytes, {len(special)} special ones"],
+        [
+            "pieces",
+            f"{tokenizer.vocab_size:,}: {spelled.sum():,} of text, 256 bytes, {len(special)} special ones",
+        ],
         ["used in training", f"{used:,} of the pieces of text ({used / spelled.sum():.1%})"],
         [f"at least {OFTEN} times", f"{often:,} ({often / spelled.sum():.1%})"],
-        ["SHA-256", sha256(card.tokenizer.model)[:12]],
+        ["SHA-256", sha256(tokenizer.model)[:12]],
     ]
     note = f"Gowda and May (2020) advise the largest vocabulary that has 95 % of its pieces at least {OFTEN} times."
     return Table("Tokenizer", note, ["", ""], rows)
 
 
 def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
-    is_byte = byte_pieces(card.tokenizer)
+    is_byte = byte_pieces(card.prepared.tokenizer)
     rows = []
     for index, ((split, language, text), pieces) in enumerate(zip(card.sides(), counts, strict=True)):
-        spelling = [f"{share:.3%}" for share in measure_spelling(pieces, is_byte)]
+        of_bytes = pieces[is_byte].sum() / max(1, pieces.sum())
         words = [f"{text.word_counts.total():,}", f"{len(text.word_counts):,}"]
         share, unseen = find_unseen_words(card.texts["train"][index % 2].word_counts, text.word_counts)
         coverage = ["–" if split == "train" else f"{share:.2%}", ", ".join(map(in_brief, unseen[:4]))]
-        rows.append([split, language, f"{text.tokens_per_word():.2f}", *spelling, *words, *coverage])
-    header = ["split", "side", "tokens per word", "bytes", "unknown", "words", "distinct", "unseen", "such as"]
-    note = "Tokens per word: without EOS. Bytes and unknown: of the tokens. Unseen: of the words, not in training."
+        rows.append([split, language, f"{text.tokens_per_word():.2f}", f"{of_bytes:.3%}", *words, *coverage])
+    header = ["split", "side", "tokens per word", "bytes", "words", "distinct", "unseen", "such as"]
+    note = "Tokens per word: without EOS. Bytes: share of the tokens. Unseen: share of the words, not in training."
     return Table("Spelling and coverage", note, header, rows)
 
 
 def packing_table(card: Card) -> Table:
-    packing, stream = measure_packing(card.stream), card.stream
-    per_step, per_row = packing.real[1] / packing.steps, packing.pairs / packing.rows
-    fill = [real / (packing.rows * length) for real, length in zip(packing.real, stream.row_lengths, strict=True)]
+    stream = card.prepared.stream
+    count, pairs, real = measure_packing(stream)
+    steps = -(-count // stream.config.batch_rows)
+    fill = [tokens / (count * length) for tokens, length in zip(real, stream.row_lengths, strict=True)]
     rows = [
         ["row", f"{stream.row_lengths[0]} source + {stream.row_lengths[1]} target tokens"],
-        ["batch", f"{card.config.batch_rows} rows, on average {per_step:,.0f} real target tokens"],
-        ["epoch", f"{packing.pairs:,} pairs in {packing.rows:,} rows ({per_row:.2f} per row)"],
-        ["steps per epoch", f"{packing.steps:,}"],
+        ["batch", f"{card.config.batch_rows} rows, on average {real[1] / steps:,.0f} real target tokens"],
+        ["epoch", f"{pairs:,} pairs in {count:,} rows ({pairs / count:.2f} per row)"],
+        ["steps per epoch", f"{steps:,}"],
         ["fill", both_sides(fill)],
-        ["fill, one pair per row", both_sides([share * packing.rows / packing.pairs for share in fill])],
+        ["fill, one pair per row", both_sides([share * count / pairs for share in fill])],
         ["fingerprint", stream.fingerprint[:12]],
     ]
     sampling = card.config.subword_sampling
@@ -319,7 +281,7 @@ def packing_table(card: Card) -> Table:
 
 def samples_table(card: Card, fitting: list[Pairs]) -> Table:
     """Pairs of every source from short to long; two of them with their pieces."""
-    per_source = -(-SAMPLES // len(fitting))
+    tokenizer, per_source = card.prepared.tokenizer, -(-SAMPLES // len(fitting))
     samples = zip(card.config.train, (sample_pairs(pairs, per_source) for pairs in fitting), strict=True)
     chosen = [(name, pair) for name, pairs in samples for pair in pairs]
     rows = []
@@ -327,7 +289,13 @@ def samples_table(card: Card, fitting: list[Pairs]) -> Table:
         for first, language, sentence in zip((name, ""), card.languages, pair, strict=True):
             rows.append([first, language, sentence])
             if number in (len(chosen) // 3, 2 * len(chosen) // 3):
-                rows.append(["", "pieces", " ".join(card.tokenizer.pieces(card.tokenizer.encode([sentence])[0]))])
+                rows.append(
+                    [
+                        "",
+                        "pieces",
+                        " ".join(tokenizer.pieces(tokenizer.encode([sentence])[0])),
+                    ]
+                )
     return Table("Sample pairs", "From short to long.", ["from", "side", "sentence"], rows)
 
 

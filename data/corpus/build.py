@@ -1,101 +1,167 @@
-"""From a config to training pairs and held-out sets: sources read and filtered, splits checked for overlap."""
+"""Sources of pairs → one corpus: rows read and filtered, splits checked for overlap, sentences and words counted."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from common.cache import Arrays
 from common.errors import UserError
 from common.files import sha256
-from data.batches.windows import Weights
 from data.config import DataConfig
 from data.corpus.filters import filter_pairs
-from data.corpus.report import Files, Overlap, SourceAccount, TakenOutReport
-from data.corpus.splits import find_overlap, hold_out, refuse_overlap, without_shared
+from data.corpus.report import Files, Overlap, SharedSentences, Sides, SourceAccount, TakenOutReport
+from data.corpus.splits import Hashes, find_overlap, hold_out, refuse_overlap, without_shared
+from data.corpus.summary import summarise
 from data.corpus.warnings import find_warnings
-from data.pairs import Pairs, as_tsv, concatenate
-from data.sources.corpus import held_out_path
-from data.sources.source import load_source, swap_if_reversed
+from data.corpus.word_counts import WordCounts
+from data.pairs import Pairs, Weights, as_tsv, concatenate
+from data.sources.report import SourceReport
+from data.sources.source import Source, swap_if_reversed
+
+HELD_OUT, SIDES = ("valid", "test"), ("source", "target")
+Training = list[tuple[Pairs, SourceAccount]]  # each source's pairs and what became of its rows
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Training pairs, by source and all in one, the held-out sets, and what is known of them.
+    """Training pairs of all sources in one, the held-out sets, and what is known of them.
 
-    ``weights`` says how often an epoch visits each training pair (None: once); ``taken_out`` has the content of the
-    files of held-out sets taken out of the training pairs.
+    ``warnings`` are those of find_warnings; ``hashes`` and ``words`` those of the training sentences, by side.
     """
 
-    sources: list[Pairs]
     training: Pairs
-    weights: Weights
     valid: Pairs
     test: Pairs
     files: Files
     overlap: Overlap
-    taken_out: dict[str, str]
-    warnings: list[str]  # as find_warnings gives them
+    warnings: list[str]
+    hashes: Sides[Hashes]
+    words: Sides[WordCounts]
+
+    @property
+    def weights(self) -> Weights:
+        """How often an epoch visits each training pair; None if every pair comes once."""
+        accounts = self.files.train
+        if all(account.weight == 1 for account in accounts):
+            return None
+        weights = np.array([account.weight for account in accounts], np.float64)
+        return np.repeat(weights, [account.pairs for account in accounts])
+
+    def by_source(self) -> list[Pairs]:
+        """The training pairs of each source."""
+        ends = np.cumsum([account.pairs for account in self.files.train]).tolist()
+        parts = [slice(*bounds) for bounds in zip([0, *ends], ends, strict=False)]
+        return [Pairs(self.training.sources[part], self.training.targets[part]) for part in parts]
+
+    def arrays(self) -> Arrays:
+        """Its sentences and counts."""
+        arrays: Arrays = {}
+        for name, pairs in (("training", self.training), ("valid", self.valid), ("test", self.test)):
+            arrays |= pairs.arrays(name)
+        for side in SIDES:
+            words = vars(self.words)[side]
+            arrays |= {f"{side}_hashes": vars(self.hashes)[side]}
+            arrays |= {f"{side}_words": words.hashes, f"{side}_word_counts": words.counts}
+        return arrays
+
+    def facts(self) -> dict[str, Any]:
+        """The rest, as JSON has it."""
+        overlap = {splits: asdict(sides) for splits, sides in self.overlap.items()}
+        return {"files": asdict(self.files), "overlap": overlap, "warnings": self.warnings}
+
+    @classmethod
+    def mapped(cls, arrays: Arrays, facts: dict[str, Any]) -> "Corpus":
+        """The corpus of ``arrays`` and ``facts``."""
+        files, overlap = facts["files"], facts["overlap"]
+        training, valid, test = (Pairs.mapped(split, arrays) for split in ("training", "valid", "test"))
+        return cls(
+            training,
+            valid,
+            test,
+            Files(
+                [SourceAccount(**account) for account in files["train"]],
+                *((SourceReport if files[split]["file"] else TakenOutReport)(**files[split]) for split in HELD_OUT),
+            ),
+            {splits: Sides(*(SharedSentences(**sides[side]) for side in SIDES)) for splits, sides in overlap.items()},
+            facts["warnings"],
+            Sides(*(arrays[f"{side}_hashes"] for side in SIDES)),
+            Sides(*(WordCounts(arrays[f"{side}_words"], arrays[f"{side}_word_counts"]) for side in SIDES)),
+        )
 
 
-def assemble(config: DataConfig, run_dir: Path) -> Corpus:
-    """Read and filter every source and check the splits for overlap; write nothing.
+def parse_sources(config: DataConfig) -> dict[str, list[Source]]:
+    """The sources that the config names, by split; UserError if one cannot be found."""
+    splits = {"train": config.train, "valid": [config.valid], "test": [config.test]}
+    return {split: [Source.parse(config, name, split) for name in names if name] for split, names in splits.items()}
 
-    A held-out set that the config does not name is taken out of the training pairs; the run will write it to
-    ``run_dir``. UserError if splits share sentences or a source has no pairs left.
+
+def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
+    """Read and filter every source, and check the splits for overlap.
+
+    A held-out set that the config does not name is taken out of the training pairs. UserError if a source cannot be
+    read or has no pairs left, or if splits share sentences.
     """
-    sources, accounts = load_training(config)
-    named = {s: load_source(config, name, s) for s, name in (("valid", config.valid), ("test", config.test)) if name}
-    warnings = find_warnings(config, [*zip(sources, accounts, strict=True), *named.values()])
+    weights = config.weights or [1.0] * len(config.train)
+    training = [load_training(config, *each) for each in zip(sources["train"], weights, strict=True)]
+    held_out = {split: sources[split][0].load() for split in HELD_OUT if sources[split]}
+    warnings = find_warnings(config, [*training, *held_out.values()])
     if config.drop_overlap:
-        sources = [without_shared(pairs, [held_out for held_out, _ in named.values()]) for pairs in sources]
-        accounts = [count_removed(a, left, "overlapping") for a, left in zip(accounts, sources, strict=True)]
-    refuse_nothing_left(accounts)
-    unnamed = [split for split in ("valid", "test") if split not in named]
-    taken_out = {}
-    if unnamed:
-        sources, taken = take_out(config, sources, len(unnamed))
-        accounts = [count_removed(a, left, "held_out") for a, left in zip(accounts, sources, strict=True)]
-        for split, pairs in zip(unnamed, taken, strict=True):
-            taken_out[split] = as_tsv(swap_if_reversed(config, pairs))
-            report = TakenOutReport(str(held_out_path(run_dir, split)), sha256(taken_out[split]), len(pairs))
-            named[split] = pairs, report
-    refuse_nothing_left(accounts)
-    (valid, valid_report), (test, test_report) = named["valid"], named["test"]
-    training, files = concatenate(sources), Files(accounts, valid_report, test_report)
-    overlap = find_overlap({"train": training, "valid": valid, "test": test})
+        others = [pairs for pairs, _ in held_out.values()]
+        training = replace_pairs(training, [without_shared(pairs, others) for pairs, _ in training], "overlapping")
+    refuse_nothing_left(training)
+    if unnamed := [split for split in HELD_OUT if split not in held_out]:
+        left, taken = take_out(config, [pairs for pairs, _ in training], len(unnamed))
+        training = replace_pairs(training, left, "held_out")
+        held_out |= {
+            split: (pairs, taken_out_report(config, pairs)) for split, pairs in zip(unnamed, taken, strict=True)
+        }
+        refuse_nothing_left(training)
+    (valid, valid_report), (test, test_report) = held_out["valid"], held_out["test"]
+    everything = concatenate([pairs for pairs, _ in training])
+    overlap = find_overlap({"train": everything, "valid": valid, "test": test})
     refuse_overlap(overlap, config.allow_overlap)
-    weights = pair_weights(config, sources)
-    return Corpus(sources, training, weights, valid, test, files, overlap, taken_out, warnings)
+    summaries = [summarise(side) for side in (everything.sources, everything.targets)]
+    return Corpus(
+        everything,
+        valid,
+        test,
+        Files([account for _, account in training], valid_report, test_report),
+        overlap,
+        warnings,
+        Sides(*(hashes for hashes, _ in summaries)),
+        Sides(*(words for _, words in summaries)),
+    )
 
 
-def refuse_nothing_left(accounts: Sequence[SourceAccount]) -> None:
+def load_training(config: DataConfig, source: Source, weight: float) -> tuple[Pairs, SourceAccount]:
+    """A training source, filtered, and its account."""
+    loaded, report = source.load()
+    pairs, dropped = filter_pairs(loaded, config.max_length_ratio)
+    empty = report.empty + dropped.empty
+    counts = {"weight": weight, "empty": empty, "mismatched": dropped.mismatched, "pairs": len(pairs)}
+    return pairs, SourceAccount(**asdict(report) | counts)
+
+
+def replace_pairs(training: Training, left: Sequence[Pairs], reason: str) -> Training:
+    """The sources with the pairs that are left of each; ``reason`` is the count of the account that grows."""
+
+    def account_for(account: SourceAccount, pairs: int) -> SourceAccount:
+        counts: dict[str, Any] = {reason: account.pairs - pairs, "pairs": pairs}
+        return replace(account, **counts)
+
+    return [(pairs, account_for(account, len(pairs))) for pairs, (_, account) in zip(left, training, strict=True)]
+
+
+def refuse_nothing_left(training: Training) -> None:
     """UserError if all pairs of a source were dropped or taken out."""
-    for account in accounts:
-        if account.pairs == 0:
+    for pairs, account in training:
+        if len(pairs) == 0:
             reasons = list(asdict(account.dropped()).items())[:-1]  # over_long is counted later
             counts = ", ".join(f"{count} {reason}" for reason, count in reasons)
             raise UserError(f"no training pair of {account.file} is left of {account.rows} rows: {counts}")
-
-
-def load_training(config: DataConfig) -> tuple[list[Pairs], list[SourceAccount]]:
-    """Every source of ``data.train``, filtered, and its account."""
-    sources, accounts = [], []
-    for name, weight in zip(config.train, config.weights or [1.0] * len(config.train), strict=True):
-        loaded, report = load_source(config, name, "train")
-        pairs, dropped = filter_pairs(loaded, config.max_length_ratio)
-        sources.append(pairs)
-        empty = report.empty + dropped.empty
-        counts = {"weight": weight, "empty": empty, "mismatched": dropped.mismatched, "pairs": len(pairs)}
-        accounts.append(SourceAccount(**asdict(report) | counts))
-    return sources, accounts
-
-
-def count_removed(account: SourceAccount, left: Pairs, reason: str) -> SourceAccount:
-    counts: dict[str, Any] = {reason: account.pairs - len(left), "pairs": len(left)}
-    return replace(account, **counts)
 
 
 def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[list[Pairs], list[Pairs]]:
@@ -116,8 +182,10 @@ def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[l
     return left, [everything.take(indices) for indices in chosen]
 
 
-def pair_weights(config: DataConfig, sources: list[Pairs]) -> Weights:
-    """How often an epoch visits each pair of the concatenated sources; None if every pair comes once."""
-    if all(weight == 1 for weight in config.weights):
-        return None
-    return np.repeat(np.array(config.weights, dtype=np.float64), [len(pairs) for pairs in sources])
+def as_file(config: DataConfig, taken_out: Pairs) -> str:
+    """A held-out set taken out of the training pairs as the content of a file, in the order of the config's columns."""
+    return as_tsv(swap_if_reversed(config, taken_out))
+
+
+def taken_out_report(config: DataConfig, pairs: Pairs) -> SourceReport:
+    return TakenOutReport("", sha256(as_file(config, pairs)), len(pairs))

@@ -2,13 +2,10 @@
 
 import json
 from dataclasses import asdict, astuple, dataclass, replace
-from itertools import chain
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from data.sources.report import SourceReport
 
-DATA_FILE = "data.json"
 SPLITS = ("train", "valid", "test")
 Fact = TypeVar("Fact")
 
@@ -23,7 +20,7 @@ class Sides(Generic[Fact]):
 
 @dataclass(frozen=True)
 class TakenOutReport(SourceReport):
-    """A held-out set taken out of the training pairs, which the run will write."""
+    """A held-out set taken out of the training pairs; ``file`` is empty until a run is to write it."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +83,6 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class DataIdentity:
-    """What shows whether a run's data changed: SHA-256s of tokenizer, batches (fingerprint) and files by split."""
-
-    tokenizer: str
-    fingerprint: str
-    files: dict[str, list[str]]
-    training_pairs: int
-
-
-@dataclass(frozen=True)
 class DataReport:
     """The content of ``data.json``; ``fill`` is the share of real tokens in the rows of the first window."""
 
@@ -109,11 +96,6 @@ class DataReport:
     fingerprint: str
     fill: Sides[float]
 
-    def identity(self) -> DataIdentity:
-        train = [account.sha256 for account in self.files.train]
-        files = {"train": train, "valid": [self.files.valid.sha256], "test": [self.files.test.sha256]}
-        return DataIdentity(self.tokenizer.sha256, self.fingerprint, files, self.training_pairs)
-
     def as_json(self) -> str:
         facts = asdict(self)
         files = facts["files"]
@@ -123,15 +105,3 @@ class DataReport:
                 del files[split]
                 files[split] = [{"file": source.file, "rows": source.rows, "sha256": source.sha256}]
         return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-
-
-def load_identity(run_dir: Path, record: str = DATA_FILE) -> DataIdentity | None:
-    """Read the identity from ``data.json``, or an earlier record; None if the file is missing or damaged."""
-    try:
-        facts = json.loads((run_dir / record).read_text(encoding="utf-8"))
-        files = {split: [source["sha256"] for source in facts["files"][split]] for split in SPLITS}
-        found = DataIdentity(facts["tokenizer"]["sha256"], facts["fingerprint"], files, facts["training_pairs"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    digests = [found.tokenizer, found.fingerprint, *chain.from_iterable(files.values())]
-    return found if all(isinstance(digest, str) for digest in digests) else None

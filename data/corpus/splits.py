@@ -7,21 +7,17 @@ translation.
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt64
 
 from common.errors import UserError
-from common.files import open_atomically
 from common.text import in_brief
 from data.corpus.report import SPLITS, Overlap, SharedSentences, Sides
 from data.pairs import Pairs, fold, fold_all
 from data.sentences import in_blocks
 
-HASHES_FILE = "training_sentences.npz"
 Hashes = UInt64[np.ndarray, " distinct"]
 
 
@@ -143,44 +139,3 @@ def refuse_overlap(overlap: Overlap, allowed: list[str]) -> None:
 
 def has_shared(sides: Sides[SharedSentences]) -> bool:
     return sides.source.shared + sides.target.shared > 0
-
-
-def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
-    """Write the hashes of the training sentences, so that later test sets can be compared with them."""
-    with open_atomically(run_dir / HASHES_FILE) as file:
-        np.savez(file, source=hashes.source, target=hashes.target)
-
-
-def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
-    """These hashes and those of the run: its parameters have seen the sentences of an earlier corpus, too."""
-    with suppress(UserError):  # missing or damaged: these are all that is known
-        known = load_hashes(run_dir)
-        both = zip(known, (hashes.source, hashes.target), strict=True)
-        return Sides(*(new if np.array_equal(old, new) else np.union1d(old, new) for old, new in both))
-    return hashes
-
-
-def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
-    """How many distinct folded sources and targets are among the run's training sentences of the same side."""
-    source, target = (
-        int(np.isin(hash_sentences(sentences), known, assume_unique=True).sum())
-        for sentences, known in zip((sources, targets), load_hashes(run_dir), strict=True)
-    )
-    return source, target
-
-
-def load_hashes(run_dir: Path) -> tuple[UInt64[np.ndarray, " sources"], UInt64[np.ndarray, " targets"]]:
-    """Read what ``save_hashes`` wrote, unpickling nothing; UserError if it is missing or damaged."""
-    path = run_dir / HASHES_FILE
-    try:
-        with np.load(path, allow_pickle=False) as training:
-            sources, targets = training["source"], training["target"]
-        if [(array.dtype, array.ndim) for array in (sources, targets)] != [(np.uint64, 1)] * 2:
-            raise ValueError("other arrays")
-    except FileNotFoundError as error:
-        raise UserError(f"{run_dir} has no {HASHES_FILE}: is it the directory of a training run?") from error
-    except Exception as error:  # of zipfile, zlib and NumPy: they have no common ancestor
-        raise UserError(
-            f"{path} is damaged: continue the run with train.py, which writes it again, or bring the file back"
-        ) from error
-    return sources, targets

@@ -1,4 +1,4 @@
-"""What a run keeps of its training sentences: hashes of them, folded, and counts of their words.
+"""Hashes of the folded training sentences, and counts of their words.
 
 Large corpora are divided among as many processes as there are processors. Each runs this module as a program: it reads
 lines and writes arrays, and ends with its standard input, whatever becomes of the process that started it.
@@ -10,12 +10,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -26,7 +24,6 @@ from data.pairs import fold_all
 from data.sentences import Sentences, as_sentences, in_blocks, move_to_disk, scratch_folder
 
 ROOT = Path(__file__).parents[2]
-Worker = subprocess.Popen[bytes]
 FEW = 200_000  # sentences for which another process takes longer to start than it saves
 
 
@@ -51,39 +48,26 @@ def summarise_here(sentences: Iterable[str]) -> tuple[Hashes, WordCounts]:
 
 
 def summarise_apart(sentences: Sentences, processes: int) -> tuple[Hashes, WordCounts]:
-    """``summarise`` in other processes, each of which gets a share; UserError if one of them does not end well."""
+    """``summarise`` in other processes, each of which gets a share; UserError if one of them fails."""
     bounds = np.linspace(0, len(sentences), processes + 1).astype(int).tolist()
-    with ExitStack() as stack:
-        outputs = [stack.enter_context(tempfile.TemporaryFile(dir=scratch_folder())) for _ in range(processes)]
-        workers = [stack.enter_context(start_worker(output)) for output in outputs]
-
-        def give(worker: Worker, bounds: tuple[int, int]) -> None:
-            _, told = worker.communicate(sentences.text(*bounds))  # type: ignore[arg-type]  # any buffer will do
-            if worker.returncode:
-                reason = told.decode(errors="replace").strip().rpartition("\n")[2] or f"signal {-worker.returncode}"
-                raise UserError(f"a process that counts words ended ({reason}): is {scratch_folder()} or memory full?")
-
-        with ThreadPoolExecutor(processes) as threads:
-            list(threads.map(give, workers, pairwise(bounds)))
-        for output in outputs:
-            output.seek(0)
-        hashes = sorted_distinct(np.concatenate([np.load(output, allow_pickle=False) for output in outputs]))
-        words = WordCounts.none()
-        for output in outputs:
-            words = words.merge(*(np.load(output, allow_pickle=False) for _ in range(2)))
-    return hashes, words
+    with ThreadPoolExecutor(processes) as threads:
+        parts = list(threads.map(lambda share: run_worker(sentences.text(*share)), pairwise(bounds)))
+    words = WordCounts.none()
+    for _, *found in parts:
+        words = words.merge(*found)
+    return sorted_distinct(np.concatenate([hashes for hashes, *_ in parts])), words
 
 
-@contextmanager
-def start_worker(output: IO[bytes]) -> Iterator[Worker]:
-    """A process that runs ``main``, and has ended at the end."""
-    command, pipe = [sys.executable, "-m", "data.corpus.summary"], subprocess.PIPE
-    worker = subprocess.Popen(command, stdin=pipe, stdout=output, stderr=pipe, cwd=ROOT)
-    try:
-        yield worker
-    finally:
-        worker.kill()
-        worker.wait()
+def run_worker(lines: memoryview) -> list[np.ndarray]:
+    """The three arrays of a process that runs ``main`` on these lines; UserError if it fails."""
+    command = [sys.executable, "-m", "data.corpus.summary"]
+    with tempfile.TemporaryFile(dir=scratch_folder()) as output:
+        done = subprocess.run(command, input=lines, stdout=output, stderr=subprocess.PIPE, cwd=ROOT)
+        if done.returncode:
+            reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"signal {-done.returncode}"
+            raise UserError(f"a process that counts words ended ({reason}): is {scratch_folder()} or memory full?")
+        output.seek(0)
+        return [np.load(output, allow_pickle=False) for _ in range(3)]
 
 
 def main() -> None:

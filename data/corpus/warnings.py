@@ -1,4 +1,4 @@
-"""What casts doubt on a source of pairs: lines to warn with before training or a score; they change nothing."""
+"""Signs that a source of pairs is not what it should be: lines that warn before training or a score."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,15 +25,15 @@ MISREAD = re.compile("Ã[\u0080-\u0084\u0086-\u0091\u0098-\u00ba\u00bc-\u00bf‚
 
 
 def find_warnings(config: DataConfig, loaded: Sequence[tuple[Pairs, SourceReport]]) -> list[str]:
-    """A line for each doubt about a source, and for each held-out set with rows that no score will be of."""
-    lines = [line for pairs, report in loaded for line in describe_doubts(config, pairs, report)]
+    """A line for each sign that a source is not what it should be, and for each held-out set with unscored rows."""
+    lines = [line for pairs, report in loaded for line in find_source_warnings(config, pairs, report)]
     held_out = [report for _, report in loaded if not isinstance(report, SourceAccount)]
     unscored = [f"{report.file}: {line}" for report in held_out if (line := describe_unscored(report))]
     return [*lines, *unscored]
 
 
-def describe_doubts(config: DataConfig, pairs: Pairs, report: SourceReport, advice: str = "") -> Iterator[str]:
-    """A line for each doubt; ``advice`` is what to do about exchanged sides, if not what training advises."""
+def find_source_warnings(config: DataConfig, pairs: Pairs, report: SourceReport, advice: str = "") -> Iterator[str]:
+    """The lines on one source; ``advice`` says what to do about exchanged sides, if not what training advises."""
     if isinstance(report, SourceAccount) and report.mismatched > MANY_MISMATCHED * report.rows:
         yield (
             f"{report.file}: {report.mismatched} of {report.rows} rows are dropped because one side is far longer than "
@@ -50,7 +50,7 @@ def describe_doubts(config: DataConfig, pairs: Pairs, report: SourceReport, advi
     if misread := find_misread(pairs):
         yield (
             f"{report.file}: {len(misread)} of {2 * len(pairs)} sentences have letters that UTF-8 becomes in another "
-            f"encoding ({in_brief(misread[0], 60)}): mend these lines, or convert the file anew"
+            f"encoding ({in_brief(misread[0], 60)}): mend these lines, or convert the file again"
         )
     if form_of(report.file) == "table" and (first := describe_first_pair(config, Path(report.file))):
         yield first

@@ -1,22 +1,16 @@
-"""How often a run's training sentences have each word, kept so that comparisons can tell rare words from frequent ones.
+"""How often training sentences have each word, which tells rare words from frequent ones.
 
-Words are those of folded sentences: without case and punctuation. A run keeps hashes of them and no text.
+Words are those of folded sentences: without case and punctuation. They are stored as hashes, without text.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Int, Int64, UInt64
 
-from common.errors import UserError
-from common.files import open_atomically
-from data.corpus.report import Sides
 from data.pairs import fold
-
-COUNTS_FILE = "{side}_words.npz"
 
 
 @dataclass(frozen=True)
@@ -67,30 +61,3 @@ def words_of(sentence: str) -> list[str]:
 def hash_words(words: Sequence[str]) -> UInt64[np.ndarray, " words"]:
     digests = b"".join([hashlib.blake2b(word.encode(), digest_size=8).digest() for word in words])
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-
-
-def save_word_counts(run_dir: Path, counts: Sides[WordCounts]) -> None:
-    """Write the counts of both sides, each to a file of its own."""
-    for side, found in (("source", counts.source), ("target", counts.target)):
-        with open_atomically(run_dir / COUNTS_FILE.format(side=side)) as file:
-            np.savez(file, hashes=found.hashes, counts=found.counts)
-
-
-def load_word_counts(run_dir: Path, side: str) -> WordCounts | None:
-    """Read what ``save_word_counts`` wrote of a ``side``, source or target, unpickling nothing.
-
-    None if the run has no counts, as those of older versions; UserError if they are damaged.
-    """
-    path = run_dir / COUNTS_FILE.format(side=side)
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            hashes, counts = arrays["hashes"], arrays["counts"]
-        if [hashes.dtype, counts.dtype] != [np.uint64, np.int64] or hashes.ndim != 1 or hashes.shape != counts.shape:
-            raise ValueError("other arrays")
-    except FileNotFoundError:
-        return None
-    except Exception as error:  # of zipfile, zlib and NumPy: they have no common ancestor
-        raise UserError(
-            f"{path} is damaged: continue the run with train.py, which writes it again, or delete it"
-        ) from error
-    return WordCounts(hashes, counts)

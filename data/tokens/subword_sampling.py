@@ -6,7 +6,8 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float, Int
 
-from data.sentences import GrowingArray, GrowingTable, TokenTable, token_table
+from data.sentences import GrowingArray
+from data.tokens.table import GrowingTable, TokenTable, token_table
 from data.tokens.tokenizer import Tokenizer
 
 BLOCK = 10_000  # sentences whose segmentations are in memory as lists, which are far larger than arrays

@@ -13,21 +13,17 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 
 import numpy as np
 import sentencepiece
 from jaxtyping import Int32
 
-from common.disk_cache import load_or_compute
 from common.errors import UserError
-from common.files import sha256, write_atomically
 from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import FEWEST_PIECES, TokenizerConfig
 from data.pairs import Pairs
-from data.sentences import GrowingTable, TokenTable, in_blocks, token_table, with_first
-
-MODEL_FILE, KEY_FILE = "tokenizer.model", "tokenizer.json"
+from data.sentences import in_blocks
+from data.tokens.table import GrowingTable, TokenTable, token_table, with_first
 
 # SentencePiece writes a space as U+2581, so it would read a real U+2581 back as a space. Normalised text has no white
 # space but the plain space, which leaves U+001F (white space to Python) free to replace it.
@@ -90,11 +86,6 @@ class Tokenizer:
         """Every piece as the SentencePiece file spells it, by its id."""
         return list(self._processor.id_to_piece(list(range(self.vocab_size))))
 
-    def save(self, run_dir: Path) -> None:
-        """Write ``tokenizer.model``, then ``tokenizer.json``, whose hash shows that the two belong together."""
-        write_atomically(run_dir / MODEL_FILE, self.model)
-        write_atomically(run_dir / KEY_FILE, json.dumps({"key": self.key, "sha256": sha256(self.model)}) + "\n")
-
 
 def tag_piece(language: str) -> str:
     """The control symbol for a target language. No text is encoded as one, whatever it says."""
@@ -123,77 +114,6 @@ def load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     if special != (PAD, UNK, BOS, EOS):
         raise ValueError(f"the ids of padding, unknown, BOS and EOS are {special}, not {(PAD, UNK, BOS, EOS)}")
     return processor
-
-
-def load_tokenizer(run_dir: Path) -> Tokenizer:
-    """The tokenizer saved in a run; UserError if it is missing or damaged."""
-    try:
-        model = (run_dir / MODEL_FILE).read_bytes()
-        saved = json.loads((run_dir / KEY_FILE).read_text(encoding="utf-8"))
-        if saved["sha256"] == sha256(model):
-            return Tokenizer(model, str(saved["key"]))
-    except FileNotFoundError as error:
-        missing = Path(error.filename).name
-        raise UserError(f"{run_dir} has no {missing}: is it the directory of a training run?") from error
-    except OSError as error:
-        raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    raise UserError(
-        f"{run_dir / MODEL_FILE} and {KEY_FILE} do not belong together: one of them is damaged; bring both back"
-    )
-
-
-def train_or_load_tokenizer(
-    run_dir: Path,
-    training: Pairs,
-    config: TokenizerConfig,
-    *,
-    languages: Sequence[str] = (),
-    keep_existing: bool = False,
-    corpus_key: str | None = None,
-) -> Tokenizer:
-    """The run's tokenizer if it matches text and config, else a new one, which is not saved in the run yet.
-
-    It has a tag for each of the ``languages``.
-
-    A vocabulary that any run has trained on the same text and config is read from the user's cache folder. Checkpoints
-    are useless with another vocabulary: with ``keep_existing`` a run that has checkpoints keeps its tokenizer, whatever
-    the text is now. A ``corpus_key`` identifies the text for later starts, which need not read it. UserError if that
-    tokenizer is damaged or, without ``keep_existing``, of other text or config.
-    """
-
-    def compute_key() -> bytes:
-        return tokenizer_key(training, config, languages).encode()
-
-    needed = has_checkpoints(run_dir)
-    if corpus_key is None:
-        key = compute_key().decode()
-    else:
-        facts = json.dumps([corpus_key, dataclasses.asdict(config), languages])
-        key = load_or_compute(f"tokenizer-key-{sha256(facts)}", compute_key).decode()
-    if needed or (run_dir / KEY_FILE).exists():
-        try:
-            saved = load_tokenizer(run_dir)
-            if saved.key == key or (needed and keep_existing):
-                return saved
-        except UserError:
-            if needed:
-                raise
-            # a crash before the first checkpoint left half of it: train it again
-    if needed:
-        raise UserError(
-            f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
-            "undo that, or set run_dir=NEW_FOLDER"
-        )
-    versions = Path(__file__).read_bytes() + sentencepiece.__version__.encode()
-    name = f"tokenizer-{sha256(key.encode() + versions)}"
-    return Tokenizer(load_or_compute(name, lambda: train(training, config, languages)), key)
-
-
-def has_checkpoints(run_dir: Path) -> bool:
-    """Whether a run has any checkpoint, good or damaged."""
-    return any(path.name.isdigit() for path in (run_dir / "checkpoints").glob("[0-9]*"))
 
 
 def tokenizer_key(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> str:

@@ -66,11 +66,11 @@ def test_everyone_steps_on_every_batch():
 
 
 @pytest.fixture(scope="module")
-def on_corpus(small_experiment, tmp_path_factory):
+def on_corpus(small_experiment):
     """The task of training the small model on the small experiment's corpus."""
-    config, folder = load_config(small_experiment), tmp_path_factory.mktemp("corpus")
+    config = load_config(small_experiment)
     recipes = {"puente": Recipe(MODEL, TRAINING)}
-    [contestant] = list_on_corpus(recipes, config.data, config.tokenizer, folder)
+    [contestant] = list_on_corpus(recipes, config.data, config.tokenizer)
     return contestant.workload
 
 

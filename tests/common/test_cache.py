@@ -1,4 +1,4 @@
-"""Kept arrays: as they were computed, computed once, and never believed when they are not whole."""
+"""Entries of the cache: as they were computed, computed once, and never used when they are not whole."""
 
 import os
 import shutil
@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 
 from common import cache
-from common.cache import keep
+from common.cache import Entry, keep, peek
 from common.files import cache_folder
 
-ARRAYS = {
-    "text": np.frombuffer(b"abc\n", np.uint8),
-    "start": np.array([0, 4]),
-    "none": np.zeros((0, 2), np.int32),
-    "weights": np.array([0.5, 2.0]),
-}
+FACTS = {"words": ["¡Sí!\r\n", ""], "count": 1.5}
+ENTRY = Entry(
+    {
+        "text": np.frombuffer(b"abc\n", np.uint8),
+        "start": np.array([0, 4]),
+        "none": np.zeros((0, 2), np.int32),
+        "weights": np.array([0.5, 2.0]),
+    },
+    FACTS,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -34,51 +38,56 @@ def times():
 
 
 @pytest.fixture
-def kept_arrays(times):
-    """``kept_arrays(name)`` returns the arrays through the cache."""
+def kept(times):
+    """``kept(name)`` returns the entry through the cache."""
 
     def compute():
         times.append(1)
-        return ARRAYS
+        return ENTRY
 
     return lambda name="one": keep(name, compute)
 
 
+def names(folder):
+    return {path.name for path in folder.glob("*/")}
+
+
 def assert_same(found):
-    assert found.keys() == ARRAYS.keys()
-    for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(found[name], array)
-        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+    assert found.arrays.keys() == ENTRY.arrays.keys() and found.facts == FACTS
+    for name, array in ENTRY.arrays.items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+        assert (found.arrays[name].dtype, found.arrays[name].shape) == (array.dtype, array.shape)
 
 
-def test_arrays_are_computed_once_and_mapped(kept_arrays, times):
+def test_an_entry_is_computed_once_and_mapped(kept, times):
+    assert peek("one") == {}
     for _ in range(3):
-        found = kept_arrays()
+        found = kept()
         assert_same(found)
-        assert not found["text"].flags.writeable
-    assert len(times) == 1
-    kept_arrays("two")
+        assert not found.arrays["text"].flags.writeable
+    assert len(times) == 1 and peek("one") == FACTS
+    kept("two")
     assert len(times) == 2
 
 
-def test_damage_of_any_file_is_seen_and_mended(kept_arrays, times, folder):
-    kept_arrays()
+def test_damage_of_any_file_is_seen_and_mended(kept, times, folder):
+    kept()
     paths = sorted((folder / "one").iterdir())
-    assert len(paths) == len(ARRAYS) + 1
+    assert len(paths) == len(ENTRY.arrays) + 2
     for path in paths:
         content = path.read_bytes()
         flipped = content[:-1] + bytes([content[-1] ^ 1])
         for damaged in (content[: len(content) // 2], flipped, b"", None):
             path.write_bytes(damaged) if damaged is not None else path.unlink()
             before = len(times)
-            assert_same(kept_arrays())
+            assert_same(kept())
             assert len(times) == before + 1
-            assert_same(kept_arrays())
+            assert_same(kept())
             assert len(times) == before + 1
 
 
 @pytest.mark.parametrize("call", ["numpy.save", "os.fsync", "common.cache.write_atomically", "os.replace"])
-def test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go(kept_arrays, times, folder, monkeypatch, call):
+def test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go(kept, times, folder, monkeypatch, call):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
@@ -86,43 +95,51 @@ def test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go(kept_array
         patch.setattr(call, interrupt)
         patch.setattr(shutil, "rmtree", lambda *arguments, **options: None)  # as a kill leaves it
         with pytest.raises(KeyboardInterrupt):
-            kept_arrays()
-    assert [path.name for path in folder.glob("*/")] == [".one"]
-    assert_same(kept_arrays())
-    assert len(times) == 2
-    assert [path.name for path in folder.glob("*/")] == ["one"]
+            kept()
+    (remains,) = names(folder)
+    assert remains == f".one.{os.getpid()}.tmp"
+    (folder / remains).rename(folder / ".one.99999999.tmp")  # of a process that is gone
+    assert_same(kept())
+    assert len(times) == 2 and names(folder) == {"one"}
 
 
-def test_the_least_recently_used_go(kept_arrays, times, folder, monkeypatch):
-    kept_arrays("one")
+def test_a_failed_computation_caches_nothing(folder):
+    def fail():
+        raise ValueError("failed")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="failed"):
+            keep("one", fail)
+    assert names(folder) == set()
+
+
+def test_the_least_recently_used_go(kept, times, folder, monkeypatch):
+    kept("one")
     size = sum(path.stat().st_size for path in (folder / "one").iterdir())
     monkeypatch.setattr(cache, "MAX_BYTES", 2 * size)
-    kept_arrays("two")
+    kept("two")
     for name, moment in (("one", 2), ("two", 1)):
         os.utime(folder / name / cache.LIST, (moment, moment))
-    kept_arrays("three")
-    assert {path.name for path in folder.glob("*/")} == {"one", "three"}
-    assert not (folder / "two.lock").exists()
+    kept("three")
+    assert names(folder) == {"one", "three"} and not (folder / "two.lock").exists()
     monkeypatch.setattr(cache, "MAX_BYTES", 1)
-    assert_same(kept_arrays("four"))  # the newest stays, however large
-    assert {path.name for path in folder.glob("*/")} == {"four"}
-    assert len(times) == 4
+    assert_same(kept("four"))  # the newest stays, however large
+    assert names(folder) == {"four"} and len(times) == 4
 
 
-def test_what_is_mapped_outlives_its_entry(kept_arrays, folder):
-    found = kept_arrays()
+def test_what_is_mapped_outlives_its_entry(kept, folder):
+    found = kept()
     shutil.rmtree(folder / "one")
     assert_same(found)
 
 
-def test_of_those_who_want_the_same_one_computes(folder):
-    times, begun = [], threading.Event()
+def test_of_those_who_want_the_same_one_computes():
+    times = []
 
     def compute():
         times.append(1)
-        begun.set()
         threading.Event().wait(0.3)
-        return ARRAYS
+        return ENTRY
 
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(lambda _: keep("one", compute), range(4)):
@@ -130,13 +147,15 @@ def test_of_those_who_want_the_same_one_computes(folder):
     assert len(times) == 1
 
 
-def test_where_nothing_can_be_kept_it_is_computed_every_time(kept_arrays, times, folder, monkeypatch):
+def test_where_nothing_can_be_written_it_is_computed_every_time(kept, times, folder, monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         usage = shutil.disk_usage("/")._replace(free=10)
         patch.setattr(shutil, "disk_usage", lambda path: usage)
-        assert_same(kept_arrays())
-        assert_same(kept_arrays())
-    assert len(times) == 2 and not list(folder.glob("*/"))
-    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    assert_same(kept_arrays())
-    assert len(times) == 3
+        assert_same(kept())
+        assert_same(kept())
+    assert len(times) == 2 and not names(folder)
+    (tmp_path / "file").touch()
+    for number, place in enumerate(("/proc/nowhere", str(tmp_path / "file")), start=3):
+        monkeypatch.setenv("XDG_CACHE_HOME", place)
+        assert_same(kept())
+        assert len(times) == number and peek("one") == {}

@@ -17,15 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data.batches.stream import BatchStream, validation_batches
+from data.batches.stream import validation_batches
 from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
-from data.corpus.build import assemble
 from data.corpus.report import SharedSentences, Sides
-from data.corpus.splits import HASHES_FILE, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
+from data.corpus.splits import hash_sentences, refuse_overlap
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
-from data.tokens.tokenizer import Tokenizer, load_tokenizer, train
+from data.tokens.tokenizer import Tokenizer, train
 from tests.data.sources.reading import load, refused
+from tests.prepared import build_corpus, stream_of
+from training.run.corpus import load_tokenizer, overlap_with_training, save_hashes, save_tokenizer
+from training.run.layout import TRAINING_SENTENCES
+from training.run.row_counts import RowCounts, load_row_counts
 
 ROOT = Path(__file__).parents[2]
 LONG = 1_000_000
@@ -107,32 +110,32 @@ def test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_e
     names = [write_pairs(tmp_path, form, [*rows, *good[i::3]]) for i, (form, rows) in enumerate(monsters.items())]
     (tmp_path / "v.tsv").write_text("one\tuno\n")
     config = DataConfig(root=str(tmp_path), train=names, valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"])
-    corpus = assemble(config, tmp_path / "run")
+    corpus = build_corpus(config)
     assert [account.rows for account in corpus.files.train] == [82, 81, 82]
     assert [account.mismatched for account in corpus.files.train] == [1, 0, 1]
-    training = concatenate(corpus.sources)
+    training = corpus.training
     for kind in ("unigram", "bpe"):
         tokenizer = Tokenizer(train(training, TokenizerConfig(type=kind, vocab_size=330)))
-        stream = BatchStream(training, tokenizer, config, seed=1)
-        assert (stream.over_long, stream.pairs) == (3, 240)
+        stream = stream_of(training, tokenizer, config, seed=1)
+        assert (stream.encoded.over_long, len(stream.encoded)) == (3, 240)
         assert set(zip(stream.encoded.texts.sources, stream.encoded.texts.targets, strict=True)) == set(good)
-        alone = BatchStream(stream.encoded.texts, tokenizer, config, seed=1)
+        alone = stream_of(stream.encoded.texts, tokenizer, config, seed=1)
         assert stream.row_lengths == alone.row_lengths  # a million tokens against a third of that would be (64, 21)
 
 
 def test_sampled_rows_have_the_lengths_of_sentences_alone(phrases, phrase_tokenizer):
     config = DataConfig(subword_sampling=0.2, batch_rows=4)
     monster = Pairs(["casa " * 20_000], ["casa " * 7_000])
-    stream = BatchStream(concatenate([monster, phrases]), phrase_tokenizer, config, seed=1)
-    assert stream.over_long == 1
-    assert stream.row_lengths == BatchStream(phrases, phrase_tokenizer, config, seed=1).row_lengths
+    stream = stream_of(concatenate([monster, phrases]), phrase_tokenizer, config, seed=1)
+    assert stream.encoded.over_long == 1
+    assert stream.row_lengths == stream_of(phrases, phrase_tokenizer, config, seed=1).row_lengths
 
 
 def test_nothing_but_monsters_is_told(phrase_tokenizer):
     for alpha in (0.0, 0.2):
         config = DataConfig(subword_sampling=alpha)
         with pytest.raises(UserError, match=r"no training pair fits a row of data\.row_length=64 tokens; raise it"):
-            BatchStream(Pairs(["x" * 5000] * 2, ["x" * 5000] * 2), phrase_tokenizer, config, seed=1)
+            stream_of(Pairs(["x" * 5000] * 2, ["x" * 5000] * 2), phrase_tokenizer, config, seed=1)
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
@@ -217,12 +220,12 @@ def damaged_tokenizer(run_dir: Path) -> str:
 
 
 def test_an_edited_tokenizer_is_named(tmp_path, phrase_tokenizer):
-    phrase_tokenizer.save(tmp_path)
+    save_tokenizer(tmp_path, phrase_tokenizer)
     told = f"{tmp_path}/tokenizer.model and tokenizer.json do not belong together: one of them is damaged; bring both"
     for content in [*NO_KEY, "\xff"]:
         (tmp_path / "tokenizer.json").write_text(content, encoding="latin-1")
         assert damaged_tokenizer(tmp_path).startswith(told)
-    phrase_tokenizer.save(tmp_path)
+    save_tokenizer(tmp_path, phrase_tokenizer)
     for model in (b"", phrase_tokenizer.model[:-10], phrase_tokenizer.model + b"x"):
         (tmp_path / "tokenizer.model").write_bytes(model)
         assert damaged_tokenizer(tmp_path).startswith(told)
@@ -250,7 +253,7 @@ def test_a_vocabulary_with_other_special_symbols_is_not_taken(tmp_path, phrases)
 
 @pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer.json"])
 def test_a_folder_in_place_of_the_tokenizer_is_named(tmp_path, phrase_tokenizer, name):
-    phrase_tokenizer.save(tmp_path)
+    save_tokenizer(tmp_path, phrase_tokenizer)
     (tmp_path / name).unlink()
     assert damaged_tokenizer(tmp_path) == f"{tmp_path} has no {name}: is it the directory of a training run?"
     (tmp_path / name).mkdir()
@@ -307,10 +310,10 @@ DAMAGED = {
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_damaged_hashes_are_named_and_never_unpickled(tmp_path, monkeypatch, content):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / HASHES_FILE).write_bytes(content)
+    (tmp_path / TRAINING_SENTENCES).write_bytes(content)
     with pytest.raises(UserError) as caught:
         overlap_with_training(tmp_path, ["a"], ["b"])
-    assert str(caught.value).startswith(f"{tmp_path / HASHES_FILE} is damaged: continue the run with train.py, ")
+    assert str(caught.value).startswith(f"{tmp_path / TRAINING_SENTENCES} is damaged: continue the run with train.py, ")
     assert not (tmp_path / "trap").exists()
     save_hashes(tmp_path, Sides(hash_sentences(["A!", "c"]), hash_sentences(["d", "e"])))
     assert overlap_with_training(tmp_path, ["a"], ["b"]) == (1, 0)
@@ -324,8 +327,9 @@ COUNTS = ["[" * 100_000, '{"rows": [[0, 0, 1]]}', "\ud800", *('{"check": "x", "r
 def test_row_counts_are_believed_by_their_checksum_alone(tmp_path, phrases, phrase_tokenizer, content):
     config, cache = DataConfig(batch_rows=4, window=50), tmp_path / "row_counts.json"
     cache.write_bytes(content.encode(errors="surrogatepass"))
-    stream = BatchStream(phrases, phrase_tokenizer, config, 3, cache)
-    assert dict(stream.windows.row_counts) == {}
-    expected = BatchStream(phrases, phrase_tokenizer, config, 3).batch(7)
+    stream = stream_of(phrases, phrase_tokenizer, config, 3)
+    assert load_row_counts(tmp_path, stream.fingerprint) == {}
+    stream.windows.row_counts = RowCounts(tmp_path, stream.fingerprint, {})
+    expected = stream_of(phrases, phrase_tokenizer, config, 3).batch(7)
     np.testing.assert_array_equal(stream.batch(7).source_tokens, expected.source_tokens)
     assert json.loads(cache.read_text())["rows"]  # written anew

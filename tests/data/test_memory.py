@@ -44,7 +44,7 @@ for pairs in map(int, sys.argv[2:]):
     for step in range(200):
         batch = prepared.stream.batch(step)
         real += int(np.count_nonzero(batch.source_segments) + np.count_nonzero(batch.target_segments))
-    assert prepared.stream.pairs == pairs
+    assert prepared.len(stream.encoded) == pairs
     found.append({"peak": peak, "seconds": seconds, "tokens": real / (time.process_time() - start)})
     del prepared, batch
 print(json.dumps(found))

@@ -1,76 +1,207 @@
-import json
+"""What is prepared is the corpus of the files: from the cache as read anew, never a stale one."""
 
-import numpy as np
+import hashlib
+import os
+from dataclasses import replace
+
 import pytest
 
+import data.corpus.build
+import data.prepare
 from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
-from data.pairs import Pairs
-from tests.prepared import prepare_and_save
+from data.corpus.build import parse_sources
+from data.prepare import entry_key, prepare
+from data.tokens.tokenizer import Tokenizer, train
 
-TOKENIZER = TokenizerConfig(vocab_size=330)
+VOCABULARY = TokenizerConfig(vocab_size=300)
+NAMED = {"train": ["a.tsv", "b.tsv"], "valid": "valid.tsv", "test": "test.tsv"}
+
+
+def write_rows(path, first, last, word):
+    path.write_text("".join(f"{word} {i} {'x' * (i % 9)}\t{word[::-1]} {i}\n" for i in range(first, last)), "utf-8")
 
 
 @pytest.fixture
-def folder(tmp_path, phrases):
-    write(tmp_path / "train.tsv", Pairs(["", *phrases.sources, "Hi."], ["vacío", *phrases.targets, "z" * 90]))
-    write(tmp_path / "valid.tsv", Pairs(["How are you?", ""], ["¿Qué tal?", "Nada."]))
-    write(tmp_path / "test.tsv", Pairs(["Good night."], ["Buenas noches."]))
+def folder(tmp_path, monkeypatch):
+    """A corpus, and a cache of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, first, last, word in (
+        ("a", 0, 90, "house"),
+        ("b", 0, 60, "river"),
+        ("valid", 90, 96, "house"),
+        ("test", 96, 99, "house"),
+    ):
+        write_rows(tmp_path / f"{name}.tsv", first, last, word)
     return tmp_path
 
 
-def write(path, pairs):
-    path.write_text("".join(f"{s}\t{t}\n" for s, t in zip(pairs.sources, pairs.targets, strict=True)))
+def settings(folder, **changes):
+    return DataConfig(root=str(folder), **{"row_length": 16, "batch_rows": 4, "window": 32} | NAMED | changes)
 
 
-def config(folder, **changes):
-    return DataConfig(root=str(folder), batch_rows=4, **changes)
+def key(config, vocabulary=VOCABULARY):
+    return entry_key(config, vocabulary, parse_sources(config))
 
 
-def test_a_run_directory_tells_where_its_data_came_from(folder):
-    run = folder / "runs/a"
-    run.mkdir(parents=True)
-    prepared = prepare_and_save(config(folder), TOKENIZER, 1, run)
-    report = json.loads((run / "data.json").read_text())
-    assert report == json.loads(prepared.report.as_json())
-    rows = {split: [file["rows"] for file in files] for split, files in report["files"].items()}
-    assert rows == {"train": [242], "valid": [2], "test": [1]}
-    nothing = {"malformed": 0, "overlapping": 0, "held_out": 0, "over_long": 0}
-    assert report["dropped"] == nothing | {"empty": 1, "mismatched": 1}
-    assert report["training_pairs"] + sum(report["dropped"].values()) == 242
-    assert len(prepared.valid) == 2
-    assert {path.name for path in run.iterdir()} == {
-        "data.json", "row_counts.json", "tokenizer.json", "tokenizer.model", "training_sentences.npz",
-        "source_words.npz", "target_words.npz"
-    }  # fmt: skip
+def outcome(prepared):
+    """All that a run gets of a corpus."""
+    stream, corpus = prepared.stream, prepared.corpus
+    batches = [array.tolist() for step in range(2 * stream.steps_in(0)) for array in stream.batch(step)]
+    splits = [[*pairs.sources, *pairs.targets] for pairs in (corpus.training, corpus.valid, corpus.test)]
+    counts = [[each.hashes.tolist(), each.counts.tolist()] for each in (corpus.words.source, corpus.words.target)]
+    hashes = [corpus.hashes.source.tolist(), corpus.hashes.target.tolist()]
+    tokenizer = prepared.tokenizer
+    return batches, splits, counts, hashes, corpus.warnings, prepared.report, tokenizer.model, tokenizer.key
 
 
-def test_preparing_again_gives_the_same_batches(folder):
-    first = prepare_and_save(config(folder), TOKENIZER, 1, folder / "run")
-    again = prepare_and_save(config(folder), TOKENIZER, 1, folder / "run")
-    assert again.report == first.report
-    assert np.array_equal(first.stream.batch(5).target_labels, again.stream.batch(5).target_labels)
+def refuse(*arguments):
+    raise AssertionError("not from the cache")
 
 
-@pytest.mark.parametrize("fault", ["leak", "vocabulary", "bad line", "missing", "one-sided"])
-def test_nothing_is_written_before_every_check_has_passed(folder, phrases, fault):
-    tokenizer = TOKENIZER
-    if fault == "leak":
-        write(folder / "test.tsv", Pairs([phrases.sources[0].upper()], ["nuevo"]))
-    elif fault == "vocabulary":
-        tokenizer = TokenizerConfig(vocab_size=8000)
-    elif fault == "bad line":
-        (folder / "test.tsv").write_bytes(b"one\tuno\ntwo dos\n")
-    elif fault == "one-sided":
-        write(folder / "train.tsv", Pairs(["", "x"], ["y", ""]))
-    else:
-        (folder / "test.tsv").unlink()
-    with pytest.raises(UserError):
-        prepare_and_save(config(folder), tokenizer, 1, folder / "run")
-    assert not (folder / "run").exists()
+CONFIGS = {
+    "plain": {},
+    "weights": {"weights": [1.0, 1.5]},
+    "both directions": {"direction": "both"},
+    "turned": {"source": "es", "target": "en"},
+    "subwords": {"subword_sampling": 0.3},
+    "held out": {"valid": "", "test": "", "held_out": 6},
+    "overlap": {"test": "valid.tsv", "allow_overlap": ["valid/test"], "drop_overlap": True},
+    "long": {"row_length": 8},  # some pairs fit no row
+}
 
 
-def test_overlap_can_be_accepted_by_name(folder, phrases):
-    write(folder / "test.tsv", Pairs([phrases.sources[0].upper()], ["nuevo"]))
-    report = prepare_and_save(config(folder, allow_overlap=["train/test"]), TOKENIZER, 1, folder / "run").report
-    assert report.overlap["train/test"].source.shared == 1
+@pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS.keys())
+def test_what_comes_from_the_cache_is_what_was_read(folder, monkeypatch, changes):
+    config = settings(folder, **changes)
+    with monkeypatch.context() as patch:
+        patch.setattr(data.prepare, "entry_key", lambda *_: None)
+        read = outcome(prepare(config, VOCABULARY, 1))
+    assert not (folder / "cache").exists()
+    first = outcome(prepare(config, VOCABULARY, 1))
+    for name in ("build", "train", "tokenizer_key", "encode_pairs"):
+        monkeypatch.setattr(data.prepare, name, refuse)
+    assert read == first == outcome(prepare(config, VOCABULARY, 1))
+
+
+def sources_of(config):
+    return list(prepare(config, VOCABULARY, 1).corpus.training.sources)
+
+
+def test_a_changed_line_is_seen_though_size_and_time_are_those_of_before(folder):
+    config, path = settings(folder), folder / "a.tsv"
+    before, times = sources_of(config), path.stat()
+    path.write_text(path.read_text().replace("house 7 ", "horse 7 ", 1))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert path.stat().st_size == times.st_size
+    after = sources_of(config)
+    assert [(one, other) for one, other in zip(before, after, strict=True) if one != other] == [
+        ("house 7 xxxxxxx", "horse 7 xxxxxxx")
+    ]
+
+
+def test_a_touched_file_or_another_batch_reads_nothing_again(folder, monkeypatch):
+    config = settings(folder)
+    before = prepare(config, VOCABULARY, 1)
+    os.utime(folder / "a.tsv", (1, 1))
+    monkeypatch.setattr(data.prepare, "build", refuse)
+    for seed, changes in ((1, {"batch_rows": 8}), (1, {"window": 64}), (2, {})):
+        after = prepare(replace(config, **changes), VOCABULARY, seed)
+        assert list(after.corpus.training.sources) == list(before.corpus.training.sources)
+        assert after.report.fingerprint != before.report.fingerprint
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "b.tsv", "valid.tsv", "test.tsv"])
+def test_every_file_counts(folder, name):
+    config = settings(folder)
+    before = key(config)
+    with open(folder / name, "a", encoding="utf-8") as file:
+        file.write("new\tnuevo\n")
+    assert key(config) != before
+
+
+def test_the_key_has_every_setting_of_the_text_and_its_tokens_the_format_and_the_libraries(folder, monkeypatch):
+    config = settings(folder)
+    keys = {key(config), key(config, TokenizerConfig(vocab_size=301))}
+    for changes in (
+        {"max_length_ratio": 2.0},
+        {"drop_overlap": True},
+        {"malformed": "skip"},
+        {"source": "es", "target": "en"},
+        {"train": ["b.tsv", "a.tsv"]},
+        {"weights": [1.0, 2.0]},
+        {"columns": ["es", "en"]},
+        {"row_length": 32},
+        {"subword_sampling": 0.1},
+        {"direction": "both"},
+    ):
+        keys.add(key(replace(config, **changes)))
+    for name, value in (("FORMAT", 0), ("version", lambda name: "another")):
+        with monkeypatch.context() as patch:
+            patch.setattr(data.prepare, name, value)
+            keys.add(key(config))
+    assert len(keys) == 14 and None not in keys
+    assert key(replace(config, batch_rows=8, window=64, prefetch=1)) == key(config)
+
+
+def test_format_is_raised_when_the_meaning_of_an_entry_changes(folder):
+    """If this digest changes while the libraries do not, raise FORMAT, then put in the new one."""
+    corpus = prepare(settings(folder, valid="", held_out=6), VOCABULARY, 1).corpus
+    parts = [corpus.training, corpus.valid, corpus.test]
+    text = "\n".join(sentence for pairs in parts for side in (pairs.sources, pairs.targets) for sentence in side)
+    digest = hashlib.sha256(text.encode())
+    for array in (corpus.hashes.source, corpus.hashes.target, corpus.words.source.hashes, corpus.words.target.counts):
+        digest.update(array.tobytes())
+    assert (data.prepare.FORMAT, digest.hexdigest()[:16]) == (1, "52d6493033f21e5b")
+
+
+def test_a_file_that_is_written_while_it_is_read_is_read_again_and_not_cached(folder, monkeypatch):
+    config, calls = settings(folder), []
+
+    def build_and_append(*arguments):
+        corpus = data.corpus.build.build(*arguments)
+        calls.append(1)
+        if len(calls) == 1:
+            with open(folder / "a.tsv", "a", encoding="utf-8") as file:
+                file.write("new\tnuevo\n")
+        return corpus
+
+    monkeypatch.setattr(data.prepare, "build", build_and_append)
+    assert sources_of(config)[90] == "new"
+    assert sources_of(config)[90] == "new"
+    assert len(calls) == 3
+
+
+def test_mistakes_are_reported_each_time(folder):
+    (folder / "a.tsv").write_text("no tab\n")
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"a\.tsv:1: no tab in the line"):
+            prepare(settings(folder), VOCABULARY, 1)
+    with pytest.raises(UserError, match=r"no valid file at .*none\.tsv"):
+        prepare(settings(folder, train=["b.tsv"], valid="none.tsv"), VOCABULARY, 1)
+
+
+def test_a_dataset_of_the_hub_has_no_key_and_a_folder_that_of_its_files(folder):
+    assert key(settings(folder, train=["owner/name"])) is None
+    (folder / "parts").mkdir()
+    keys = []
+    for name in ("one.tsv", "two.tsv"):
+        (folder / "parts" / name).write_text("a\tb\n")
+        keys.append(key(settings(folder, train=["parts"])))
+    assert None not in keys and keys[0] != keys[1]
+
+
+def test_a_tokenizer_that_is_given_is_used_and_shares_the_entry_of_its_corpus(folder, monkeypatch):
+    config, entries = settings(folder), folder / "cache" / "puente" / "corpora"
+    first = prepare(config, VOCABULARY, 1)
+    monkeypatch.setattr(data.prepare, "train", refuse)
+    again = prepare(config, VOCABULARY, 1, first.tokenizer)
+    assert again.tokenizer is first.tokenizer and again.report == first.report
+    assert len(list(entries.glob("*/"))) == 2  # the corpus, and the fingerprint of its batches
+    other = Tokenizer(train(first.corpus.training, TokenizerConfig(vocab_size=310)), "of another text")
+    for _ in range(2):
+        kept = prepare(config, VOCABULARY, 1, other)
+        assert (kept.report.tokenizer.vocab_size, kept.tokenizer.key) == (310, "of another text")
+        assert len(list(entries.glob("*/"))) == 4
+        monkeypatch.setattr(data.prepare, "build", refuse)
+    assert prepare(config, VOCABULARY, 1).report == first.report

@@ -51,7 +51,7 @@ def test_the_folder_is_the_one_asked_for(tmp_path, monkeypatch):
     assert scratch_folder() in (Path("/var/tmp"), tmp_path)
 
 
-def test_a_full_disk_is_told():
+def test_a_full_disk_is_reported():
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     growing = GrowingArray(np.int64)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))

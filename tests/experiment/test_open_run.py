@@ -12,8 +12,6 @@ import pytest
 import train as train_program
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
-from data.corpus.report import load_identity
-from data.corpus.splits import load_hashes
 from experiment.load_experiment import load_experiment
 from experiment.open_run import check_run, find_devices, open_run
 from tests.drawn import drawn_state
@@ -21,6 +19,7 @@ from tests.prepared import prepare_and_save
 from train import train
 from training.progress import Progress
 from training.run.checkpoint import read_notes, save, update_notes
+from training.run.corpus import load_hashes, load_identity
 from training.run.layout import checkpoint_path
 
 LEARNED = ["model.positions=learned", "model.max_positions=64"]
@@ -134,7 +133,7 @@ def test_a_change_that_no_checkpoint_has_can_be_undone(here):
     """The command of before works again after one with a change that ended without a checkpoint, as in no memory."""
     for path in (here / "run").glob("*.until-6.*"):
         path.unlink()
-    before, pairs = load_identity(here / "run"), (here / "corpus" / "train.tsv").read_bytes()
+    before, pairs = load_identity(here / "run" / "data.json"), (here / "corpus" / "train.tsv").read_bytes()
     plain, faster = (
         load_config(here / "corpus" / "small.yaml", overridden(here, *more, "training.steps=4"))
         for more in ([], LEARN_FASTER)
@@ -142,11 +141,11 @@ def test_a_change_that_no_checkpoint_has_can_be_undone(here):
     with_other_pairs(here / "corpus", "train.tsv")
     with open_run(faster, find_devices(faster)):
         pass
-    assert load_identity(here / "run") != before
+    assert load_identity(here / "run" / "data.json") != before
     (here / "corpus" / "train.tsv").write_bytes(pairs)
     with open_run(plain, find_devices(plain)):
         pass
-    assert load_identity(here / "run") == before
+    assert load_identity(here / "run" / "data.json") == before
     assert load_run_config(here / "run") == plain
     told = (here / "run" / "log.txt").read_text()
     assert "from step 4 with training.learning_rate: 0.5 → 0.001 (undone: no checkpoint has it)" in told
@@ -196,8 +195,9 @@ def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(her
         with open_run(config, find_devices(config)):
             pass
     both = load_hashes(here / "run")
-    assert [len(np.setdiff1d(old, new)) for old, new in zip(first, both, strict=True)] == [0, 0]
-    assert [len(new) - len(old) for old, new in zip(first, both, strict=True)] == [len(first[0]), 0]
+    sides = [(first.source, both.source), (first.target, both.target)]
+    assert [len(np.setdiff1d(old, new)) for old, new in sides] == [0, 0]
+    assert [len(new) - len(old) for old, new in sides] == [len(first.source), 0]
 
 
 def test_a_run_that_ends_before_its_newest_checkpoint_is_evaluated_there(here):

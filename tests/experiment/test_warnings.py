@@ -24,7 +24,7 @@ def experiment(small_experiment, tmp_path):
 
 def prepared(config, tmp_path, capsys):
     (tmp_path / "run").mkdir(exist_ok=True)
-    record_run(config, tmp_path / "run", None, prepare_data(config, tmp_path / "run", None), [])
+    record_run(config, tmp_path / "run", None, *prepare_data(config, tmp_path / "run", None))
     return capsys.readouterr().err
 
 

@@ -8,13 +8,14 @@ import pytest
 from configs.load import load_config, save_config
 from data.corpus.report import Sides
 from data.corpus.summary import summarise_here
-from data.corpus.word_counts import COUNTS_FILE, save_word_counts
 from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
 from evaluation.report import ReportKey, write_report
 from scripts.compare import main
 from tests.evaluation.comparison.systems import drawn_set, noisy
+from training.run.corpus import save_word_counts
+from training.run.layout import WORD_COUNTS
 
 SET = SourceReport("test.tsv", "ab" * 32, 40)
 SENTENCES = drawn_set(40)
@@ -83,7 +84,7 @@ def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path)
 
 
 def test_runs_without_counts_of_words_are_compared_without_them(runs, run_main):
-    (runs[0] / COUNTS_FILE.format(side="target")).unlink()
+    (runs[0] / WORD_COUNTS.format(side="target")).unlink()
     code, out, err = run_main(main, *runs)
     assert code == 0 and "F1 OF WORDS" not in out and "N-GRAMS GAINED" in out
     assert err == f"note: {runs[0]} has no counts of its training words, which train.py writes at each start\n"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from configs.load import load_run_config
-from data.sources.corpus import load_held_out
+from training.run.corpus import load_held_out
 
 EIGHT = "--xla_force_host_platform_device_count=8 --xla_cpu_collective_call_terminate_timeout_seconds=240"
 SEARCHES = [[], ["decoding.search=sample", "decoding.candidates=3", "decoding.mbr=chrf"]]

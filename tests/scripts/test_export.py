@@ -12,8 +12,6 @@ import pytest
 from common.special_tokens import EOS
 from configs.load import load_config, load_run_config, save_config
 from data.pairs import normalise
-from data.sources.corpus import load_held_out
-from data.tokens.tokenizer import load_tokenizer
 from experiment.load_run import load_run
 from scripts import translate
 from scripts.export import FLOAT32, check_export, main
@@ -21,6 +19,7 @@ from tests.drawn import drawn_state
 from tests.exports.hostile import HOSTILE
 from tests.training.test_disks import ROOT, in_namespace
 from training.run.checkpoint import save
+from training.run.corpus import load_held_out, load_tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 
 import eval as eval_program
 import train
-from data.tokens.tokenizer import load_tokenizer
 from scripts import score, translate
+from training.run.corpus import load_tokenizer
 
 MANY = "decoding.batch_sentences=2147483647"
 SENTENCE = b"Tom eats here today there now."

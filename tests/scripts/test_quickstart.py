@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from common.errors import UserError
-from data.sources.corpus import load_held_out
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import BleuInterval, Scores
 from evaluation.report import write_report
@@ -14,6 +13,7 @@ from evaluation.sentences import Sentence
 from experiment.load_run import load_run
 from experiment.reports import place_report
 from scripts import quickstart
+from training.run.corpus import load_held_out
 
 
 @pytest.fixture

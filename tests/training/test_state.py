@@ -10,13 +10,13 @@ import pytest
 
 from common.errors import UserError
 from data.batches.packing import Batch
-from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, train
 from model.config import ModelConfig
 from model.transformer import build
 from tests.drawn import drawn_state
+from tests.prepared import stream_of
 from training.config import TrainingConfig
 from training.optimizer import learning_rate
 from training.progress import LAG, DivergenceCheck, training_metrics
@@ -183,7 +183,7 @@ def phrases_stream():
     numbers = [f"{tens} {ones}" for tens in ("uno", "dos", "tres", "seis") for ones in "abcdefghij"]
     pairs = Pairs(numbers, [number[::-1] for number in numbers])
     tokenizer = Tokenizer(train(pairs, TokenizerConfig(vocab_size=300, type="bpe")))
-    return BatchStream(pairs, tokenizer, DataConfig(row_length=16, batch_rows=4), 1)
+    return stream_of(pairs, tokenizer, DataConfig(row_length=16, batch_rows=4), 1)
 
 
 def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):

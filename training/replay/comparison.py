@@ -13,11 +13,11 @@ from flax.traverse_util import flatten_dict
 from jaxtyping import Array, PyTree, UInt32
 
 from common.files import read_json_object
-from data.tokens.tokenizer import load_tokenizer
 from model.transformer import init_params
 from training.replay.replay import RecordedRun, Replay, ReplayedUpdate, show_progress, start_replay
 from training.run.checkpoint import list_shapes
 from training.run.config_history import change_steps
+from training.run.corpus import load_tokenizer
 from training.run.layout import DATA, ENVIRONMENT, checkpoint_path
 from training.run.manifest import is_intact
 from training.run.retention import good_steps

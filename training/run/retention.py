@@ -22,6 +22,11 @@ def examine(run_dir: Path) -> tuple[list[int], list[int]]:
     return steps
 
 
+def has_checkpoints(run_dir: Path) -> bool:
+    """Whether a run has any checkpoint, good or damaged."""
+    return bool(_list_steps(run_dir))
+
+
 def good_steps(run_dir: Path) -> list[int]:
     return examine(run_dir)[0]
 

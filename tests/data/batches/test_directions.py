@@ -8,12 +8,13 @@ import pytest
 
 from common.special_tokens import EOS, TAGS
 from data.batches.packing import join_rows
-from data.batches.stream import BatchStream, validation_batches
+from data.batches.stream import validation_batches
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
-from data.sentences import token_table, with_first
+from data.tokens.table import token_table, with_first
 from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
 from tests.data.batches.test_epochs import sentences
+from tests.prepared import stream_of
 
 BOTH = DataConfig(direction="both", batch_rows=4, window=100)
 FORWARD, BACK = TAGS
@@ -39,7 +40,7 @@ def tagged_sentences(batch):
 def test_every_pair_comes_in_both_directions_each_with_its_tag(phrases, tagged_tokenizer, alpha, weights):
     config = replace(BOTH, subword_sampling=alpha)
     visits = None if weights is None else np.full(len(phrases), weights)
-    stream = BatchStream(phrases, tagged_tokenizer, config, seed=1, weights=visits)
+    stream = stream_of(phrases, tagged_tokenizer, config, seed=1, weights=visits)
     found = [pair for step in range(stream.steps_in(0)) for pair in tagged_sentences(stream.batch(step))]
     decode = tagged_tokenizer.decode
     texts = collections.Counter((tag, *decode([list(source), list(target)])) for tag, source, target in found)
@@ -50,7 +51,7 @@ def test_every_pair_comes_in_both_directions_each_with_its_tag(phrases, tagged_t
 
 
 def test_directions_are_mixed_and_the_mixture_depends_on_the_seed_alone(phrases, tagged_tokenizer):
-    streams = [BatchStream(phrases, tagged_tokenizer, BOTH, seed) for seed in (1, 1, 2)]
+    streams = [stream_of(phrases, tagged_tokenizer, BOTH, seed) for seed in (1, 1, 2)]
     first, again, other = ([tag for tag, _, _ in tagged_sentences(stream.batch(3))] for stream in streams)
     assert first == again != other
     assert {FORWARD, BACK} == set(first)
@@ -61,12 +62,11 @@ def test_directions_are_mixed_and_the_mixture_depends_on_the_seed_alone(phrases,
 
 def test_the_fingerprint_knows_the_direction(phrases, tagged_tokenizer):
     doubled = Pairs([*phrases.sources, *phrases.targets], [*phrases.targets, *phrases.sources])
-    both = BatchStream(phrases, tagged_tokenizer, BOTH, 1)
-    assert both.fingerprint != BatchStream(doubled, tagged_tokenizer, replace(BOTH, direction="one"), 1).fingerprint
+    both = stream_of(phrases, tagged_tokenizer, BOTH, 1)
+    assert both.fingerprint != stream_of(doubled, tagged_tokenizer, replace(BOTH, direction="one"), 1).fingerprint
     turned = replace(BOTH, source="es", target="en")
     assert (
-        both.fingerprint
-        != BatchStream(Pairs(phrases.targets, phrases.sources), tagged_tokenizer, turned, 1).fingerprint
+        both.fingerprint != stream_of(Pairs(phrases.targets, phrases.sources), tagged_tokenizer, turned, 1).fingerprint
     )
 
 

@@ -14,6 +14,7 @@ from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from data.config import DataConfig
 from data.pairs import Pairs, normalise
+from tests.prepared import stream_of
 
 EPOCHS = 3
 WORDS = st.sampled_from(["Tom", "sees", "a", "house", "casa", "ñandú", "漢", "😀", "▁", "<s>", "\u0301x", "\x07"])
@@ -83,7 +84,7 @@ def test_every_kept_pair_comes_once_an_epoch(
     pairs = Pairs([source for source, _ in rows], [target for _, target in rows])
     chosen = None if weights is None else np.array(weights[: len(rows)])
     try:
-        stream = BatchStream(pairs, tokenizer, config, seed, weights=chosen)
+        stream = stream_of(pairs, tokenizer, config, seed, weights=chosen)
     except UserError:  # nothing fits a row, or the weights leave nothing
         assume(False)
     if both:
@@ -94,7 +95,7 @@ def test_every_kept_pair_comes_once_an_epoch(
         all(length <= most for length, most in zip(pair, stream.row_lengths, strict=True))
         for pair in zip(*lengths, strict=True)
     ]
-    assert (stream.pairs, stream.over_long) == (sum(fits), fits.count(False))
+    assert (len(stream.encoded), stream.encoded.over_long) == (sum(fits), fits.count(False))
     kept = [row for row, fit in zip(rows, fits, strict=True) if fit]
     found = epochs(stream, tokenizer)
     assert list(map(len, found)) == [stream.windows.visits(epoch) for epoch in range(EPOCHS)]
@@ -108,15 +109,9 @@ def test_every_kept_pair_comes_once_an_epoch(
         assert abs(visits[pair] - weight * EPOCHS) < kept.count(pair)
 
 
-def test_equal_pairs_are_pairs_of_their_own(phrase_tokenizer):
-    stream = BatchStream(Pairs(["a"] * 5, ["b"] * 5), phrase_tokenizer, DataConfig(batch_rows=1, window=2), seed=1)
-    assert stream.pairs == 5
-    assert [len(epoch) for epoch in epochs(stream, phrase_tokenizer)] == [5] * EPOCHS
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.2])
 def test_the_longest_sentence_that_fits_is_whole(phrase_tokenizer, alpha):
     (ids,) = phrase_tokenizer.encode(["漢字" * 3])
     config = DataConfig(row_length=len(ids) + 1, batch_rows=1, subword_sampling=alpha)
-    stream = BatchStream(Pairs(["漢字" * 3] * 2, ["漢字" * 3] * 2), phrase_tokenizer, config, seed=1)
+    stream = stream_of(Pairs(["漢字" * 3] * 2, ["漢字" * 3] * 2), phrase_tokenizer, config, seed=1)
     assert epochs(stream, phrase_tokenizer)[0] == [("漢字" * 3, "漢字" * 3)] * 2

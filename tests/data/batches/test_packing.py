@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from common.special_tokens import BOS, EOS
 from data.batches.packing import fill, join_rows, place, row_lengths, slice_rows
-from data.sentences import fits, token_table
+from data.tokens.table import fits, token_table
 from data.tokens.tokenizer import encode
 
 

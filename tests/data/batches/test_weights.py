@@ -16,6 +16,8 @@ from data.batches.stream import BatchStream
 from data.batches.windows import visits_in
 from data.config import DataConfig
 from data.pairs import Pairs, concatenate
+from tests.data.batches.test_epochs import sentences
+from tests.prepared import stream_of
 
 CONFIG = DataConfig(row_length=48, batch_rows=4, window=50)
 WEIGHTS = np.repeat([1, 0.5, 2], 80)  # of the 240 phrases, as if they came from three sources
@@ -27,24 +29,10 @@ def visits(epochs: int, weights, seed: int) -> np.ndarray:
 
 
 def found_in(stream: BatchStream, epoch: int) -> collections.Counter:
-    """The texts of an epoch's batches, read back from the segments."""
+    """The pairs of an epoch's batches."""
     first = sum(stream.steps_in(earlier) for earlier in range(epoch))
-    found: list[tuple[str, str]] = []
-    for step in range(first, first + stream.steps_in(epoch)):
-        batch = stream.batch(step)
-        sides = (
-            [segment.tolist() for row, ids in zip(tokens, segments, strict=True) for segment in split(row, ids)]
-            for tokens, segments in (
-                (batch.source_tokens, batch.source_segments),
-                (batch.target_labels, batch.target_segments),
-            )
-        )
-        found += zip(*map(stream.tokenizer.decode, sides), strict=True)
-    return collections.Counter(found)
-
-
-def split(row, segments):
-    return [row[segments == number] for number in range(1, segments.max() + 1)]
+    batches = (stream.batch(step) for step in range(first, first + stream.steps_in(epoch)))
+    return collections.Counter(pair for batch in batches for pair in sentences(batch, stream.tokenizer))
 
 
 def expected_in(pairs: Pairs, weights, epoch: int, seed: int) -> collections.Counter:
@@ -55,11 +43,6 @@ def expected_in(pairs: Pairs, weights, epoch: int, seed: int) -> collections.Cou
 
 def equal(some, other) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(some, other, strict=True))
-
-
-@pytest.mark.parametrize("weight", [1, 2, 7])
-def test_whole_weights_give_as_many_visits_in_every_epoch(weight):
-    assert (visits(1000, [weight] * 50, seed=3) == weight).all()
 
 
 @settings(max_examples=200)
@@ -75,15 +58,6 @@ def test_totals_are_never_a_visit_off(weights, seed, epochs):
             exact = Fraction(weight) * epoch
             if 0 < epoch <= epochs:
                 assert totals[epoch - 1, pair] in (math.floor(exact), math.ceil(exact))
-
-
-def test_a_half_alternates_and_a_third_comes_every_third_time():
-    halves = visits(20, [0.5] * 400, seed=5)
-    assert (halves[1:] + halves[:-1] == 1).all()
-    quarters = visits(20, [0.25] * 400, seed=5)
-    assert all((quarters[i : i + 4].sum(axis=0) == 1).all() for i in range(17))
-    one_and_a_half = visits(20, [1.5] * 400, seed=5)
-    assert (one_and_a_half[1:] + one_and_a_half[:-1] == 3).all()
 
 
 def test_epochs_have_as_many_visits_as_the_weights_say():
@@ -103,7 +77,7 @@ def test_other_seeds_and_other_pairs_have_visits_of_their_own():
 
 
 def test_an_epoch_holds_each_pair_as_often_as_drawn(phrases, phrase_tokenizer):
-    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=WEIGHTS)
+    stream = stream_of(phrases, phrase_tokenizer, CONFIG, 3, weights=WEIGHTS)
     rows, seen = list(zip(phrases.sources, phrases.targets, strict=True)), []
     for epoch in range(3):
         found = found_in(stream, epoch)
@@ -113,46 +87,41 @@ def test_an_epoch_holds_each_pair_as_often_as_drawn(phrases, phrase_tokenizer):
         assert stream.windows.count(epoch) == math.ceil(found.total() / 50)
         seen.append(set(found) & set(rows[80:160]))
     assert seen[0] and seen[1] and not seen[0] & seen[1] and len(seen[0] | seen[1]) == 80
-    assert stream.pairs == 240
+    assert len(stream.encoded) == 240
 
 
-def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer, tmp_path):
-    stream = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, tmp_path / "rows.json", WEIGHTS)
+def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer):
+    stream = stream_of(phrases, phrase_tokenizer, CONFIG, 3, WEIGHTS)
     lengths = [stream.steps_in(epoch) for epoch in range(3)]
     places = [(epoch, index) for epoch, length in enumerate(lengths) for index in range(length)]
     assert [stream.epoch_of(step) for step in range(sum(lengths))] == places
     batches = [stream.batch(step) for step in range(sum(lengths))]
-    for cache in (None, tmp_path / "rows.json"):
-        again = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, cache, WEIGHTS)
+    for counts in ({}, stream.windows.row_counts):
+        again = stream_of(phrases, phrase_tokenizer, CONFIG, 3, WEIGHTS)
+        again.windows.row_counts = counts
         for step in np.random.default_rng(0).permutation(sum(lengths)).tolist():
             assert equal(again.batch(step), batches[step])
-    last = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, None, WEIGHTS)
+    last = stream_of(phrases, phrase_tokenizer, CONFIG, 3, WEIGHTS)
     assert equal(last.batch(sum(lengths) - 1), batches[-1])
 
 
 def test_without_weights_nothing_is_changed(phrases, phrase_tokenizer):
-    plain = BatchStream(phrases, phrase_tokenizer, CONFIG, 3)
-    ones = BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=np.ones(240))
+    plain = stream_of(phrases, phrase_tokenizer, CONFIG, 3)
+    ones = stream_of(phrases, phrase_tokenizer, CONFIG, 3, weights=np.ones(240))
     assert all(equal(plain.batch(step), ones.batch(step)) for step in range(plain.steps_in(0) + 5))
     # The first window is the first 50 of the pairs in the order of Philox's raw bits, as before there were weights.
     bits = np.random.Philox(key=np.array([3, 0], dtype=np.uint64), counter=0).random_raw(240)
     first = {phrases.sources[i] for i in np.argsort(bits, kind="stable")[:50]}
-    rows = plain.windows.rows(0, 0)
-    steps = range(rows // CONFIG.batch_rows)  # whole batches of the first window
-    sources = [
-        phrase_tokenizer.decode([segment.tolist()])[0]
-        for step in steps
-        for row, ids in zip(plain.batch(step).source_tokens, plain.batch(step).source_segments, strict=True)
-        for segment in split(row, ids)
-    ]
+    steps = range(plain.windows.rows(0, 0) // CONFIG.batch_rows)  # whole batches of the first window
+    sources = [source for step in steps for source, _ in sentences(plain.batch(step), phrase_tokenizer)]
     assert len(sources) > 25 and set(sources) <= first
 
 
 def test_fingerprints_tell_weights_apart(phrases, phrase_tokenizer):
     some = [None, WEIGHTS, WEIGHTS[::-1].copy(), np.ones(240), np.full(240, 0.5)]
-    prints = [BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=weights).fingerprint for weights in some]
+    prints = [stream_of(phrases, phrase_tokenizer, CONFIG, 3, weights=weights).fingerprint for weights in some]
     assert len(set(prints)) == 5
-    assert BatchStream(phrases, phrase_tokenizer, CONFIG, 3, weights=WEIGHTS.copy()).fingerprint == prints[1]
+    assert stream_of(phrases, phrase_tokenizer, CONFIG, 3, weights=WEIGHTS.copy()).fingerprint == prints[1]
 
 
 def test_the_fingerprint_without_weights_is_the_one_of_earlier_runs(phrases, phrase_tokenizer):
@@ -160,15 +129,15 @@ def test_the_fingerprint_without_weights_is_the_one_of_earlier_runs(phrases, phr
     settings = b"[1, 3, 48, 4, 50, 0.0]"
     rows = "".join(f"\n{s}\t{t}" for s, t in zip(phrases.sources, phrases.targets, strict=True))
     expected = hashlib.sha256(settings + phrase_tokenizer.model + rows.encode()).hexdigest()
-    assert BatchStream(phrases, phrase_tokenizer, CONFIG, 3).fingerprint == expected
+    assert stream_of(phrases, phrase_tokenizer, CONFIG, 3).fingerprint == expected
 
 
 def test_weights_stay_with_their_pairs_when_long_ones_are_dropped(phrases, phrase_tokenizer):
     long = Pairs(["x" * 60], ["x"])
     some, others = phrases.take(range(20)), phrases.take(range(20, 60))
     weights = np.repeat([9, 3, 7, 1], [1, 20, 1, 40]).astype(np.float64)
-    stream = BatchStream(concatenate([long, some, long, others]), phrase_tokenizer, CONFIG, 0, weights=weights)
-    assert stream.over_long == 2
+    stream = stream_of(concatenate([long, some, long, others]), phrase_tokenizer, CONFIG, 0, weights=weights)
+    assert stream.encoded.over_long == 2
     rows = [collections.Counter(zip(part.sources, part.targets, strict=True)) for part in (some, others)]
     assert found_in(stream, 0) == rows[0] + rows[0] + rows[0] + rows[1]
 
@@ -178,15 +147,15 @@ def test_epochs_without_a_pair_are_passed_over(phrases, phrase_tokenizer):
     for seed in range(20):
         if visits_in(0, weights, seed).sum() == 0:
             with pytest.raises(UserError, match="leave no pair for the first epoch; raise them"):
-                BatchStream(few, phrase_tokenizer, CONFIG, seed, weights=weights)
+                stream_of(few, phrase_tokenizer, CONFIG, seed, weights=weights)
             refused += 1
             continue
-        stream = BatchStream(few, phrase_tokenizer, CONFIG, seed, weights=weights)
+        stream = stream_of(few, phrase_tokenizer, CONFIG, seed, weights=weights)
         lengths = [stream.steps_in(epoch) for epoch in range(16)]
         assert lengths == [int(visits_in(epoch, weights, seed).sum() > 0) for epoch in range(16)]
         assert 0 in lengths
         epochs = [epoch for epoch in range(16) if lengths[epoch]]
-        fresh = BatchStream(few, phrase_tokenizer, CONFIG, seed, weights=weights)
+        fresh = stream_of(few, phrase_tokenizer, CONFIG, seed, weights=weights)
         assert [fresh.epoch_of(step) for step in range(len(epochs))] == [(epoch, 0) for epoch in epochs]
         pieces = [int((fresh.batch(step).source_tokens == EOS).sum()) for step in range(len(epochs))]
         assert sum(pieces) == 8  # each of the four pairs twice in sixteen epochs

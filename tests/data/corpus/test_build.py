@@ -10,12 +10,11 @@ import pytest
 
 from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
-from data.corpus.build import assemble, pair_weights
 from data.corpus.report import SPLITS, Dropped
 from data.pairs import Pairs, concatenate, fold
-from data.sources.corpus import load_held_out
 from data.sources.source import load_source
-from tests.prepared import prepare_and_save
+from tests.prepared import build_corpus, prepare_and_save
+from training.run.corpus import load_held_out
 
 TOKENIZER = TokenizerConfig(vocab_size=330)
 
@@ -68,7 +67,7 @@ def test_every_row_of_every_source_is_accounted_for(tmp_path):
         max_malformed=0.02,
         drop_overlap=True,
     )
-    corpus = assemble(settings, tmp_path / "run")
+    corpus = build_corpus(settings)
     train = corpus.files.train
     counted = [[a.rows, a.malformed, a.empty, a.mismatched, a.overlapping] for a in train]
     assert counted == [[108, 1, 4, 1, 2], [61, 1, 0, 0, 0], [21, 0, 0, 0, 1]]
@@ -76,20 +75,20 @@ def test_every_row_of_every_source_is_accounted_for(tmp_path):
         (str(tmp_path / name), digest, weight)
         for name, digest, weight in zip(("a.tsv", "b.jsonl", "c.tsv"), digests, (1, 0.5, 2), strict=False)
     ]
-    for account, pairs in zip(train, corpus.sources, strict=True):
+    for account, pairs in zip(train, corpus.by_source(), strict=True):
         assert account.pairs == len(pairs)
         assert account.rows == len(pairs) + sum(astuple(account.dropped()))
     assert sum(account.held_out for account in train) == len(corpus.test) == 7
     assert corpus.files.dropped() == Dropped(malformed=2, empty=4, mismatched=1, overlapping=3, held_out=7)
     good = {*numbered("word", 100), *numbered("other", 60), *numbered("third", 20)}
-    assert {*rows(concatenate(corpus.sources)), *rows(corpus.test)} == good
-    assert sum(map(len, corpus.sources)) + len(corpus.test) == 180
+    assert {*rows(concatenate(corpus.by_source())), *rows(corpus.test)} == good
+    assert sum(map(len, corpus.by_source())) + len(corpus.test) == 180
     valid = corpus.files.valid
     assert (valid.file, valid.sha256, valid.rows) == (str(tmp_path / "valid.tsv"), digests[3], 5)
     assert corpus.files.test.rows == 7
     assert not (tmp_path / "run").exists()
-    assert collections.Counter(pair_weights(settings, corpus.sources)) == {
-        weight: len(pairs) for weight, pairs in zip((1, 0.5, 2), corpus.sources, strict=True)
+    assert collections.Counter(corpus.weights) == {
+        weight: len(pairs) for weight, pairs in zip((1, 0.5, 2), corpus.by_source(), strict=True)
     }
 
 
@@ -108,7 +107,7 @@ def test_sets_without_a_name_are_taken_out_kept_and_found_again(two_sources, phr
             {"file": str(path), "rows": 12, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
         ]
         assert (found.rows, found.sha256) == (12, report["files"][split][0]["sha256"])  # 240 / 20 = 12
-    assert prepared.valid == held_out["valid"]
+    assert prepared.corpus.valid == held_out["valid"]
     parts = [*held_out.values(), prepared.stream.encoded.texts]
     assert collections.Counter(row for part in parts for row in rows(part)) == collections.Counter(rows(phrases))
     assert all(side["shared"] == 0 for sides in report["overlap"].values() for side in sides.values())
@@ -121,20 +120,23 @@ def test_preparing_again_or_in_the_other_direction_gives_the_same_sets(two_sourc
     kept = {path.name: path.read_bytes() for path in (two_sources / "run/held_out").iterdir()}
     assert kept.keys() == {"valid.tsv", "test.tsv"}
     again = prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
-    assert (again.report, again.valid) == (first.report, first.valid)
+    assert (again.report, again.corpus.valid) == (first.report, first.corpus.valid)
     assert np.array_equal(again.stream.batch(3).source_tokens, first.stream.batch(3).source_tokens)
     other = config(two_sources, **WITHOUT, source="es", target="en")
     reverse = prepare_and_save(other, TOKENIZER, 2, two_sources / "other")
-    assert reverse.valid == Pairs(first.valid.targets, first.valid.sources)
+    assert reverse.corpus.valid == Pairs(first.corpus.valid.targets, first.corpus.valid.sources)
     for run in ("run", "other"):
         assert {path.name: path.read_bytes() for path in (two_sources / run / "held_out").iterdir()} == kept
-    for split, pairs in (("valid", reverse.valid), ("test", load_held_out(other, "test", two_sources / "run")[0])):
+    for split, pairs in (
+        ("valid", reverse.corpus.valid),
+        ("test", load_held_out(other, "test", two_sources / "run")[0]),
+    ):
         assert load_held_out(other, split, two_sources / "other")[0] == pairs
 
 
 def test_the_order_of_the_sources_does_not_choose(two_sources):
-    some = assemble(config(two_sources, **WITHOUT), two_sources / "run")
-    other = assemble(config(two_sources, **WITHOUT | {"train": ["b.tsv", "a.tsv"]}), two_sources / "run")
+    some = build_corpus(config(two_sources, **WITHOUT))
+    other = build_corpus(config(two_sources, **WITHOUT | {"train": ["b.tsv", "a.tsv"]}))
     assert set(rows(some.valid)) == set(rows(other.valid))
     assert set(rows(some.test)) == set(rows(other.test))
 
@@ -145,7 +147,7 @@ def test_a_moved_run_keeps_its_sets(two_sources, monkeypatch):
     (two_sources / "run").rename(two_sources / "moved")
     monkeypatch.chdir(two_sources)
     for run in (two_sources / "moved", two_sources.joinpath("moved").relative_to(two_sources)):
-        assert load_held_out(settings, "valid", run)[0] == prepared.valid
+        assert load_held_out(settings, "valid", run)[0] == prepared.corpus.valid
     with pytest.raises(UserError, match="no test file at"):
         load_held_out(settings, "test", two_sources / "run")
 
@@ -168,15 +170,19 @@ def test_one_set_may_have_a_name_and_the_other_none(two_sources, split):
 @pytest.mark.parametrize(("asked", "pairs", "expected"), [(3, 240, 3), (1000, 240, 12), (1000, 39, 1), (1, 240, 1)])
 def test_a_set_is_as_large_as_asked_but_never_above_a_twentieth(tmp_path, phrases, asked, pairs, expected):
     write(tmp_path / "a.tsv", rows(phrases)[:pairs])
-    corpus = assemble(config(tmp_path, **WITHOUT | {"train": ["a.tsv"]}, held_out=asked), tmp_path / "run")
-    assert (len(corpus.valid), len(corpus.test), len(corpus.sources[0])) == (expected, expected, pairs - 2 * expected)
+    corpus = build_corpus(config(tmp_path, **WITHOUT | {"train": ["a.tsv"]}, held_out=asked))
+    assert (len(corpus.valid), len(corpus.test), len(corpus.by_source()[0])) == (
+        expected,
+        expected,
+        pairs - 2 * expected,
+    )
 
 
 def test_sources_that_share_sentences_are_parted_as_one(tmp_path):
     """Each sentence of a.tsv has another translation in b.tsv."""
     write(tmp_path / "a.tsv", numbered("word", 100))
     write(tmp_path / "b.tsv", [(f"Word, NUMBER {i}!", f"otra {i}") for i in range(100)])
-    corpus = assemble(config(tmp_path, **WITHOUT), tmp_path / "run")
+    corpus = build_corpus(config(tmp_path, **WITHOUT))
     assert len(corpus.valid) == len(corpus.test) == 10
     for pairs in (corpus.valid, corpus.test):
         assert set(collections.Counter(map(fold, pairs.sources)).values()) == {2}
@@ -188,14 +194,14 @@ def test_overlap_stops_unless_it_is_dropped(tmp_path):
     write(tmp_path / "valid.tsv", [("word number 70", "a"), ("word number 99", "b")])
     write(tmp_path / "test.tsv", [("other", "word número 71")])
     with pytest.raises(UserError, match="train/valid 1 source and 0 target sentences") as caught:
-        assemble(config(tmp_path), tmp_path / "run")
+        build_corpus(config(tmp_path))
     assert "train/test 0 source and 1 target" in str(caught.value)
-    corpus = assemble(config(tmp_path, drop_overlap=True), tmp_path / "run")
-    assert rows(corpus.sources[0]) == numbered("word", 20)
+    corpus = build_corpus(config(tmp_path, drop_overlap=True))
+    assert rows(corpus.by_source()[0]) == numbered("word", 20)
     assert corpus.files.train[0].overlapping == 2
     assert (len(corpus.valid), len(corpus.test)) == (2, 1)  # whole
-    accepted = assemble(config(tmp_path, allow_overlap=["train/valid", "train/test"]), tmp_path / "run")
-    assert len(accepted.sources[0]) == 22 and accepted.files.train[0].overlapping == 0
+    accepted = build_corpus(config(tmp_path, allow_overlap=["train/valid", "train/test"]))
+    assert len(accepted.by_source()[0]) == 22 and accepted.files.train[0].overlapping == 0
 
 
 def test_dropping_never_touches_the_held_out_sets(tmp_path):
@@ -203,7 +209,7 @@ def test_dropping_never_touches_the_held_out_sets(tmp_path):
     write(tmp_path / "valid.tsv", [("same", "a")])
     write(tmp_path / "test.tsv", [("Same.", "b")])
     with pytest.raises(UserError, match="valid/test 1 source and 0 target sentences"):
-        assemble(config(tmp_path, drop_overlap=True), tmp_path / "run")
+        build_corpus(config(tmp_path, drop_overlap=True))
 
 
 @pytest.mark.parametrize(
@@ -232,21 +238,21 @@ def test_pairs_that_share_too_much_cannot_be_parted(tmp_path):
     for sets in ({"valid": "", "test": ""}, {"valid": "v.tsv", "test": ""}):
         write(tmp_path / "v.tsv", [("valid", "válido")])
         with pytest.raises(UserError, match=r"no held-out set can be taken out of 60 training pairs .* data\.test"):
-            assemble(config(tmp_path, train=["a.tsv"], **sets), tmp_path / "run")
+            build_corpus(config(tmp_path, train=["a.tsv"], **sets))
 
 
 def test_two_sets_need_two_groups(tmp_path):
     write(tmp_path / "a.tsv", [("one", "uno")])
     with pytest.raises(UserError, match="no held-out set can be taken out of 1 training pairs"):
-        assemble(config(tmp_path, train=["a.tsv"], valid="", test=""), tmp_path / "run")
+        build_corpus(config(tmp_path, train=["a.tsv"], valid="", test=""))
 
 
 def test_weights_are_those_of_each_pair_or_none_where_all_are_one(two_sources):
-    sources = [Pairs(["a"] * 3, ["b"] * 3), Pairs(["c"] * 2, ["d"] * 2)]
     for weights in ([], [1.0, 1.0]):
-        assert pair_weights(config(two_sources, **WITHOUT, weights=weights), sources) is None
-    weighted = pair_weights(config(two_sources, **WITHOUT, weights=[0.5, 2.0]), sources)
-    assert weighted is not None and weighted.tolist() == [0.5, 0.5, 0.5, 2.0, 2.0]
+        assert build_corpus(config(two_sources, **WITHOUT, weights=weights)).weights is None
+    corpus = build_corpus(config(two_sources, **WITHOUT, weights=[0.5, 2.0]))
+    first, second = (account.pairs for account in corpus.files.train)
+    assert corpus.weights is not None and corpus.weights.tolist() == [0.5] * first + [2.0] * second
 
 
 def test_weights_change_the_batches_and_not_the_splits(two_sources):
@@ -254,7 +260,7 @@ def test_weights_change_the_batches_and_not_the_splits(two_sources):
     weighted = prepare_and_save(
         config(two_sources, **WITHOUT, weights=[0.5, 3.0]), TOKENIZER, 1, two_sources / "weighted"
     )
-    assert weighted.valid == plain.valid
+    assert weighted.corpus.valid == plain.corpus.valid
     assert weighted.stream.encoded.texts == plain.stream.encoded.texts
     assert weighted.report.fingerprint != plain.report.fingerprint
     assert [account.weight for account in weighted.report.files.train] == [0.5, 3]
@@ -262,16 +268,6 @@ def test_weights_change_the_batches_and_not_the_splits(two_sources):
     assert plain.stream.encoded.weights is None and weights is not None
     second = plain.report.files.train[1].pairs
     assert weights.tolist() == [0.5] * (216 - second) + [3] * second
-
-
-def test_a_run_with_checkpoints_refuses_another_choice_of_sets(two_sources):
-    prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
-    (two_sources / "run/checkpoints/3").mkdir(parents=True)
-    kept = (two_sources / "run/held_out/test.tsv").read_bytes()
-    with pytest.raises(UserError, match="checkpoints"):
-        prepare_and_save(config(two_sources, **WITHOUT, held_out=5), TOKENIZER, 1, two_sources / "run")
-    assert (two_sources / "run/held_out/test.tsv").read_bytes() == kept
-    prepare_and_save(config(two_sources, **WITHOUT), TOKENIZER, 1, two_sources / "run")
 
 
 def test_a_held_out_set_reads_back_whatever_its_text(tmp_path, phrases):
@@ -282,9 +278,9 @@ def test_a_held_out_set_reads_back_whatever_its_text(tmp_path, phrases):
     settings = config(tmp_path, train=["a.jsonl"], valid="", test="")
     prepared = prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run")
     test, _ = load_held_out(settings, "test", tmp_path / "run")
-    assert load_held_out(settings, "valid", tmp_path / "run")[0] == prepared.valid
+    assert load_held_out(settings, "valid", tmp_path / "run")[0] == prepared.corpus.valid
     everything = collections.Counter(rows(load_source(settings, "a.jsonl", "train")[0]))
-    parts = [prepared.stream.encoded.texts, prepared.valid, test]
+    parts = [prepared.stream.encoded.texts, prepared.corpus.valid, test]
     assert collections.Counter(row for part in parts for row in rows(part)) == everything
     ends = {'"a', "b", "d", "f", "#g", "NA", "h", "ñ", "▁", "\\N"}
     assert len({text.split()[-1] for text in test.targets} & ends) > 5
@@ -315,9 +311,9 @@ def test_a_set_taken_out_of_another_form_of_corpus_is_read_as_the_run_wrote_it(t
     settings = config(tmp_path, train=["a.tsv"], valid="", test="", **form)
     prepared = prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run")
     test, report = load_held_out(settings, "test", tmp_path / "run")
-    assert load_held_out(settings, "valid", tmp_path / "run")[0] == prepared.valid
+    assert load_held_out(settings, "valid", tmp_path / "run")[0] == prepared.corpus.valid
     assert (len(test), report.rows, report.malformed, report.empty) == (15, 15, 0, 0)  # 301 / 20
-    parts = [prepared.stream.encoded.texts, prepared.valid, test]
+    parts = [prepared.stream.encoded.texts, prepared.corpus.valid, test]
     assert collections.Counter(row for part in parts for row in rows(part)) == collections.Counter(pairs)
     write(tmp_path / "run/held_out/test.tsv", [("English", "español"), *rows(test)])
     with pytest.raises(UserError, match="is not the set recorded"):  # and not: a header

@@ -1,13 +1,12 @@
 import hashlib
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UserError
 from data.corpus.report import SharedSentences, Sides
-from data.corpus.splits import find_overlap, hash_sentences, overlap_with_training, refuse_overlap, save_hashes
+from data.corpus.splits import find_overlap, hash_sentences, refuse_overlap
 from data.pairs import Pairs, fold, fold_all, normalise
 
 CLEAN = {
@@ -67,18 +66,3 @@ def test_examples_are_at_most_three():
     many = Pairs([f"Word {i}" for i in range(9)], ["x"] * 9)
     sides = find_overlap(CLEAN | {"train": many, "valid": many})["train/valid"]
     assert sides.source == SharedSentences(9, ["word 0", "word 1", "word 2"])
-
-
-def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):
-    save_hashes(tmp_path, Sides(hash_sentences(CLEAN["train"].sources), hash_sentences(CLEAN["train"].targets)))
-    assert overlap_with_training(tmp_path, ["GO", "go!", "new"], ["ya veo", "¡ve!", "Go!"]) == (1, 2)
-    with np.load(tmp_path / "training_sentences.npz", allow_pickle=False) as stored:
-        assert {name: (stored[name].dtype, len(stored[name])) for name in stored} == {
-            "source": (np.uint64, 2),
-            "target": (np.uint64, 2),
-        }
-
-
-def test_a_run_without_hashes_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"training_sentences\.npz"):
-        overlap_with_training(tmp_path, ["a"], ["b"])

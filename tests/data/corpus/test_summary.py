@@ -11,7 +11,7 @@ from data.corpus import summary
 from data.corpus.splits import hash_sentences
 from data.corpus.summary import summarise
 from data.corpus.word_counts import hash_words, words_of
-from data.sentences import Sentences, store_sentences
+from data.sentences import store_sentences
 
 SENTENCES = ["¿Qué tal?", "que tal", "", "İstanbul!", "straße", "STRASSE", "…"]
 SENTENCES += [f"Line {i % 70}, {i}" for i in range(400)]
@@ -30,35 +30,11 @@ def test_processes_find_what_one_finds(monkeypatch, few, build):
     assert words.of(["line", "tal", "strasse"]).tolist() == [400, 2, 2]
 
 
-class Unreadable(Sentences):
-    """Sentences of which all but single ones, at which the check of types looks, are gone."""
-
-    def text(self, first, last):
-        if last - first > 1:
-            raise OSError("gone")
-        return super().text(first, last)
-
-
 @pytest.mark.parametrize(("end", "reason"), [("kill -9 $$", "signal 9"), ("echo a >&2; echo b >&2; exit 1", "b")])
-def test_a_process_that_does_not_end_well_is_told_in_one_line(monkeypatch, end, reason):
+def test_a_process_that_does_not_end_well_is_named_in_one_line(monkeypatch, end, reason):
     popen = subprocess.Popen
     monkeypatch.setattr(summary, "FEW", 100)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **options: popen(["sh", "-c", end], **options))
     with pytest.raises(UserError, match=rf"^a process that counts words ended \({reason}\): is .* or memory full\?$"):
         summarise(store_sentences(SENTENCES))
-
-
-def test_an_error_leaves_no_process(monkeypatch):
-    started, popen = [], subprocess.Popen
-
-    def start(*arguments, **options):
-        started.append(popen(*arguments, **options))
-        return started[-1]
-
-    monkeypatch.setattr(summary, "FEW", 100)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    monkeypatch.setattr(subprocess, "Popen", start)
-    with pytest.raises(OSError, match="gone"):
-        summarise(Unreadable(*store_sentences(SENTENCES).arrays))
-    assert len(started) == 2 and all(worker.returncode is not None for worker in started)

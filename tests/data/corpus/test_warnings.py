@@ -7,26 +7,28 @@ from typing import Any
 import pytest
 
 from data.config import DataConfig
-from data.corpus.build import assemble, load_training
-from data.corpus.warnings import correlate_lengths, describe_doubts, find_misread, find_warnings
+from data.corpus.build import load_training
+from data.corpus.warnings import correlate_lengths, find_misread, find_source_warnings, find_warnings
 from data.pairs import Pairs
 from data.sources.phrasebook import phrasebook
 from data.sources.report import SourceReport
+from data.sources.source import Source
+from tests.prepared import build_corpus
 
 ENGLISH, SPANISH = map(list, zip(*phrasebook()["phrases:train"], strict=True))
 WORDS = sorted({word for sentence in ENGLISH for word in sentence.strip(".!?").split()})
 
 
 def warnings(folder: Path, pairs: Pairs, **changes: Any) -> list[str]:
-    """What is told of a table of these pairs before training, without the folder."""
+    """The warnings of a table of these pairs before training, without the folder."""
     lines = [f"{source}\t{target}\n" for source, target in zip(pairs.sources, pairs.targets, strict=True)]
     (folder / "a.tsv").write_text("".join(lines), encoding="utf-8")
     config = DataConfig(root=str(folder), train=["a.tsv"], quoting="keep", **changes)
-    told = find_warnings(config, [*zip(*load_training(config), strict=True)])
-    return [line.replace(f"{folder}/", "") for line in told]
+    found = find_warnings(config, [load_training(config, Source.parse(config, "a.tsv", "train"), 1.0)])
+    return [line.replace(f"{folder}/", "") for line in found]
 
 
-def test_lines_that_are_not_parallel_are_told(tmp_path):
+def test_lines_that_are_not_parallel_are_reported(tmp_path):
     shifted = Pairs(ENGLISH, SPANISH[100:] + SPANISH[:100])
     (line,) = [line for line in warnings(tmp_path, shifted) if "parallel" in line]
     assert line.startswith("a.tsv: long sources have no longer targets than short ones (correlation of lengths ")
@@ -36,7 +38,7 @@ def test_lines_that_are_not_parallel_are_told(tmp_path):
     ]
 
 
-def test_rows_that_are_dropped_in_number_are_told(tmp_path):
+def test_many_dropped_rows_are_reported(tmp_path):
     long = [f"{sentence} {'ja ' * 90}" for sentence in SPANISH[:11]]
     mixed = Pairs(ENGLISH[:100], [*long, *SPANISH[11:100]])
     assert warnings(tmp_path, mixed) == [
@@ -47,7 +49,7 @@ def test_rows_that_are_dropped_in_number_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
-def test_letters_of_another_encoding_are_told_and_counted(tmp_path, encoding):
+def test_letters_of_another_encoding_are_reported_and_counted(tmp_path, encoding):
     sentences = ["Mañana comerá él aquí.", "¿Qué?", "¡Hola!", "Ñu", "“No”, dijo.", "Está bien."]
     spoilt = [text.encode().decode(encoding, errors="replace") for text in sentences]
     assert find_misread(Pairs(sentences, sentences)) == []
@@ -55,7 +57,7 @@ def test_letters_of_another_encoding_are_told_and_counted(tmp_path, encoding):
     count = 2 * len(ENGLISH) + 4
     assert warnings(tmp_path, Pairs([*ENGLISH, "What?", "Hello!"], [*SPANISH, spoilt[1], spoilt[2]])) == [
         f"a.tsv: 2 of {count} sentences have letters that UTF-8 becomes in another encoding (Â¿QuÃ©?): mend "
-        "these lines, or convert the file anew"
+        "these lines, or convert the file again"
     ]
 
 
@@ -64,7 +66,7 @@ def test_letters_of_other_languages_are_no_fault():
     assert find_misread(Pairs(sentences, sentences)) == []
 
 
-def test_a_first_line_that_may_be_a_header_is_told_if_headers_are_to_be_skipped(tmp_path):
+def test_a_first_line_that_may_be_a_header_is_reported_if_headers_are_to_be_skipped(tmp_path):
     pairs = Pairs(["Deutsch", *ENGLISH], ["Französisch", *SPANISH])
     assert warnings(tmp_path, pairs, header="skip") == [
         "a.tsv: its first line (Deutsch, Französisch) does not look like a header and is a pair, although "
@@ -106,11 +108,11 @@ def test_nothing_is_said_of_clean_corpora(tmp_path, name):
 
 
 def test_nothing_is_said_of_the_grammar_and_the_real_corpus(corpus):
-    assert assemble(DataConfig(train=["phrasebook:grammar"], valid="", test=""), Path("nowhere")).warnings == []
-    assert assemble(corpus, Path("nowhere")).warnings == []
+    assert build_corpus(DataConfig(train=["phrasebook:grammar"], valid="", test="")).warnings == []
+    assert build_corpus(corpus).warnings == []
 
 
 def test_a_monster_among_single_words_is_no_evidence():
     pairs = glossary(3)
     assert correlate_lengths(Pairs([*pairs.sources, "x" * 10**6], [*pairs.targets, "y" * 10**6])) is None
-    assert list(describe_doubts(DataConfig(), Pairs([], []), SourceReport("a.jsonl", "", 0))) == []
+    assert list(find_source_warnings(DataConfig(), Pairs([], []), SourceReport("a.jsonl", "", 0))) == []

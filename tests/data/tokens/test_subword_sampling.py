@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from common.special_tokens import EOS
-from data.batches.stream import BatchStream
 from data.config import DataConfig
 from data.tokens import subword_sampling as segmentations
 from data.tokens.subword_sampling import Segmentations, draw_candidates
+from tests.prepared import stream_of
+from training.run.corpus import save_tokenizer
 
 ROOT = Path(__file__).parents[3]
 
@@ -79,9 +80,9 @@ def test_nothing_is_searched_twice(phrases, phrase_tokenizer, monkeypatch):
 
 def test_sampling_is_the_same_in_another_process(tmp_path, phrases, phrase_tokenizer):
     # SentencePiece's own sampler is not, whatever its seed: resuming with it would change the batches.
-    phrase_tokenizer.save(tmp_path)
+    save_tokenizer(tmp_path, phrase_tokenizer)
     code = (
-        "import sys, pathlib, hashlib, numpy; from data.tokens.tokenizer import load_tokenizer;"
+        "import sys, pathlib, hashlib, numpy; from training.run.corpus import load_tokenizer;"
         "from data.tokens.subword_sampling import Segmentations;"
         "cached = Segmentations(load_tokenizer(pathlib.Path(sys.argv[1])), sys.argv[2:]);"
         "table = cached.draw(numpy.arange(len(sys.argv) - 2), 0.2, 5).compact();"
@@ -114,9 +115,9 @@ def test_empty_sentences_and_none_at_all(phrase_tokenizer):
 
 def test_a_corpus_too_large_to_cache_gives_the_same_batches(phrases, phrase_tokenizer, monkeypatch):
     config = DataConfig(subword_sampling=0.2, batch_rows=4, window=50)
-    cached = BatchStream(phrases, phrase_tokenizer, config, seed=2)
+    cached = stream_of(phrases, phrase_tokenizer, config, seed=2)
     monkeypatch.setattr("data.batches.windows.MAX_CACHED_PAIRS", 10)
-    uncached = BatchStream(phrases, phrase_tokenizer, config, seed=2)
+    uncached = stream_of(phrases, phrase_tokenizer, config, seed=2)
     for step in range(cached.steps_in(0) + cached.steps_in(1)):
         for mine, theirs in zip(cached.batch(step), uncached.batch(step), strict=True):
             np.testing.assert_array_equal(mine, theirs)

@@ -1,6 +1,4 @@
-import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ from common.special_tokens import BOS, EOS, PAD, UNK
 from data.config import TokenizerConfig
 from data.pairs import Pairs, normalise
 from data.sources.source import load_source
-from data.tokens.tokenizer import Tokenizer, load_tokenizer, train, train_or_load_tokenizer
+from data.tokens.tokenizer import Tokenizer, train
 
 CONFIG = TokenizerConfig(vocab_size=330)
 ROOT = Path(__file__).parents[3]
@@ -79,7 +77,7 @@ def test_training_text_with_the_meta_symbol(phrases):
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_the_largest_and_smallest_vocabulary_are_told_and_true(phrases, kind):
+def test_the_largest_and_smallest_vocabulary_are_named_and_true(phrases, kind):
     with pytest.raises(UserError, match=r"tokenizer\.vocab_size=9000 is too large") as caught:
         train(phrases, TokenizerConfig(type=kind, vocab_size=9000))
     largest = int(re.findall(r"at most (\d+)", str(caught.value))[0])
@@ -87,39 +85,3 @@ def test_the_largest_and_smallest_vocabulary_are_told_and_true(phrases, kind):
     many_letters = Pairs([chr(0x4E00 + i) for i in range(200)], ["x"] * 200)
     with pytest.raises(UserError, match=r"too small for this corpus: at least 46\d pieces"):
         train(many_letters, TokenizerConfig(type=kind, vocab_size=300))
-
-
-def test_a_saved_tokenizer_is_reused_while_nothing_changed(tmp_path, phrases, monkeypatch):
-    tokenizer = train_or_load_tokenizer(tmp_path, phrases, CONFIG)
-    assert list(tmp_path.iterdir()) == []
-    tokenizer.save(tmp_path)
-    assert load_tokenizer(tmp_path).model == tokenizer.model
-    with monkeypatch.context() as patch:
-        patch.setattr("data.tokens.tokenizer.train", lambda *_: pytest.fail("trained again"))
-        assert train_or_load_tokenizer(tmp_path, phrases, CONFIG).model == tokenizer.model
-    assert train_or_load_tokenizer(tmp_path, phrases, replace(CONFIG, vocab_size=331)).vocab_size == 331
-    shorter = Pairs(phrases.sources[:-1], phrases.targets[:-1])
-    assert train_or_load_tokenizer(tmp_path, shorter, CONFIG).key != tokenizer.key
-
-
-def test_checkpoints_forbid_another_tokenizer(tmp_path, phrases):
-    train_or_load_tokenizer(tmp_path, phrases, CONFIG).save(tmp_path)
-    (tmp_path / "checkpoints/100").mkdir(parents=True)
-    assert train_or_load_tokenizer(tmp_path, phrases, CONFIG).vocab_size == 330
-    with pytest.raises(UserError, match="has checkpoints with a tokenizer of other text"):
-        train_or_load_tokenizer(tmp_path, phrases, replace(CONFIG, vocab_size=331))
-
-
-def test_a_missing_or_damaged_tokenizer_is_named(tmp_path, phrases, phrase_tokenizer):
-    with pytest.raises(UserError, match=r"has no tokenizer\.model"):
-        load_tokenizer(tmp_path)
-    phrase_tokenizer.save(tmp_path)
-    (tmp_path / "tokenizer.model").write_bytes(phrase_tokenizer.model[:-10])
-    with pytest.raises(UserError, match="damaged"):
-        load_tokenizer(tmp_path)
-    (tmp_path / "tokenizer.model").write_bytes(phrase_tokenizer.model)
-    for broken in ("", "[]", json.dumps({"key": "x"})):
-        (tmp_path / "tokenizer.json").write_text(broken)
-        with pytest.raises(UserError, match="damaged"):
-            load_tokenizer(tmp_path)
-        assert train_or_load_tokenizer(tmp_path, phrases, CONFIG).model == phrase_tokenizer.model

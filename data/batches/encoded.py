@@ -1,0 +1,120 @@
+"""The training pairs as tokens: those that fit a row, in every direction that is trained.
+
+P sentence pair · S source position · T target position.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int32
+
+from common.cache import Arrays
+from common.errors import UserError
+from data.batches.packing import Capacity, row_lengths
+from data.config import DataConfig
+from data.pairs import Pairs, Weights, concatenate
+from data.sentences import in_blocks, move_to_disk
+from data.tokens.subword_sampling import Segmentations
+from data.tokens.table import TokenTable, fits
+from data.tokens.tokenizer import Tokenizer, encode
+
+ALGORITHM = 1  # raise it when the same inputs give other batches
+MAX_ROWS = 16  # a line that would fill more rows is not a sentence
+
+Tags = Int32[np.ndarray, " P"] | None  # the first token of each source; None: its text begins at once
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs that fit a row of ``row_lengths`` (S, T), their likeliest tokens, and their weights (None: all 1).
+
+    With ``data.direction=both``, each pair of the corpus comes in both directions, and ``tags`` has the first token of
+    each source (None: there is one direction). ``over_long`` counts the pairs that fit no row.
+    """
+
+    texts: Pairs
+    sources: TokenTable
+    targets: TokenTable
+    weights: Weights
+    tags: Tags
+    row_lengths: Capacity
+    over_long: int
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def arrays(self, corpus: Pairs) -> Arrays:
+        """The pairs as arrays; their texts only if they are not those of the corpus."""
+        optional = {"fitting_weights": self.weights, "tags": self.tags}
+        return {
+            "capacity": np.array([*self.row_lengths, self.over_long]),
+            **{f"source_{name}": array for name, array in self.sources._asdict().items()},
+            **{f"target_{name}": array for name, array in self.targets._asdict().items()},
+            **{name: array for name, array in optional.items() if array is not None},
+            **({} if self.texts is corpus else self.texts.arrays("fitting")),
+        }
+
+    @classmethod
+    def mapped(cls, arrays: Arrays, corpus: Pairs) -> "EncodedPairs":
+        """The pairs of ``arrays``."""
+        source, target, over_long = arrays["capacity"].tolist()
+        return cls(
+            Pairs.mapped("fitting", arrays) if "fitting_source_text" in arrays else corpus,
+            TokenTable(*(arrays[f"source_{name}"] for name in TokenTable._fields)),
+            TokenTable(*(arrays[f"target_{name}"] for name in TokenTable._fields)),
+            arrays.get("fitting_weights"),
+            arrays.get("tags"),
+            (source, target),
+            over_long,
+        )
+
+
+def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights = None) -> EncodedPairs:
+    """Encode the pairs, choose (S, T), and drop pairs that are too long; UserError if none is left."""
+    pairs, tags = in_all_directions(corpus, tokenizer, config)
+    weights = None if weights is None else np.tile(weights, len(config.directions))
+    sources, targets = encode(tokenizer, pairs.sources, tags), encode(tokenizer, pairs.targets)
+    # A line of a million letters, which will be dropped, must not shape the rows of the others.
+    usual = np.flatnonzero(np.maximum(sources.length, targets.length) <= MAX_ROWS * config.row_length)
+    capacity = row_lengths(sources.length[usual], targets.length[usual], config.row_length)
+    if config.subword_sampling > 0:
+        # Random subwords lengthen one language more: (S, T) has the ratio of one draw for some 20,000 pairs.
+        some = pairs.take(usual[:: 1 + len(usual) // 20_000].tolist())
+        source, target = (
+            Segmentations(tokenizer, side).draw(np.arange(len(some)), config.subword_sampling, seed=0).length
+            for side in (some.sources, some.targets)
+        )
+        capacity = row_lengths(source + (tags is not None), target, config.row_length)
+    is_short = fits(sources, targets, capacity)
+    if not is_short.any():
+        raise UserError(f"no training pair fits a row of data.row_length={config.row_length} tokens; raise it")
+    sources, targets = (
+        TokenTable(table.flat, move_to_disk(table.start[is_short]), move_to_disk(table.length[is_short]))
+        for table in (sources, targets)
+    )
+    weights, tags = (None if each is None else each[is_short] for each in (weights, tags))
+    over_long = len(pairs) - int(is_short.sum())
+    return EncodedPairs(pairs.select(is_short), sources, targets, weights, tags, capacity, over_long)
+
+
+def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[Pairs, Tags]:
+    """The pairs in every direction that is trained, one direction after the other, and the tags of their sources."""
+    if len(config.directions) == 1:
+        return pairs, None
+    tags = [tokenizer.tag(direction.target) for direction in config.directions]
+    return concatenate([pairs, pairs.reversed()]), np.repeat(np.concatenate(tags).astype(np.int32), len(pairs))
+
+
+def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
+    """SHA-256 of everything that the batches depend on."""
+    settings = [ALGORITHM, seed, config.row_length, config.batch_rows, config.window, config.subword_sampling]
+    digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
+    for block in in_blocks(zip(pairs.texts.sources, pairs.texts.targets, strict=True)):
+        digest.update("".join(f"\n{source}\t{target}" for source, target in block).encode())
+    if pairs.weights is not None:
+        digest.update(pairs.weights.tobytes())
+    if pairs.tags is not None:
+        digest.update(pairs.tags.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,195 @@
+"""What a run stores of its corpus comes back, and damage and changes are named."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from common.errors import UserError
+from data.config import DataConfig, TokenizerConfig
+from data.corpus.report import Sides
+from data.corpus.splits import hash_sentences
+from data.corpus.summary import summarise_here
+from data.pairs import Pairs, as_tsv
+from data.tokens.tokenizer import Tokenizer, train
+from tests.prepared import prepare_and_save, stream_of
+from training.run.corpus import (
+    find_changes,
+    identify,
+    load_tokenizer,
+    load_word_counts,
+    overlap_with_training,
+    prepare_for_run,
+    save_hashes,
+    save_tokenizer,
+    save_word_counts,
+)
+from training.run.row_counts import RowCounts, load_row_counts
+
+CONFIG = TokenizerConfig(vocab_size=300)
+PAIRS = Pairs(
+    [f"The cat number {i} sees {'the ' * (i % 5)}house." for i in range(200)],
+    [f"El gato número {i} ve la casa{' y la casa' * (i % 4)}." for i in range(200)],
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.tsv").write_text(as_tsv(PAIRS), encoding="utf-8")
+    (tmp_path / "valid.tsv").write_text("How are you?\t¿Qué tal?\n\tNada.\n", encoding="utf-8")
+    (tmp_path / "test.tsv").write_text("Good night.\tBuenas noches.\n", encoding="utf-8")
+    return tmp_path
+
+
+def config(folder, **changes):
+    return DataConfig(root=str(folder), batch_rows=4, window=50, **changes)
+
+
+def test_a_run_directory_tells_where_its_data_came_from(folder):
+    (folder / "train.tsv").write_text(as_tsv(PAIRS) + "\tvacío\nHi.\t" + "z" * 90 + "\n", encoding="utf-8")
+    run = folder / "runs/a"
+    prepared = prepare_and_save(config(folder), CONFIG, 1, run)
+    report = json.loads((run / "data.json").read_text())
+    assert report == json.loads(prepared.report.as_json())
+    rows = {split: [file["rows"] for file in files] for split, files in report["files"].items()}
+    assert rows == {"train": [202], "valid": [2], "test": [1]}
+    nothing = {"malformed": 0, "overlapping": 0, "held_out": 0, "over_long": 0}
+    assert report["dropped"] == nothing | {"empty": 1, "mismatched": 1}
+    assert report["training_pairs"] + sum(report["dropped"].values()) == 202
+    assert len(prepared.corpus.valid) == 2
+    assert {path.name for path in run.iterdir()} == {
+        "data.json", "row_counts.json", "tokenizer.json", "tokenizer.model", "training_sentences.npz",
+        "source_words.npz", "target_words.npz"
+    }  # fmt: skip
+
+
+def test_preparing_writes_nothing_and_saving_it_again_changes_nothing(folder):
+    prepare_for_run(folder / "run", config(folder, valid="", test=""), CONFIG, 1)
+    assert not (folder / "run").exists()
+    first = prepare_and_save(config(folder, valid="", test=""), CONFIG, 1, folder / "run")
+    before = {path: path.read_bytes() for path in (folder / "run").rglob("*.*")}
+    again = prepare_and_save(config(folder, valid="", test=""), CONFIG, 1, folder / "run")
+    assert again.report == first.report
+    after = {path: path.read_bytes() for path in (folder / "run").rglob("*.*")}
+    assert {path for path in before if path.suffix != ".npz" and before[path] != after[path]} == set()
+    assert before.keys() == after.keys()
+
+
+@pytest.mark.parametrize("fault", ["leak", "vocabulary", "bad line", "missing", "one-sided"])
+def test_nothing_is_written_before_every_check_has_passed(folder, fault):
+    vocab_size = 300
+    match fault:
+        case "leak":
+            (folder / "test.tsv").write_text(f"{PAIRS.sources[0].upper()}\tnuevo\n")
+        case "vocabulary":
+            vocab_size = 8000
+        case "bad line":
+            (folder / "test.tsv").write_bytes(b"one\tuno\ntwo dos\n")
+        case "one-sided":
+            (folder / "train.tsv").write_text("\ty\nx\t\n")
+        case _:
+            (folder / "test.tsv").unlink()
+    with pytest.raises(UserError):
+        prepare_and_save(config(folder), TokenizerConfig(vocab_size=vocab_size), 1, folder / "run")
+    assert not (folder / "run").exists()
+
+
+def test_a_run_with_checkpoints_keeps_its_tokenizer(folder):
+    first = prepare_and_save(config(folder), CONFIG, 1, folder / "run")
+    other = TokenizerConfig(vocab_size=310)
+    assert prepare_for_run(folder / "run", config(folder), other, 1).tokenizer.vocab_size == 310
+    (folder / "run/checkpoints/3").mkdir(parents=True)
+    (folder / "train.tsv").write_text(as_tsv(Pairs(PAIRS.sources[:99], PAIRS.targets[:99])), encoding="utf-8")
+    kept = prepare_for_run(folder / "run", config(folder), other, 1)
+    assert (kept.tokenizer.model, kept.tokenizer.key) == (first.tokenizer.model, first.tokenizer.key)
+
+
+def test_changes_of_the_data_are_found_and_need_leave_unless_they_are_harmless(folder):
+    run = folder / "run"
+
+    def changes(*, allow, **changed):
+        new = identify(prepare_for_run(run, config(folder, valid="", test=""), CONFIG, 1).report)
+        return find_changes([run / "data.json"], replace(new, **changed), allow)
+
+    prepared = prepare_and_save(config(folder, valid="", test=""), CONFIG, 1, run)
+    assert changes(allow=False) == []
+    files = identify(prepared.report).files
+    assert changes(allow=False, files=files | {"test": ["f" * 64]}) == [
+        f"data.test: SHA-256 {files['test'][0][:8]} → ffffffff (harmless)"
+    ]
+    for allow in (False, True):
+        with pytest.raises(UserError, match=r"tokenizer: SHA-256 .* \(incompatible\)"):
+            changes(allow=allow, tokenizer="f")
+    for changed, kind in (({"files": files | {"valid": ["f"]}}, "validation"), ({"fingerprint": "f"}, "training")):
+        with pytest.raises(UserError, match=r"changed since its checkpoints: .*allow_changes=true"):
+            changes(allow=False, **changed)
+        assert all(line.endswith(f"(changes the {kind})") for line in changes(allow=True, **changed))
+    (run / "data.json").write_text("{}")
+    with pytest.raises(UserError, match="is missing or damaged"):
+        changes(allow=False)
+    assert len(changes(allow=True)) == 1
+
+
+def test_a_missing_or_damaged_tokenizer_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"has no tokenizer\.model"):
+        load_tokenizer(tmp_path)
+    tokenizer = Tokenizer(train(PAIRS, CONFIG), "key")
+    save_tokenizer(tmp_path, tokenizer)
+    assert (load_tokenizer(tmp_path).model, load_tokenizer(tmp_path).key) == (tokenizer.model, "key")
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model[:-10])
+    with pytest.raises(UserError, match="damaged"):
+        load_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
+    for broken in ("", "[]", json.dumps({"key": "x"})):
+        (tmp_path / "tokenizer.json").write_text(broken)
+        with pytest.raises(UserError, match="damaged"):
+            load_tokenizer(tmp_path)
+
+
+def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):
+    with pytest.raises(UserError, match=r"training_sentences\.npz"):
+        overlap_with_training(tmp_path, ["a"], ["b"])
+    save_hashes(tmp_path, Sides(hash_sentences(["Go!", "I see."]), hash_sentences(["¡Ve!", "Ya veo."])))
+    assert overlap_with_training(tmp_path, ["GO", "go!", "new"], ["ya veo", "¡ve!", "Go!"]) == (1, 2)
+    with np.load(tmp_path / "training_sentences.npz", allow_pickle=False) as stored:
+        found = {name: (stored[name].dtype, len(stored[name])) for name in stored}
+    assert found == {"source": (np.uint64, 2), "target": (np.uint64, 2)}
+
+
+def test_words_are_stored_for_both_sides_without_text(tmp_path):
+    path = tmp_path / "target_words.npz"
+    assert load_word_counts(tmp_path, "target") is None
+    counted = [summarise_here(side)[1] for side in (["The cat.", "the house"], ["El gato.", "la casa"])]
+    save_word_counts(tmp_path, Sides(*counted))
+    source, target = (load_word_counts(tmp_path, side) for side in ("source", "target"))
+    assert source is not None and source.of(["the", "cat", "el"]).tolist() == [2, 1, 0]
+    assert target is not None and target.of(["el", "the"]).tolist() == [1, 0]
+    assert b"gato" not in path.read_bytes()
+    np.savez(path, hashes=np.zeros(2, np.uint64), counts=np.zeros(3, np.int64))
+    for content in (path.read_bytes(), b"no archive"):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"target_words\.npz is damaged: continue the run"):
+            load_word_counts(tmp_path, "target")
+
+
+def test_row_counts_are_stored_as_they_are_found_and_used_by_the_same_batches_alone(folder):
+    run = folder / "run"
+    prepared = prepare_and_save(config(folder), CONFIG, 1, run)
+    stream = prepared.stream
+    last = stream.steps_in(0) + stream.steps_in(1) - 1
+    again = prepare_for_run(run, config(folder), CONFIG, 1).stream
+    assert again.windows.row_counts == stream.windows.row_counts and len(again.windows.row_counts) > 4
+    for one, other in zip(again.batch(last), stream.batch(last), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert load_row_counts(run, prepare_for_run(run, config(folder), CONFIG, 2).stream.fingerprint) == {}
+
+
+def test_a_run_directory_that_is_gone_is_not_made_anew_for_row_counts(tmp_path):
+    (tmp_path / "run").mkdir()
+    stream = stream_of(PAIRS, Tokenizer(train(PAIRS, CONFIG)), config(tmp_path), 3)
+    stream.windows.row_counts = RowCounts(tmp_path / "run", stream.fingerprint, {})
+    (tmp_path / "run" / "row_counts.json").unlink()
+    (tmp_path / "run").rmdir()
+    stream.batch(2)
+    assert stream.windows.row_counts and not (tmp_path / "run").exists()

@@ -1,0 +1,242 @@
+"""What a run stores of its corpus: tokenizer, report, held-out sets, hashes of its sentences and counts of its words.
+
+Hashes and counts serve comparisons with other sets; they hold no text.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import UserError
+from common.files import open_atomically, sha256, write_atomically
+from data.config import DataConfig, TokenizerConfig
+from data.corpus.build import as_file
+from data.corpus.report import SPLITS, DataReport, Sides, TakenOutReport
+from data.corpus.splits import Hashes, hash_sentences
+from data.corpus.word_counts import WordCounts
+from data.pairs import Pairs
+from data.prepare import Prepared, prepare
+from data.sources.report import SourceReport
+from data.sources.source import load_source
+from data.tokens.tokenizer import Tokenizer
+from training.run.layout import DATA, TOKENIZER, TOKENIZER_KEY, TRAINING_SENTENCES, WORD_COUNTS, held_out_path
+from training.run.retention import has_checkpoints
+from training.run.row_counts import RowCounts, load_row_counts
+
+
+@dataclass(frozen=True)
+class DataIdentity:
+    """What shows whether a run's data changed: SHA-256s of tokenizer, batches (fingerprint) and files by split."""
+
+    tokenizer: str
+    fingerprint: str
+    files: dict[str, list[str]]
+    training_pairs: int
+
+
+def prepare_for_run(run_dir: Path, config: DataConfig, tokenizer_config: TokenizerConfig, seed: int) -> Prepared:
+    """``prepare`` for a run, which writes nothing there. A run with checkpoints keeps its tokenizer."""
+    tokenizer = load_tokenizer(run_dir) if has_checkpoints(run_dir) else None
+    prepared = prepare(config, tokenizer_config, seed, tokenizer)
+    prepared.stream.windows.row_counts |= load_row_counts(run_dir, prepared.stream.fingerprint)
+    files = prepared.report.files
+    valid, test = (
+        replace(report, file=str(held_out_path(run_dir, split))) if isinstance(report, TakenOutReport) else report
+        for split, report in (("valid", files.valid), ("test", files.test))
+    )
+    return replace(prepared, report=replace(prepared.report, files=replace(files, valid=valid, test=test)))
+
+
+def save_corpus(run_dir: Path, prepared: Prepared) -> None:
+    """Write what the run stores, ``data.json`` last. From now on, it also stores the row counts that are found."""
+    corpus, windows = prepared.corpus, prepared.stream.windows
+    windows.row_counts = RowCounts(run_dir, prepared.stream.fingerprint, windows.row_counts)
+    for split, pairs, report in (("valid", corpus.valid, corpus.files.valid), ("test", corpus.test, corpus.files.test)):
+        if isinstance(report, TakenOutReport):
+            write_atomically(held_out_path(run_dir, split), as_file(prepared.stream.config, pairs))
+    save_tokenizer(run_dir, prepared.tokenizer)
+    save_hashes(run_dir, with_earlier(run_dir, corpus.hashes) if has_checkpoints(run_dir) else corpus.hashes)
+    save_word_counts(run_dir, corpus.words)
+    write_atomically(run_dir / DATA, prepared.report.as_json())
+
+
+def save_tokenizer(run_dir: Path, tokenizer: Tokenizer) -> None:
+    """Write the vocabulary, then a file whose hash shows that the two belong together."""
+    write_atomically(run_dir / TOKENIZER, tokenizer.model)
+    facts = {"key": tokenizer.key, "sha256": sha256(tokenizer.model)}
+    write_atomically(run_dir / TOKENIZER_KEY, json.dumps(facts) + "\n")
+
+
+def load_tokenizer(run_dir: Path) -> Tokenizer:
+    """The tokenizer of a run; UserError if it is missing or damaged."""
+    try:
+        model = (run_dir / TOKENIZER).read_bytes()
+        saved = json.loads((run_dir / TOKENIZER_KEY).read_text(encoding="utf-8"))
+        if saved["sha256"] == sha256(model):
+            return Tokenizer(model, str(saved["key"]))
+    except FileNotFoundError as error:
+        missing = Path(error.filename).name
+        raise UserError(f"{run_dir} has no {missing}: is it the directory of a training run?") from error
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise UserError(
+        f"{run_dir / TOKENIZER} and {TOKENIZER_KEY} do not belong together: one of them is damaged; bring both back"
+    )
+
+
+def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs, SourceReport]:
+    """Load a run's ``valid`` or ``test`` set: the source named in the config, or the set taken out of training.
+
+    UserError if the latter is not the set recorded in ``data.json``.
+    """
+    if name := config.valid if split == "valid" else config.test:
+        return load_source(config, name, split)
+    as_written = replace(config, columns=list(config.languages), header="keep", quoting="keep", encoding="utf-8")
+    pairs, report = load_source(as_written, str(held_out_path(run_dir, split).absolute()), split)
+    recorded = load_identity(run_dir / DATA)
+    if recorded is None or recorded.files[split] != [report.sha256]:
+        raise UserError(f"{report.file} is not the set recorded in {run_dir / DATA}: bring both files back")
+    return pairs, report
+
+
+def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
+    """Write the hashes of the training sentences, so that later test sets can be compared with them."""
+    with open_atomically(run_dir / TRAINING_SENTENCES) as file:
+        np.savez(file, source=hashes.source, target=hashes.target)
+
+
+def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
+    """These hashes and those of the run: its parameters have seen the sentences of an earlier corpus, too."""
+    with suppress(UserError):  # missing or damaged: these are all that is known
+        known = load_hashes(run_dir)
+        both = ((known.source, hashes.source), (known.target, hashes.target))
+        return Sides(*(new if np.array_equal(old, new) else np.union1d(old, new) for old, new in both))
+    return hashes
+
+
+def load_hashes(run_dir: Path) -> Sides[Hashes]:
+    """Read what ``save_hashes`` wrote; UserError if it is missing or damaged."""
+    path = run_dir / TRAINING_SENTENCES
+    try:
+        sources, targets = read_arrays(path, {"source": np.uint64, "target": np.uint64})
+    except FileNotFoundError as error:
+        raise UserError(f"{run_dir} has no {path.name}: is it the directory of a training run?") from error
+    except ValueError as error:
+        raise UserError(
+            f"{path} is damaged: continue the run with train.py, which writes it again, or bring the file back"
+        ) from error
+    return Sides(sources, targets)
+
+
+def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
+    """How many distinct folded sources and targets are among the run's training sentences of the same side."""
+    known = load_hashes(run_dir)
+    source, target = (
+        int(np.isin(hash_sentences(sentences), hashes, assume_unique=True).sum())
+        for sentences, hashes in ((sources, known.source), (targets, known.target))
+    )
+    return source, target
+
+
+def save_word_counts(run_dir: Path, counts: Sides[WordCounts]) -> None:
+    """Write the counts of both sides, each to a file of its own."""
+    for side, found in (("source", counts.source), ("target", counts.target)):
+        with open_atomically(run_dir / WORD_COUNTS.format(side=side)) as file:
+            np.savez(file, hashes=found.hashes, counts=found.counts)
+
+
+def load_word_counts(run_dir: Path, side: str) -> WordCounts | None:
+    """Read what ``save_word_counts`` wrote of a ``side``, source or target.
+
+    None if the run has no counts, as those of older versions; UserError if they are damaged.
+    """
+    path = run_dir / WORD_COUNTS.format(side=side)
+    try:
+        hashes, counts = read_arrays(path, {"hashes": np.uint64, "counts": np.int64})
+        if hashes.shape == counts.shape:
+            return WordCounts(hashes, counts)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        pass
+    raise UserError(f"{path} is damaged: continue the run with train.py, which writes it again, or delete it")
+
+
+def read_arrays(path: Path, dtypes: dict[str, type]) -> list[np.ndarray]:
+    """The flat arrays of these names and dtypes in a file, without unpickling; ValueError if it holds anything else."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = [file[name] for name in dtypes]
+        found = [(array.dtype, array.ndim) for array in arrays]
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of zipfile, zlib and NumPy: they have no common ancestor
+        raise ValueError("no arrays") from error
+    if found != [(dtype, 1) for dtype in dtypes.values()]:
+        raise ValueError("other arrays")
+    return arrays
+
+
+def identify(report: DataReport) -> DataIdentity:
+    """The identity of the data that a report describes."""
+    train = [account.sha256 for account in report.files.train]
+    files = {"train": train, "valid": [report.files.valid.sha256], "test": [report.files.test.sha256]}
+    return DataIdentity(report.tokenizer.sha256, report.fingerprint, files, report.training_pairs)
+
+
+def load_identity(record: Path) -> DataIdentity | None:
+    """The identity that a run's ``data.json``, or an earlier record, has; None if it is missing or damaged."""
+    try:
+        facts = json.loads(record.read_text(encoding="utf-8"))
+        files = {split: [source["sha256"] for source in facts["files"][split]] for split in SPLITS}
+        found = DataIdentity(facts["tokenizer"]["sha256"], facts["fingerprint"], files, facts["training_pairs"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    digests = [found.tokenizer, found.fingerprint, *chain.from_iterable(files.values())]
+    return found if all(isinstance(digest, str) for digest in digests) else None
+
+
+def find_changes(records: Sequence[Path], new: DataIdentity, allow_changes: bool) -> list[str]:
+    """A line "what: old → new (kind)" for each change from the data of a run's last record.
+
+    There is none if the data are those of any of the ``records``. UserError unless the run may continue: the change
+    must affect only further training, and ``allow_changes`` be true.
+    """
+    known, run_dir = [load_identity(record) for record in records], records[-1].parent
+    old = new if new in known else known[-1]
+    if old is None:
+        lost = f"{records[-1]} is missing or damaged, so the training data cannot be compared with the run's"
+        if not allow_changes:
+            raise UserError(f"{lost}; bring it back, or continue all the same with allow_changes=true")
+        return [lost]
+    for line in describe_change("tokenizer", [old.tokenizer], [new.tokenizer]):
+        raise UserError(f"the data of {run_dir} changed: {line} (incompatible): undo it, or set run_dir=NEW_FOLDER")
+    harmless = [f"{line} (harmless)" for line in describe_change("data.test", old.files["test"], new.files["test"])]
+    validation = describe_change("data.valid", old.files["valid"], new.files["valid"])
+    changes = [f"{line} (changes the validation)" for line in validation]
+    if old.fingerprint != new.fingerprint:
+        training = [
+            *describe_change("data.train", old.files["train"], new.files["train"]),
+            f"training batches: fingerprint {old.fingerprint[:8]} → {new.fingerprint[:8]}",
+            f"training pairs: {old.training_pairs} → {new.training_pairs}",
+        ]
+        changes += [f"{line} (changes the training)" for line in training]
+    if changes and not allow_changes:
+        raise UserError(
+            f"the data of {run_dir} changed since its checkpoints: {'; '.join(changes)}. Undo it, set "
+            "run_dir=NEW_FOLDER, or go on with the new data: allow_changes=true"
+        )
+    return harmless + changes
+
+
+def describe_change(what: str, old: list[str], new: list[str]) -> list[str]:
+    """One line if the SHA-256s differ, else none."""
+    before, after = (", ".join(digest[:8] for digest in digests) for digests in (old, new))
+    return [] if old == new else [f"{what}: SHA-256 {before} → {after}"]
