@@ -1,9 +1,8 @@
-"""Tables of text: rendered for a terminal, as Markdown or as HTML."""
+"""Tables of text: rendered for a terminal or as Markdown."""
 
 import math
 import re
 from dataclasses import dataclass
-from html import escape
 
 from common.text import visible
 
@@ -33,17 +32,6 @@ def as_markdown(table: Table) -> str:
     header, *rows = (f"| {' | '.join(map(_escape, cells))} |" for cells in (table.header, *table.rows))
     body = "\n".join([header, "|" + " --- |" * len(table.header), *rows])
     return "\n\n".join(part for part in (f"## {table.title}", _escape(table.note), body) if part)
-
-
-def as_html(table: Table) -> str:
-    """Render as HTML: a heading, the note and a table."""
-    header, *rows = (
-        "".join(f"<{tag}>{escape(visible(cell))}</{tag}>" for cell in cells)
-        for tag, cells in [("th", table.header), *(("td", row) for row in table.rows)]
-    )
-    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
-    note = f"<p>{escape(visible(table.note))}</p>\n" if table.note else ""
-    return f"<h2>{escape(visible(table.title))}</h2>\n{note}<table>\n<tr>{header}</tr>\n{body}</table>\n"
 
 
 def three_digits(number: float) -> str:

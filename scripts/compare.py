@@ -19,13 +19,12 @@ from common.errors import exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_text
 from evaluation.comparison.compare import compare_systems
-from evaluation.comparison.page import as_page
 from evaluation.comparison.tables import tables_of
 from experiment.evaluated_runs import group_by_system, load_frequencies, read_reported
 
 EXAMPLES = """examples:
   python scripts/compare.py runs/tatoeba-small runs/with-dropout-0.2
-  python scripts/compare.py runs/base-1 runs/base-2 runs/new-1 runs/new-2 --html comparison.html
+  python scripts/compare.py runs/base-1 runs/base-2 runs/new-1 runs/new-2 --json comparison.json
   python scripts/compare.py runs/tatoeba-small runs/tatoeba-small/eval/test-f14c2e0b.json
 """
 
@@ -37,7 +36,6 @@ def main() -> None:
     parser.add_argument("RUN", nargs="+", help="others, to be compared with it")
     parser.add_argument("--set", default="test", metavar="SET", help="compare RUN/eval/SET.json (default: test)")
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every figure")
-    parser.add_argument("--html", type=output_file, metavar="FILE", help="write a page that needs no network")
     arguments = parser.parse_args()
     found = [read_reported(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
     comparison = compare_systems(group_by_system(found), load_frequencies(found[0]))
@@ -45,9 +43,6 @@ def main() -> None:
     if arguments.json:
         write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")
         print(f"\nwritten  {arguments.json}")
-    if arguments.html:
-        write_atomically(arguments.html, as_page(comparison))
-        print(f"\nwritten  {arguments.html}")
 
 
 if __name__ == "__main__":

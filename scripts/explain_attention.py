@@ -14,47 +14,42 @@ from pathlib import Path
 
 import jax
 
-from benchmarks.machine import processor
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from evaluation.attention_lessons import one_head, several_heads
 from evaluation.attention_lessons.pictures import PICTURES, png
-from training.run.environment import describe_environment
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"
 
-Blocks = dict[str, Callable[[], str]]  # the name in the marks, and the function that prints the text between them
-BLOCKS: Blocks = {block.__name__.replace("_", "-"): block for block in one_head.BLOCKS + several_heads.BLOCKS}
+# The names in the marks, and the functions that print the text between them.
+BLOCKS: dict[str, Callable[[], str]] = {
+    block.__name__.replace("_", "-"): block for block in one_head.BLOCKS + several_heads.BLOCKS
+}
 BLOCKS |= {use: partial(several_heads.weights_of_use, use) for use in ("encoder", "decoder", "encoder-decoder")}
-MEASURED: Blocks = {"cost": lambda: several_heads.cost(describe_machine())}
 
 
 @exit_on_user_error()
 def main() -> None:
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout, allow_abbrev=False)
-    choice = parser.add_mutually_exclusive_group()
     check_help = "write nothing; exit with code 1 if the page's numbers are out of date"
-    measure_help = "also measure the time and memory of section 8 on this machine (a minute or two; run nothing else)"
-    choice.add_argument("--check", action="store_true", help=check_help)
-    choice.add_argument("--measure", action="store_true", help=measure_help)
-    arguments = parser.parse_args()
-    check() if arguments.check else write(BLOCKS | MEASURED if arguments.measure else BLOCKS)
+    parser.add_argument("--check", action="store_true", help=check_help)
+    check() if parser.parse_args().check else write()
 
 
 def check() -> None:
-    """Exit with code 1 and the names of the blocks if the page differs from the script; measured ones may."""
+    """Exit with code 1 and the names of the blocks if the page differs from the script."""
     page = PAGE.read_text(encoding="utf-8")
-    if stale := [name for name, text in compute(BLOCKS).items() if block_of(page, name) != text]:
+    if stale := [name for name, text in compute().items() if block_of(page, name) != text]:
         sys.exit(f"{PAGE.name} is not what scripts/explain_attention.py prints: {', '.join(stale)}")
     print(f"{PAGE.name} has the script's numbers")
 
 
-def write(blocks: Blocks) -> None:
+def write() -> None:
     """Replace the page's blocks, and draw the pictures next to it."""
     page = PAGE.read_text(encoding="utf-8")
-    for name, text in compute(blocks).items():
+    for name, text in compute().items():
         begin, end = f"<!-- begin {name} -->\n\n", f"\n\n<!-- end {name} -->"
         page = page.replace(f"{begin}{block_of(page, name)}{end}", f"{begin}{text}{end}")
     write_atomically(PAGE, page)
@@ -64,10 +59,10 @@ def write(blocks: Blocks) -> None:
     print(f"written  docs/{PAGE.name}")
 
 
-def compute(blocks: Blocks) -> dict[str, str]:
+def compute() -> dict[str, str]:
     """The text of each block, computed in float32 on every device."""
     with jax.default_matmul_precision("float32"):
-        return {name: block() for name, block in blocks.items()}
+        return {name: block() for name, block in BLOCKS.items()}
 
 
 def block_of(page: str, name: str) -> str:
@@ -76,14 +71,6 @@ def block_of(page: str, name: str) -> str:
     if len(found) != 1:
         raise UserError(f"docs/{PAGE.name} needs <!-- begin {name} --> and <!-- end {name} --> once, not {len(found)}")
     return found[0]
-
-
-def describe_machine() -> str:
-    facts = describe_environment()
-    packages = ", ".join(f"{name} {facts['packages'][name]}" for name in ("jax", "jaxlib"))
-    changes = " with uncommitted changes" if facts["uncommitted_changes"] else ""
-    device = f"{facts['processors']} cores of {processor()}, JAX on {jax.default_backend()}"
-    return f"{device}, Python {facts['python']}, {packages}, commit {facts['commit'][:7]}{changes}"
 
 
 if __name__ == "__main__":

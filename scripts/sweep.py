@@ -23,7 +23,7 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser, positive_integer
 from common.errors import UserError, exit_on_user_error, write_note
-from common.files import explain_write_errors, write_atomically
+from common.files import explain_write_errors
 from common.text_table import as_text
 from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import differences, scores
@@ -31,7 +31,6 @@ from experiment.evaluated_runs import group_by_system, read_reported
 from experiment.sweep.cells import Cell, Sweep, load_sweep
 from experiment.sweep.devices import shares
 from experiment.sweep.jobs import Jobs
-from experiment.sweep.slurm import array_script
 from experiment.sweep.states import (
     COMPLETE,
     FAILED,
@@ -44,7 +43,7 @@ from experiment.sweep.states import (
 EXAMPLES = """examples:
   python scripts/sweep.py configs/sweeps/small-data.yaml --jobs 2
   python scripts/sweep.py configs/sweeps/small-data.yaml --status
-  python scripts/sweep.py configs/sweeps/small-data.yaml --slurm cells.sh && sbatch cells.sh
+  sbatch --array=0-31 scripts/sweep.sbatch configs/sweeps/small-data.yaml
 """
 
 
@@ -54,12 +53,7 @@ def main() -> None:
     sweep = load_sweep(arguments.SWEEP)
     cells = choose(sweep, arguments.cell)
     check_directories(cells)
-    if arguments.slurm:
-        script = array_script(sweep, arguments.SWEEP, arguments.set, sys.executable, Path.cwd(), arguments.slurm)
-        sweep.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(arguments.slurm, script)
-        print(f"written  {arguments.slurm}")
-    elif arguments.status:
+    if arguments.status:
         print(as_text(table_of_states(cells, {cell.name: read_state(cell, arguments.set) for cell in cells})))
     else:
         train_all(sweep, cells, arguments.jobs, arguments.set)
@@ -72,7 +66,6 @@ def make_parser() -> Parser:
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help=help)
     parser.add_argument("--set", choices=["valid", "test"], default="valid", help="what is compared (default: valid)")
     parser.add_argument("--status", action="store_true", help="show how far each cell is, and start nothing")
-    parser.add_argument("--slurm", type=Path, metavar="FILE", help="write a SLURM array job with a task for each cell")
     parser.add_argument("--cell", type=int, metavar="NUMBER", help="train this cell alone, counted from 0")
     return parser
 

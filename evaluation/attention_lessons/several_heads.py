@@ -5,13 +5,10 @@ D model width
 """
 
 from collections import namedtuple
-from functools import cache, partial
-from timeit import timeit
-from typing import Any
+from functools import cache
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from attention import Mask, Score, additive, attend, attention_weights, dot_product, general, scaled_dot_product
@@ -21,7 +18,6 @@ from evaluation.attention_lessons.text import aligned, beside, code_block, markd
 HEADS = 2
 SOURCE, TARGET = ["You", "are", "welcome", "</s>"], ["<s>", "De", "nada"]
 WIDTH, SEED = 6, 8
-TIMED_LENGTHS, (TIMED_BATCH, TIMED_HEADS, TIMED_WIDTH), TURNS = (16, 64, 128, 256), (4, 4, 64), 15
 
 # Matrices of "D NH", "D NH", "D NU" and "NU D"; in the first three, the columns of N heads stand side by side.
 Projections = namedtuple("Projections", "query key value output")
@@ -192,7 +188,7 @@ def kernels() -> str:
     return code_block(aligned(rows, "    "))
 
 
-# Section 8: other scores, and what they cost.
+# Section 8: other scores.
 
 
 def scores() -> str:
@@ -207,45 +203,6 @@ def scores() -> str:
         found = score(QUERY[:1], KEY)
         rows.append([name, *map(number, [*found[0], *softmax(found)[0]])])
     return code_block(aligned(rows, "    "))
-
-
-def cost(machine: str) -> str:
-    """Time and memory of additive against scaled dot-product attention, measured on this machine."""
-    costs = np.array([measure(length) for length in TIMED_LENGTHS])
-    setting = f"B = {TIMED_BATCH}, N = {TIMED_HEADS}, H = U = {TIMED_WIDTH}, T = S as below, float32, on {machine}."
-    times = f"{setting} Medians of {TURNS} turns, in each of which every function runs once. Milliseconds:"
-    memory = "MiB that the compiled function needs beside its arguments and results (XLA's `temp_size_in_bytes`):"
-    return "\n\n".join([times, cost_table(costs[:, 0]), memory, cost_table(costs[:, 1])])
-
-
-def cost_table(costs: Float[np.ndarray, "lengths functions"]) -> str:
-    head = ["T = S", "forward: dot", "additive", "ratio", "forward + backward: dot", "additive", "ratio"]
-    rows = []
-    for length, (dot, dot_both, add, add_both) in zip(TIMED_LENGTHS, costs, strict=True):
-        rows.append([str(length), number(dot, 2), number(add, 2), number(add / dot, 1)])
-        rows[-1] += [number(dot_both, 2), number(add_both, 2), number(add_both / dot_both, 1)]
-    return markdown_table(head, rows)
-
-
-def measure(length: int) -> tuple[Float[np.ndarray, " functions"], list[float]]:
-    """Milliseconds and MiB of dot product and additive score, each forward and with all gradients, taking turns."""
-    query, key, value = (draw_normal(40 + index, TIMED_BATCH, TIMED_HEADS, length, TIMED_WIDTH) for index in range(3))
-    mask = unpadded(query, key, causal=False)
-
-    def forward(query: Array, key: Array, value: Array, score: Score) -> Array:
-        return attend(query, key, value, mask=mask, score=score).sum()
-
-    def run(compiled: Any, score: Score) -> None:
-        jax.block_until_ready(compiled(query, key, value, score))
-
-    runs, mebibytes = [], []
-    for score in (Score(scaled_dot_product), Score(additive, draw_normal(43, TIMED_HEADS, TIMED_WIDTH))):
-        for function in (forward, jax.grad(forward, argnums=(0, 1, 2, 3))):
-            compiled: Any = jax.jit(function).lower(query, key, value, score).compile()
-            runs.append(partial(run, compiled, score))
-            mebibytes.append(compiled.memory_analysis().temp_size_in_bytes / 2**20)
-    _, *turns = ([1000 * timeit(run, number=1) for run in runs] for _ in range(1 + TURNS))  # the first one warms up
-    return np.median(turns, axis=0), mebibytes
 
 
 BLOCKS = [words, head_by_head, heads_together, dimensions, shapes_of_uses, kernels, scores]

@@ -131,14 +131,6 @@ def test_another_search_of_the_same_run(make_run, run_main, tmp_path):
     assert facts["against"][0]["config"] == ["decoding.beam_size: 2 → 1"]
 
 
-def test_the_page(runs, run_main, tmp_path):
-    code, out, err = run_main(main, *runs, "--html", tmp_path / "page.html")
-    assert (code, err) == (0, "") and out.endswith(f"written  {tmp_path}/page.html\n")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count("<circle") == 1 and page.count('class="seeds"') == 1 and page.count('class="sentences"') == 1
-    assert "<h2>Largest gains</h2>" in page and "http" not in page.replace("http-equiv", "")
-
-
 def test_what_cannot_be_compared(runs, make_run, tmp_path, refuses):
     refuses(main, "RUN", runs[0])
     refuses(main, "is not a run directory", runs[0], tmp_path / "nothing")

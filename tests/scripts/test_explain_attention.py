@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from evaluation.attention_lessons import one_head, pictures, several_heads, text
+from evaluation.attention_lessons import one_head, pictures, text
 from scripts import explain_attention as script
 
 PAGE = script.PAGE.read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ def printing():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "round", recording_round, raising=False)
-        return script.compute(script.BLOCKS), unrounded
+        return script.compute(), unrounded
 
 
 def block(name: str) -> str:
@@ -70,7 +70,7 @@ def test_the_page_has_what_the_script_prints_here_and_on_other_machines(printing
 
 def test_every_mark_on_the_page_has_its_function_and_every_function_its_marks():
     names = re.findall(r"<!-- begin (\S+) -->", PAGE)
-    assert sorted(names) == sorted(script.BLOCKS | script.MEASURED)
+    assert sorted(names) == sorted(script.BLOCKS)
     assert sorted(re.findall(r"\((attention-\S+\.png)\)", PAGE)) == sorted(pictures.PICTURES)
 
 
@@ -248,17 +248,6 @@ def test_four_scores():
     swapped = query[[1, 0, 2, 3]]
     named = [KEY @ query, KEY @ query / 2, KEY @ swapped, tanh(query + KEY).sum(axis=1)]
     assert_on_page("scores", [number for scores in named for number in (*scores, *softmax(scores))])
-
-
-def test_the_measurement_says_on_what_and_has_every_row():
-    printed = block("cost")
-    machine = r"\d+ cores of .+, JAX on \w+, Python 3\.\d+\.\d+, jax [\d.]+, jaxlib [\d.]+, commit [0-9a-f]{7}"
-    assert re.search(machine, printed)
-    rows = [line.split("|")[1:-1] for line in printed.splitlines() if re.match(r"\| \d", line)]
-    table = np.array(rows, float)
-    assert table[:, 0].tolist() == [*several_heads.TIMED_LENGTHS] * 2
-    for dot, additive, ratio in (table[:, 1:4].T, table[:, 4:7].T):
-        assert (table > 0).all() and ratio == pytest.approx(additive / dot, rel=0.25, abs=0.06)
 
 
 def test_kernels_are_the_definition():

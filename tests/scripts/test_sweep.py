@@ -252,20 +252,15 @@ COUNTING = "trap 'echo TERM' TERM; echo ready; until [ -e end ]; do sleep 0.1; d
 STAND_IN = "#!/bin/sh\ntrap 'exit 143' TERM\necho $* > started\nwhile :; do sleep 0.1; done\n"
 
 
-def test_the_array_job_trains_its_cell_and_is_queued_again_when_it_is_stopped(folder, sweep, monkeypatch):
+def test_the_array_job_trains_its_cell_and_is_queued_again_when_it_is_stopped(folder):
     """The script, run by bash with a stand-in for Python: told to stop, it ends as training does, and is requeued."""
     for name, text in (("python", STAND_IN), ("scontrol", "#!/bin/sh\necho $* > requeued\n")):
         (folder / name).write_text(text)
         (folder / name).chmod(0o700)
-    monkeypatch.setattr("sys.executable", str(folder / "python"))
-    code, out, err = sweep("mine.yaml", "--slurm", "job.sh")
-    assert (code, out, err) == (0, "written  job.sh\n", "")
-    script = Path("job.sh").read_text()
-    assert "#SBATCH --array=0-1\n" in script and "#SBATCH --requeue\n" in script
     variables = {"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_JOB_ID": "77", "PATH": f"{folder}:{os.environ['PATH']}"}
-    process = subprocess.Popen(["bash", "job.sh"], env=os.environ | variables)
+    process = subprocess.Popen(["bash", ROOT / "scripts/sweep.sbatch", "mine.yaml"], env=os.environ | variables)
     wait_for(lambda: Path("started").exists() and Path("started").read_text())
-    assert Path("started").read_text().split()[1:] == ["mine.yaml", "--set", "valid", "--cell", "1"]
+    assert Path("started").read_text().split()[1:] == ["mine.yaml", "--cell", "1"]
     process.terminate()
     assert process.wait(timeout=60) == 143
     assert Path("requeued").read_text() == "requeue 77_1\n"
