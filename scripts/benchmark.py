@@ -15,7 +15,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from attention import KERNELS
 from benchmarks.attention import Case, measure_attention
@@ -23,7 +22,6 @@ from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding, report_text
 from benchmarks.machine import count_cores, use_cores, use_gpu
 from benchmarks.report import Report
-from benchmarks.startup import measure_start, start_table
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, list_on_corpus, measure_training
 from benchmarks.turns import Contestant
 from cli.command_line import Parser, output_file, positive_integer, positive_integers
@@ -97,7 +95,7 @@ other values of model and training, as often as you like: that is what a techniq
 TRAIN_EXAMPLES = """examples:
   python scripts/benchmark.py train --peer torch --json train.json
   python scripts/benchmark.py train --peer torch --rows 64 --lengths 64 --no-corpus
-  python scripts/benchmark.py train configs/tatoeba-small.yaml model.kernel=chunked --start
+  python scripts/benchmark.py train configs/tatoeba-small.yaml model.kernel=chunked
   python scripts/benchmark.py train configs/tatoeba-small.yaml --against training.consistency=simcut
   python scripts/benchmark.py train configs/transformer-big.yaml --gpu --rows 64,128,256 --kernels cudnn --minutes 9
 """
@@ -188,27 +186,20 @@ def translate_test_set(run_dir: Path) -> Report:
 
 
 def benchmark_training(arguments: argparse.Namespace) -> Report:
-    path, overrides = choose_experiment(arguments)
-    config = load_config(path, overrides)
-    recipes, notes, start = choose_recipes(arguments, config), [], None
+    config = load_config(*choose_experiment(arguments))
+    recipes, notes = choose_recipes(arguments, config), []
     contestants = contestants_on_full_batches(arguments, config)
     use_processes(arguments.gpu, count_cores())
-    with TemporaryDirectory(prefix="puente-benchmark-") as folder:
-        try:
-            if not arguments.no_corpus:
-                print("reading the corpus", file=sys.stderr)
-                contestants += list_on_corpus(recipes, config.data, config.tokenizer)
-        except UserError as error:
-            notes.append(f"no steps on a corpus: {error}")
-        report = measure_training(contestants, arguments.rounds, deadline_of(arguments))
-        try:
-            command = [sys.executable, str(ROOT / "train.py"), str(path), *overrides]
-            start = measure_start(command, Path(folder)) if arguments.start else None
-        except UserError as error:
-            notes.append(str(error))
-    settings = {"model": asdict(config.model), "vocab_size": config.tokenizer.vocab_size, "start": start}
+    try:
+        if not arguments.no_corpus:
+            print("reading the corpus", file=sys.stderr)
+            contestants += list_on_corpus(recipes, config.data, config.tokenizer)
+    except UserError as error:
+        notes.append(f"no steps on a corpus: {error}")
+    report = measure_training(contestants, arguments.rounds, deadline_of(arguments))
+    settings = {"model": asdict(config.model), "vocab_size": config.tokenizer.vocab_size}
     settings |= {"training": asdict(config.training), "notes": report.json["notes"] + notes}
-    return Report([*report.tables, *([start_table(start)] if start else [])], report.json | settings)
+    return Report(report.tables, report.json | settings)
 
 
 def choose_experiment(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
@@ -298,7 +289,6 @@ def command_line() -> argparse.Namespace:
     add("--peer", choices=["torch"], help="PyTorch models of the same dimensions take turns")
     add("--against", action="append", default=[], metavar='"key=value …"', help="the experiment with other values, too")
     add("--no-corpus", action="store_true", help="full batches only")
-    add("--start", action="store_true", help="also time train.py from the command to its first step")
     add("--gpu", action="store_true", help="on a GPU, one contestant at a time")
 
     for command in (attention, train):

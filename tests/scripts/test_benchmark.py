@@ -189,37 +189,26 @@ def test_a_gpu_sweeps_over_rows_and_kernels(plan):
 
 @pytest.mark.slow
 @RUNS_ON_CPU
-def test_training_is_printed_and_written(run, small_experiment, monkeypatch):
-    monkeypatch.setattr(benchmark, "measure_start", lambda command, folder: {"nothing": 3.0, "data": 2.0})
-    options = "--lengths", 16, "--sentences", 2, "--kernels", "definition", "--start"
+def test_training_is_printed_and_written(run, small_experiment):
+    options = "--lengths", 16, "--sentences", 2, "--kernels", "definition"
     printed, report = run("train", small_experiment, "data.root=nowhere", "model.dropout=0", *options)
-    table, start, note = printed.split("\n\n")
+    table, note = printed.split("\n\n")
     title, _, header, first = table.splitlines()
     assert title == "TRAINING" and cells(header)[2:5] == ["ms a step", "tokens/s", "ratio"]
     assert cells(first)[:2] == ["2 × 16 + 16, 2 sentences a row", "puente"]
-    assert start.splitlines()[2:] == [
-        "kept from before  seconds",
-        "nothing               3.0",
-        "data                  2.0",
-    ]
     assert note.startswith("no steps on a corpus: ") and "nowhere" in note and report["notes"] == [note.strip()]
 
     row = report["rows"][0]
     assert (row["rows"], row["tokens"], row["kernels"]) == (2, 64, ["definition"])
     assert row["tokens_per_second"] == pytest.approx(64e3 / row["milliseconds"])
     assert row["peak_bytes"] > row["bytes"]["parameters"] and row["compile_seconds"] > 0
-    assert (report["model"]["d_model"], report["vocab_size"], report["start"]["nothing"]) == (16, 300, 3)
+    assert (report["model"]["d_model"], report["vocab_size"]) == (16, 300)
 
 
 @RUNS_ON_CPU
 @pytest.mark.nightly
-def test_training_on_a_corpus_and_its_start_are_timed(run, small_experiment):
-    printed, report = run("train", small_experiment, "--lengths", 16, "--start")
-    table, start = printed.split("\n\n")
-    *_, full, corpus = table.splitlines()
+def test_training_on_a_corpus_is_timed(run, small_experiment):
+    printed, _ = run("train", small_experiment, "--lengths", 16)
+    *_, full, corpus = printed.splitlines()
     assert cells(full)[0] == "2 × 16 + 16" and cells(full)[-1] == "0.0%"
     assert cells(corpus)[0] == "the corpus" and cells(corpus)[-1] != "0.0%"
-    title, _, header, *rows = start.splitlines()
-    assert title == "START" and cells(header) == ["kept from before", "seconds"]
-    assert [cells(row)[0] for row in rows] == ["nothing", "data", "data and programs"]
-    assert min(report["start"].values()) > 0
