@@ -81,7 +81,8 @@ def load(
         return entry
 
     if key is not None:
-        name = key if tokenizer is None or is_kept(key, tokenizer) else sha256(key + sha256(tokenizer.model))
+        vocabulary = None if tokenizer is None else sha256(tokenizer.model)
+        name = key if vocabulary in (None, peek(key).get("vocabulary")) else sha256(f"{key}{vocabulary}")
         with suppress(FileChangedError):
             return from_entry(keep(name, compute), tokenizer), name
     return encode(config, tokenizer_config, tokenizer, sources), None
@@ -113,11 +114,6 @@ def entry_key(config: DataConfig, tokenizer_config: TokenizerConfig, sources: So
     versions = [FORMAT, platform.python_version(), unicodedata.unidata_version, *map(version, LIBRARIES)]
     settings = [select(config, "of_text"), asdict(tokenizer_config)]
     return sha256(json.dumps([versions, settings, list(map(str, paths)), digests]))
-
-
-def is_kept(key: str, tokenizer: Tokenizer) -> bool:
-    """Whether the cache has an entry of this key whose vocabulary, trained on the corpus, is this one."""
-    return bool(peek(key).get("vocabulary") == sha256(tokenizer.model))
 
 
 def encode(

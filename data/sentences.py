@@ -104,12 +104,8 @@ class Sentences(Sequence[str]):
         """Whether ``other`` is a sequence of the same sentences."""
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
 
-    def text(self, first: int, last: int) -> memoryview:
-        """The lines from ``first`` to ``last`` as UTF-8, each with its line feed."""
-        return self._text[self._start[first] : self._start[last]]
-
     def _lines(self, first: int, last: int) -> list[str]:
-        return str(self.text(first, max(first, last)), "utf-8").split("\n")[:-1]
+        return str(self._text[self._start[first] : self._start[max(first, last)]], "utf-8").split("\n")[:-1]
 
 
 class SentenceWriter:

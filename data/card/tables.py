@@ -138,16 +138,6 @@ def select_fitting(sources: Sequence[Pairs], stream: BatchStream) -> list[Pairs]
     ]
 
 
-def measure_packing(stream: BatchStream) -> tuple[int, int, tuple[int, int]]:
-    """The rows and pairs of the first epoch, and its tokens without padding on each side; packs every window once."""
-    rows = pairs = source = target = 0
-    for window in range(stream.windows.count(0)):
-        packed = stream.windows.packed(0, window)
-        rows, pairs = rows + packed.placement.rows, pairs + len(packed.placement.row)
-        source, target = source + int(packed.sources.length.sum()), target + int(packed.targets.length.sum())
-    return rows, pairs, (source, target)
-
-
 def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
     """Pairs from short to long, evenly spaced in the order of lengths; always the same ones."""
     lengths = [len(source) + len(target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
@@ -234,10 +224,7 @@ def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
     used, often = int((counts[spelled] > 0).sum()), int((counts[spelled] >= OFTEN).sum())
     rows = [
         ["type", card.tokenizer_config.type],
-        [
-            "pieces",
-            f"{tokenizer.vocab_size:,}: {spelled.sum():,} of text, 256 bytes, {len(special)} special ones",
-        ],
+        ["pieces", f"{tokenizer.vocab_size:,}: {spelled.sum():,} of text, 256 bytes, {len(special)} special ones"],
         ["used in training", f"{used:,} of the pieces of text ({used / spelled.sum():.1%})"],
         [f"at least {OFTEN} times", f"{often:,} ({often / spelled.sum():.1%})"],
         ["SHA-256", sha256(tokenizer.model)[:12]],
@@ -262,14 +249,14 @@ def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
 
 def packing_table(card: Card) -> Table:
     stream = card.prepared.stream
-    count, pairs, real = measure_packing(stream)
-    steps = -(-count // stream.config.batch_rows)
-    fill = [tokens / (count * length) for tokens, length in zip(real, stream.row_lengths, strict=True)]
+    count, pairs = sum(stream.windows.rows(0, i) for i in range(stream.windows.count(0))), stream.windows.visits(0)
+    fill = stream.fill()
+    real = fill[1] * stream.row_lengths[1] * card.config.batch_rows
     rows = [
         ["row", f"{stream.row_lengths[0]} source + {stream.row_lengths[1]} target tokens"],
-        ["batch", f"{card.config.batch_rows} rows, on average {real[1] / steps:,.0f} real target tokens"],
+        ["batch", f"{card.config.batch_rows} rows, with about {real:,.0f} real target tokens"],
         ["epoch", f"{pairs:,} pairs in {count:,} rows ({pairs / count:.2f} per row)"],
-        ["steps per epoch", f"{steps:,}"],
+        ["steps per epoch", f"{stream.steps_in(0):,}"],
         ["fill", both_sides(fill)],
         ["fill, one pair per row", both_sides([share * count / pairs for share in fill])],
         ["fingerprint", stream.fingerprint[:12]],
@@ -289,15 +276,9 @@ def samples_table(card: Card, fitting: list[Pairs]) -> Table:
         for first, language, sentence in zip((name, ""), card.languages, pair, strict=True):
             rows.append([first, language, sentence])
             if number in (len(chosen) // 3, 2 * len(chosen) // 3):
-                rows.append(
-                    [
-                        "",
-                        "pieces",
-                        " ".join(tokenizer.pieces(tokenizer.encode([sentence])[0])),
-                    ]
-                )
+                rows.append(["", "pieces", " ".join(tokenizer.pieces(tokenizer.encode([sentence])[0]))])
     return Table("Sample pairs", "From short to long.", ["from", "side", "sentence"], rows)
 
 
-def both_sides(shares: list[float]) -> str:
+def both_sides(shares: Sequence[float]) -> str:
     return ", ".join(f"{share:.1%} {side}" for side, share in zip(("source", "target"), shares, strict=True))

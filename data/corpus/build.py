@@ -11,12 +11,10 @@ from common.cache import Arrays
 from common.errors import UserError
 from common.files import sha256
 from data.config import DataConfig
-from data.corpus.filters import filter_pairs
-from data.corpus.report import Files, Overlap, SharedSentences, Sides, SourceAccount, TakenOutReport
+from data.corpus.report import Dropped, Files, Overlap, SharedSentences, Sides, SourceAccount, TakenOutReport
 from data.corpus.splits import Hashes, find_overlap, hold_out, refuse_overlap, without_shared
-from data.corpus.summary import summarise
 from data.corpus.warnings import find_warnings
-from data.corpus.word_counts import WordCounts
+from data.corpus.word_counts import WordCounts, summarise
 from data.pairs import Pairs, Weights, as_tsv, concatenate
 from data.sources.report import SourceReport
 from data.sources.source import Source, swap_if_reversed
@@ -143,6 +141,16 @@ def load_training(config: DataConfig, source: Source, weight: float) -> tuple[Pa
     empty = report.empty + dropped.empty
     counts = {"weight": weight, "empty": empty, "mismatched": dropped.mismatched, "pairs": len(pairs)}
     return pairs, SourceAccount(**asdict(report) | counts)
+
+
+def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, Dropped]:
+    """Drop and count training pairs with an empty or a badly mismatched side. Never applied to held-out pairs."""
+    source, target = (np.fromiter(map(len, side), np.int64, len(pairs)) for side in (pairs.sources, pairs.targets))
+    short, long = np.minimum(source, target), np.maximum(source, target)
+    # The 5 lets short pairs differ freely: "Hi." / "¿Qué tal estás?".
+    mismatched = (short > 0) & (long + 5 > max_length_ratio * (short + 5))
+    dropped = Dropped(empty=int((short == 0).sum()), mismatched=int(mismatched.sum()))
+    return pairs.select((short > 0) & ~mismatched), dropped
 
 
 def replace_pairs(training: Training, left: Sequence[Pairs], reason: str) -> Training:

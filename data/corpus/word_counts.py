@@ -4,13 +4,17 @@ Words are those of folded sentences: without case and punctuation. They are stor
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Bool, Int, Int64, UInt64
 
-from data.pairs import fold
+from data.corpus.splits import Hashes, hash_folded, sorted_distinct
+from data.pairs import fold, fold_all
+from data.sentences import in_blocks, move_to_disk
 
 
 @dataclass(frozen=True)
@@ -27,19 +31,11 @@ class WordCounts:
         found[is_known] = self.counts[places[is_known]]
         return found
 
-    @classmethod
-    def none(cls) -> "WordCounts":
-        """The counts of no word."""
-        return cls(np.array([], np.uint64), np.array([], np.int64))
-
     def add(self, found: dict[str, int]) -> "WordCounts":
         """These and the counts of other words; those of words that are known are changed in place."""
         hashes, counts = hash_words(list(found)), np.fromiter(found.values(), np.int64, len(found))
         order = np.argsort(hashes)
-        return self.merge(hashes[order], counts[order])
-
-    def merge(self, hashes: UInt64[np.ndarray, " others"], counts: Int64[np.ndarray, " others"]) -> "WordCounts":
-        """``add`` of words with these hashes, sorted and distinct."""
+        hashes, counts = hashes[order], counts[order]
         places, is_known = self._find(hashes)
         self.counts[places[is_known]] += counts[is_known]
         places, hashes, counts = places[~is_known], hashes[~is_known], counts[~is_known]
@@ -61,3 +57,17 @@ def words_of(sentence: str) -> list[str]:
 def hash_words(words: Sequence[str]) -> UInt64[np.ndarray, " words"]:
     digests = b"".join([hashlib.blake2b(word.encode(), digest_size=8).digest() for word in words])
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def summarise(sentences: Iterable[str]) -> tuple[Hashes, WordCounts]:
+    """``hash_sentences`` of the sentences, and how often they have each word, mapped.
+
+    Memory grows with the distinct sentences and words by a few bytes each.
+    """
+    digests, words = bytearray(), WordCounts(np.array([], np.uint64), np.array([], np.int64))
+    for block in in_blocks(sentences):
+        folded = list(fold_all(block))
+        digests += hash_folded(folded)
+        words = words.add(Counter(chain.from_iterable(sentence.split() for sentence in folded)))
+    hashes = sorted_distinct(np.frombuffer(digests, dtype="<u8"))
+    return move_to_disk(hashes), WordCounts(move_to_disk(words.hashes), move_to_disk(words.counts))

@@ -122,7 +122,7 @@ def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
             raise Malformed(f"{place}: row {number}: {problem}") from None
 
     cells = chain.from_iterable(read_cells(config, table, place) for table in tables)
-    rows, skipped = yield from parse_rows(config, place, cells, parse, kind="rows")
+    rows, skipped = yield from parse_rows(config, place, enumerate(cells, 1), parse, kind="rows")
     return SourceReport(place, "", rows, skipped)
 
 

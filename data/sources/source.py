@@ -56,12 +56,12 @@ class Source:
             case "phrasebook":
                 files = [TABLE]
             case "parallel":
-                files = [find_file(config, split, in_language(name, language), name) for language in config.languages]
+                files = [find_file(config, split, in_language(name, language)) for language in config.languages]
             case "table" | "jsonl" | "parquet":
                 files = [find_file(config, split, name)]
             case "dataset":
                 folder = find_folder(config, name)
-                refuse_no_dataset(config, name, split, folder)
+                refuse_no_dataset(name, split, folder)
                 files = None if folder is None else sorted(path for path in folder.rglob("*") if path.is_file())
             case _:
                 raise NotImplementedError(f"the form {form} of {name}")
@@ -124,14 +124,10 @@ def ending_of(name: str) -> str:
     return Path(name.removesuffix(".gz")).suffix
 
 
-def refuse_no_dataset(config: DataConfig, name: str, split: str, folder: Path | None) -> None:
-    """UserError if a name has an ending that is not read, is that of one of two parallel files, or fits no dataset."""
+def refuse_no_dataset(name: str, split: str, folder: Path | None) -> None:
+    """UserError if a name has an ending that is not read, or fits no dataset."""
     if instead := INSTEAD.get(ending_of(name)):
         raise UserError(f"data.{split}: cannot read {name}; {instead}")
-    stem, _, language = name.removesuffix(".gz").rpartition(".")
-    if language in config.languages and (os.path.isfile(Path(config.root) / name) or os.path.isfile(name)):
-        both = f"{stem}.LANG" + ".gz" * name.endswith(".gz")
-        raise UserError(f"data.{split}: {name} is one of two parallel files; data.{split}={both} names both")
     place = name.partition(":")[0]
     if folder is None and not HUB_NAME.fullmatch(place):  # given the name text, datasets would read any file around
         known = ", ".join(ENDINGS)
@@ -143,27 +139,17 @@ def in_language(name: str, language: str) -> str:
     return str(Path(name).with_name(LANGUAGE.sub(lambda _: language, Path(name).name)))
 
 
-def find_file(config: DataConfig, split: str, name: str, asked: str = "") -> Path:
+def find_file(config: DataConfig, split: str, name: str) -> Path:
     """Resolve a path: absolute, relative to ``data.root``, or else relative to the working directory.
 
-    ``asked`` is what the config names, if that is another. UserError if there is no such file.
+    UserError if there is no such file.
     """
     path = (Path(config.root) / name).absolute()
     if not os.path.exists(path) and os.path.exists(name):  # os.path accepts names that are too long or contain NUL
         path = Path(name).absolute()
     if not os.path.isfile(path):
-        refuse_other_ending(path, split, asked or name)
         raise UserError(
             f"no {split} file at {path}; set data.root=FOLDER (relative to here), PUENTE_CORPUS=FOLDER or "
             f"data.{split}=FILE (python train.py --help lists the forms of a corpus)"
         )
     return path
-
-
-def refuse_other_ending(path: Path, split: str, asked: str) -> None:
-    """UserError if a file is there with .gz after its name, or without."""
-    end = ".gz"
-    other = str(path).removesuffix(end) if path.suffix == end else f"{path}{end}"
-    if os.path.isfile(other):
-        name = asked.removesuffix(end) if path.suffix == end else asked + end
-        raise UserError(f"no {split} file at {path}, but {other} is there: data.{split}={name} names it")

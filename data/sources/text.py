@@ -41,7 +41,7 @@ def read_parallel(config: DataConfig, first: Path, second: Path, name: str) -> R
 
     encoding, together = config.encoding, str(first.with_name(name))
     lines = pair_lines(encoding, first, second)
-    rows, skipped = yield from parse_rows(config, together, lines, parse)
+    rows, skipped = yield from parse_rows(config, together, enumerate(lines, 1), parse)
     if rows == 0:
         raise UserError(f"{first} is empty; it needs a sentence a line")
     digest = sha256(f"{sha256_of_file(first)} {sha256_of_file(second)}")
@@ -86,15 +86,9 @@ def read_lines(
                 return "", ""
             raise Malformed(f"{path}:{number}: {problem}", problem.advice(), problem.for_all) from None
 
-    def parse_record(record: tuple[int, bytes], _: int) -> Row:
-        return parse_line(record[1], record[0])
-
     lines = islice(read_byte_lines(path, config.encoding), first - 1, None)
-    if is_open:
-        records = join_lines(lines, first, is_open)
-        rows, skipped = yield from parse_rows(config, str(path), records, parse_record, first)
-    else:
-        rows, skipped = yield from parse_rows(config, str(path), lines, parse_line, first)
+    records = join_lines(lines, first, is_open) if is_open else enumerate(lines, first)
+    rows, skipped = yield from parse_rows(config, str(path), records, parse_line)
     if rows == 0:
         raise UserError(f"{path} is empty; it needs one sentence pair a line")
     return SourceReport(str(path), sha256_of_file(path), rows, skipped)
@@ -103,25 +97,25 @@ def read_lines(
 def parse_rows(
     config: DataConfig,
     place: str,
-    items: Iterable[Item],
+    items: Iterable[tuple[int, Item]],
     parse: Callable[[Item, int], Row],
-    first: int = 1,
     kind: str = "lines",
 ) -> Generator[Row, None, tuple[int, int]]:
-    """Yield ``parse(item, number)``, numbered from ``first``; return how many rows were read and were malformed.
+    """Yield ``parse(item, number)`` of each numbered item; return how many were read, and how many were malformed.
 
     UserError at the first malformed row unless data.malformed=skip, and if more than data.max_malformed are.
     """
-    number, skipped, example, rest = first - 1, 0, None, iter(items)
-    for number, item in enumerate(rest, start=first):
+    rows, skipped, example, rest = 0, 0, None, iter(items)
+    for number, item in rest:
+        rows += 1
         try:
             row = parse(item, number)
         except Malformed as problem:
             match config.malformed:
                 case "stop":
                     drop = f"data.malformed=skip drops and counts such {kind}"
-                    others = [] if number > first else islice(rest, OTHERS)
-                    alone = number > first or any(can_be_read(parse, other, number) for other in others)
+                    others = [] if rows > 1 else islice(rest, OTHERS)
+                    alone = rows > 1 or any(can_be_read(parse, other, line) for line, other in others)
                     raise UserError(f"{problem}. {advise(problem, kind, drop if alone else '')}") from None
                 case "skip":
                     skipped += 1
@@ -130,7 +124,6 @@ def parse_rows(
                 case _:
                     raise NotImplementedError(f"data.malformed={config.malformed}") from None
         yield row
-    rows = number - first + 1
     if example:
         refuse_too_many(config, place, kind, rows, skipped, example)
     return rows, skipped

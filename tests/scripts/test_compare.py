@@ -7,7 +7,7 @@ import pytest
 
 from configs.load import load_config, save_config
 from data.corpus.report import Sides
-from data.corpus.summary import summarise_here
+from data.corpus.word_counts import summarise
 from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
@@ -31,7 +31,7 @@ def make_run(tmp_path, small_experiment):
         run.mkdir(exist_ok=True)
         if report == "test":
             save_config(config, run / "config.yaml")
-            save_word_counts(run, Sides(summarise_here(["zero"])[1], summarise_here(["uno uno"])[1]))
+            save_word_counts(run, Sides(summarise(["zero"])[1], summarise(["uno uno"])[1]))
         sentences = noisy(SENTENCES, rate, noise)
         scores = score([each.translation for each in sentences], [each.references for each in sentences])
         evaluation = Evaluation(sentences, scores, 1.0)

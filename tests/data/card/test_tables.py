@@ -16,7 +16,6 @@ from data.card.tables import (
     find_unseen_words,
     format_dropped,
     length_ratios,
-    measure_packing,
     packing_table,
     sample_pairs,
     select_fitting,
@@ -108,21 +107,16 @@ def test_over_long_pairs_are_missing_from_their_source(phrases, phrase_tokenizer
     assert [len(pairs) for pairs in select_fitting([long, phrases], stream)] == [3, 240]
 
 
-@pytest.mark.parametrize("weight", [1.0, 2.0])
-def test_packing_counts_every_visit_of_an_epoch(phrases, phrase_tokenizer, weight):
-    config = DataConfig(batch_rows=4, window=50)
-    stream = stream_of(phrases, phrase_tokenizer, config, seed=3, weights=np.full(240, weight))
-    rows, pairs, real = measure_packing(stream)
-    assert pairs == 240 * weight and -(-rows // 4) == stream.steps_in(0)
-    assert real == (weight * stream.encoded.sources.length.sum(), weight * stream.encoded.targets.length.sum())
-
-
-def test_fill_with_and_without_packing(card, monkeypatch):
-    source, target = card.prepared.stream.row_lengths
-    monkeypatch.setattr("data.card.tables.measure_packing", lambda _: (4, 16, (3 * source, 2 * target)))
+def test_packing_is_that_of_the_first_epoch(card, monkeypatch):
+    stream = card.prepared.stream
+    monkeypatch.setattr(type(stream), "fill", lambda _: (0.75, 0.5))
     cells = {row[0]: row[1] for row in packing_table(card).rows}
+    packed = stream.windows.packed(0, 0).placement
+    pairs, rows = stream.windows.visits(0), packed.rows
+    assert pairs == len(packed.row) > len(stream.encoded)  # one window, and weights above 1
+    assert cells["epoch"] == f"{pairs:,} pairs in {rows:,} rows ({pairs / rows:.2f} per row)"
     assert cells["fill"] == "75.0% source, 50.0% target"
-    assert cells["fill, one pair per row"] == "18.8% source, 12.5% target"
+    assert cells["fill, one pair per row"] == f"{0.75 * rows / pairs:.1%} source, {0.5 * rows / pairs:.1%} target"
 
 
 def test_a_card_has_the_text_of_every_split(card):

@@ -1,16 +1,15 @@
-"""Counts of training words, held against a dictionary of them."""
+"""Hashes of training sentences and counts of their words, held against a dictionary."""
 
 from collections import Counter
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from data import sentences as storage
-from data.corpus.summary import summarise_here
-from data.corpus.word_counts import words_of
-from data.pairs import Pairs, normalise
-
-PAIRS = Pairs(["The cat saw the dog.", "The end!"], ["El gato vio al perro.", "¡El fin!"])
+from data.corpus.splits import hash_sentences
+from data.corpus.word_counts import summarise, words_of
+from data.pairs import normalise
 
 
 def test_words_have_neither_case_nor_punctuation():
@@ -22,22 +21,13 @@ def test_words_have_neither_case_nor_punctuation():
 def test_counts_are_those_of_a_dictionary(texts):
     sentences = [normalise(text) for text in texts]
     expected = Counter(word for sentence in sentences for word in words_of(sentence))
-    found = summarise_here(sentences)[1]
+    hashes, found = summarise(sentences)
     words = [*expected, "never"]
     assert found.of(words).tolist() == [expected[word] for word in words]
-    assert len(found.hashes) == len(expected)
+    assert len(found.hashes) == len(expected) and found.of([]).tolist() == []
+    np.testing.assert_array_equal(hashes, hash_sentences(sentences))
 
 
 def test_words_of_several_blocks_are_added():
-    sentences = ["a b", "c"] * storage.BLOCK + ["b"]
-    assert summarise_here(sentences)[1].of(["a", "b", "c", "d"]).tolist() == [
-        storage.BLOCK,
-        storage.BLOCK + 1,
-        storage.BLOCK,
-        0,
-    ]
-
-
-def test_no_words_at_all():
-    assert summarise_here([])[1].of(["a"]).tolist() == [0]
-    assert summarise_here(["a"])[1].of([]).tolist() == []
+    found = summarise(["a b", "c"] * storage.BLOCK + ["b"])[1].of(["a", "b", "c", "d"])
+    assert found.tolist() == [storage.BLOCK, storage.BLOCK + 1, storage.BLOCK, 0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from data.corpus.filters import filter_pairs
+from data.corpus.build import filter_pairs
 from data.corpus.report import Dropped
 from data.pairs import Pairs, normalise
 from data.sources.phrasebook import TABLE

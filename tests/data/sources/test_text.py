@@ -249,20 +249,6 @@ def test_an_ending_of_another_form_is_named_with_what_to_do(tmp_path, ending, ad
     assert refused(tmp_path, f"a.{ending}") == f"data.train: cannot read a.{ending}; {advice}"
 
 
-def test_a_file_that_is_there_under_another_name_is_named(tmp_path):
-    write(tmp_path, {"n.en": "x\n", "n.es": "y\n", "a.tsv": "x\ty\n"})
-    assert refused(tmp_path, "n.en") == "data.train: n.en is one of two parallel files; data.train=n.LANG names both"
-    told = "no train file at {}, but {} is there: data.train={} names it"
-    assert refused(tmp_path, "n.LANG.gz") == told.format("n.en.gz", "n.en", "n.LANG")
-    assert refused(tmp_path, "a.tsv.gz") == told.format("a.tsv.gz", "a.tsv", "a.tsv")
-    for name in ("n.en", "n.es"):
-        (tmp_path / name).rename(tmp_path / f"{name}.gz")
-    assert refused(tmp_path, "n.LANG") == told.format("n.en", "n.en.gz", "n.LANG.gz")
-    assert refused(tmp_path, "n.es.gz").endswith("; data.train=n.LANG.gz names both")
-    (tmp_path / "n.es.gz").unlink()
-    assert refused(tmp_path, "n.LANG.gz").startswith("no train file at n.es.gz; ")
-
-
 NOT_A_PAIR = "; it needs exactly one, between the two sentences"
 AN_OBJECT = 'JSON lines have one object a line: {"en": "…", "es": "…"}'
 WHOLE = [  # a file of which no line can be read: its text, the problem of its first line, and what to do

@@ -7,7 +7,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from data.corpus.summary import summarise_here
+from data.corpus.word_counts import summarise
 from evaluation.comparison.differences import (
     Group,
     Ngram,
@@ -44,7 +44,7 @@ def test_groups_by_length_have_the_scores_of_their_sentences():
 
 def test_words_by_their_frequency_by_hand():
     """Of the rare words, gato and perro, the baseline has none right; of la, twice in training, both have all."""
-    frequencies = summarise_here(["la"] * 12 + ["gato perro"])[1]
+    frequencies = summarise(["la"] * 12 + ["gato perro"])[1]
     references = ["La casa, el gato.", "la la perro"]
     base = [sentence("s", references, "la casa el perro")]  # nearest the first: three of four words
     other = [sentence("s", references, "La la gato")]  # nearest the second: two of three

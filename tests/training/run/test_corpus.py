@@ -10,7 +10,7 @@ from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import Sides
 from data.corpus.splits import hash_sentences
-from data.corpus.summary import summarise_here
+from data.corpus.word_counts import summarise
 from data.pairs import Pairs, as_tsv
 from data.tokens.tokenizer import Tokenizer, train
 from tests.prepared import prepare_and_save, stream_of
@@ -160,7 +160,7 @@ def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):
 def test_words_are_stored_for_both_sides_without_text(tmp_path):
     path = tmp_path / "target_words.npz"
     assert load_word_counts(tmp_path, "target") is None
-    counted = [summarise_here(side)[1] for side in (["The cat.", "the house"], ["El gato.", "la casa"])]
+    counted = [summarise(side)[1] for side in (["The cat.", "the house"], ["El gato.", "la casa"])]
     save_word_counts(tmp_path, Sides(*counted))
     source, target = (load_word_counts(tmp_path, side) for side in ("source", "target"))
     assert source is not None and source.of(["the", "cat", "el"]).tolist() == [2, 1, 0]
