@@ -61,13 +61,6 @@ def test_the_files_of_a_report(tmp_path, translator, evaluation):
     )
 
 
-def test_a_validation_report_has_no_overlap_counted(tmp_path, translator, evaluation):
-    file = SourceReport("corpus/valid.tsv", "cd" * 32, 4)
-    key = ReportKey(file.sha256, decoding=translator.decoding)
-    write_report(tmp_path / "valid.json", evaluation, step=7, file=file, key=key)
-    assert json.loads((tmp_path / "valid.json").read_text())["overlap_with_training"] is None
-
-
 def test_what_is_kept_of_a_sentence_is_what_the_search_found(translator, params, evaluation):
     for sentence in evaluation.sentences:
         [found] = translator.translate(params, [sentence.source])

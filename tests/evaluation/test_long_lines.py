@@ -1,14 +1,12 @@
 """Where long texts are cut, by hand, and that whatever the text nothing is lost and every piece fits."""
 
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.config import TokenizerConfig
-from data.pairs import Pairs, normalise
-from data.tokens.tokenizer import Tokenizer, train
+from data.pairs import normalise
 from evaluation.long_lines import cut, join
 
 MILLION = 200_000
@@ -32,14 +30,6 @@ PROSE = ["Tom runs. ", "¿Quién es? ", "Dr. No, ", "well; ", "¡Ay!» ", "uno d
 prose = st.lists(st.sampled_from(PROSE), max_size=25).map("".join)
 texts = st.one_of(prose, st.text(max_size=60), st.text("ab .,¡", max_size=80)).map(normalise)
 limits = st.integers(min_value=1, max_value=30)
-
-
-@pytest.fixture(scope="module")
-def pieces():
-    """The tokens of a real vocabulary, in which a frequent word is one and an unknown character several."""
-    sentences = [f"Tom runs, {''.join(word)} uno dos." for word in permutations("arnoste", 3)]
-    tokenizer = Tokenizer(train(Pairs(sentences, sentences), TokenizerConfig(vocab_size=300)))
-    return lambda texts: [len(ids) + 1 for ids in tokenizer.encode(texts)]
 
 
 def check(text: str, longest: int, count) -> list[str]:
@@ -114,11 +104,6 @@ def test_every_piece_fits_and_nothing_is_lost(count, text, longest):
     check(text, longest, count)
 
 
-@given(text=texts, longest=limits)
-def test_pieces_of_a_real_vocabulary(pieces, text, longest):
-    check(text, longest, pieces)
-
-
 @pytest.mark.parametrize("count", [words, characters])
 @given(
     parts=st.lists(st.text("ab", min_size=1, max_size=9), min_size=1), stop=st.sampled_from(["", "!"]), longest=limits
@@ -129,15 +114,6 @@ def test_no_piece_has_room_for_the_first_part_of_the_next(count, parts, stop, lo
     longest = max(longest, *count(parts))
     for before, after in pairwise(check(" ".join(parts), longest, count)):
         assert count([f"{before} {after.split()[0]}"])[0] > longest
-
-
-def test_a_count_that_is_far_from_a_sum_is_obeyed():
-    """Here a piece has fewer or more tokens than its words have: twice the square root, or the square."""
-    text = " ".join("abcdefghijklmnopqrstuvwxyz")
-    roots = cut(text, 8, lambda texts: [int(2 * len(text) ** 0.5) for text in texts])
-    squares = cut(text, 30, lambda texts: [len(text) ** 2 for text in texts])
-    assert [len(piece.split()) for piece in roots] == [10, 10, 6]
-    assert [len(piece.split()) for piece in squares] == [3] * 8 + [2]
 
 
 @pytest.mark.parametrize(

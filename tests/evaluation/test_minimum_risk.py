@@ -65,23 +65,6 @@ def test_two_that_agree_outvote_one_that_is_likelier(utility):
     assert choose(candidates, [0.9, 0.06, 0.04], utility) == 0
 
 
-def test_bleu_by_hand():
-    """a b c d and a b c x share 3 of 4, 2 of 3, 1 of 2 and, smoothed, half of one; x y shares a word of 2 or of 4."""
-    alike = 100 * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** (1 / 4)
-    long = 100 * (1 / 4 * 1 / (2 * 3) * 1 / (4 * 2) * 1 / 8) ** (1 / 4)  # a b c x against x y
-    short = 100 * (1 / 2 * 1 / 2) ** (1 / 2) * math.exp(1 - 4 / 2)  # x y against a b c x; it has no three words
-    expected = [(100 + alike) / 3, (alike + 100 + long) / 3, (short + 100) / 3]
-    assert expected_utilities(["a b c d", "a b c x", "x y"], [1.0, 1.0, 1.0], "bleu") == pytest.approx(expected)
-
-
-@both
-def test_a_text_that_comes_twice_counts_twice(utility):
-    several = expected_utilities(["a b", "c d e", "a b"], [1.0, 2.0, 3.0], utility)
-    once = expected_utilities(["a b", "c d e"], [4.0, 2.0], utility)
-    assert several == [once[0], once[1], once[0]]
-    assert choose(["c", "a", "b", "a"], [1.0, 1.0, 1.0, 1.0], utility) == 1
-
-
 @both
 def test_only_the_proportion_of_the_weights_matters_and_a_tie_goes_to_the_first(utility):
     """Of three texts with nothing in common, in every order: no rounding may prefer one."""

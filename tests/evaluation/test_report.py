@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from evaluation.report import Precision, ReportKey, ReportPlace, name_of_source, translations_beside
+from evaluation.report import Precision, ReportKey, ReportPlace, name_of_source
 from model.config import DecodingConfig
 
 OWN = ReportKey("ab" * 32, decoding=DecodingConfig(beam_size=4))
@@ -72,10 +72,6 @@ def test_a_report_of_an_older_version_is_found(tmp_path):
 def test_a_name_does_not_change_with_keys_at_their_defaults():
     facts = {"test_set_sha256": "", "reading": {}, "precision": {}, "decoding": {}, "run": ""}
     assert ReportKey().digest() == hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def test_the_translations_lie_beside_their_report(tmp_path):
-    assert translations_beside(tmp_path / "v1.2-0a1b2c3d.json") == tmp_path / "v1.2-0a1b2c3d.translations.txt"
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,6 @@ def test_minutes_after_the_last_evaluation_are_not_known(run):
     assert drawn(right)[1][-1] == [250, 1.0]
 
 
-def test_a_run_whose_evaluations_are_all_nan(run):
-    """The limits are then those of training."""
-    curves = read_curves(run)
-    _, right = draw_curves([curves._replace(cross_entropy=curves.cross_entropy * float("nan"))], by_updates=True).axes
-    assert right.get_ylim() == pytest.approx((0.95 * 2.0, 1.05 * 4.0))
-
-
 def test_runs_have_their_names_and_colours(run):
     curves = read_curves(run)
     left, right = draw_curves([curves, curves._replace(name="other")], by_updates=True).axes
@@ -75,8 +68,3 @@ def test_a_run_without_an_evaluation(run):
     (run / "metrics.jsonl").write_text("".join(line for line in lines if "train" in line))
     with pytest.raises(UserError, match=r"metrics\.jsonl has no evaluation: training\.eval_every"):
         read_curves(run)
-
-
-def test_every_run_of_a_sweep_has_a_look_of_its_own(run):
-    left, _ = draw_curves([read_curves(run)] * 24, by_updates=True).axes
-    assert len({(line.get_color(), line.get_linestyle()) for line in left.get_lines()}) == 24

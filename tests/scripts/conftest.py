@@ -30,6 +30,7 @@ def run_main(monkeypatch, capsys):
         monkeypatch.setattr("sys.argv", ["program", *map(str, arguments)])
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
         monkeypatch.setattr("signal.signal", lambda *_: None)  # the test process keeps its handlers
+        capsys.readouterr()  # what fixtures printed
         code: object = 0
         try:
             main()

@@ -128,10 +128,3 @@ def test_mistakes_end_in_one_line_and_code_2(run, refuses, tmp_path):
     for message, arguments in mistakes.items():
         refuses(script.main, message, *arguments)
     assert not (run / "averages").exists()
-
-
-def test_metrics_that_do_not_parse_are_named(run, refuses):
-    with open(run / "metrics.jsonl", "a") as file:
-        file.write('{"step": 8, "ki')
-    problem = f"{run}/metrics.jsonl:6 is not a line of metrics: continue the run, or delete that line"
-    refuses(script.main, problem, run, "--best", 2)

@@ -88,15 +88,6 @@ def test_one_query_by_hand():
     assert_on_page("one-query", steps)
 
 
-def test_several_queries_and_the_wrong_axis():
-    scores = QUERY @ KEY.T / 2
-    weights, wrong = softmax(scores), softmax(scores.T).T
-    assert_on_page("several-queries", [*line_by_line(scores), *line_by_line(weights, weights @ VALUE)])
-    with_sums = [np.column_stack([table, table.sum(axis=1)]) for table in (weights, wrong)]
-    assert_on_page("wrong-axis", line_by_line(*with_sums))
-    assert (np.abs(with_sums[1][:, 2] - 1) > 0.03).all()
-
-
 # Section 4.
 
 
@@ -142,21 +133,7 @@ def test_dividing_by_the_number_of_keys():
     assert table[-1, 4] == pytest.approx(100 * np.exp(-1 / 32), abs=1.5)
 
 
-def test_padding_changes_what_is_divided_by_the_number_of_keys():
-    expected = [weight for keys in (2, 9) for root in (2, np.sqrt(keys)) for weight in softmax([4 / root, 2 / root])]
-    assert_on_page("padded-row", expected)
-
-
 # Section 5.
-
-
-def test_who_sees_whom():
-    lines = block("visible").splitlines()[-5:-1]
-    segments = [1, 1, 1, 0]
-    seen = [[a == b != 0 for b in segments] for a in segments]
-    causal = [[seen[query][key] and key <= query for key in range(4)] for query in range(4)]
-    marks = [re.findall(r"(?<!\S)[1·](?!\S)", line) for line in lines]
-    assert marks == [["1" if see else "·" for see in [*seen[row], *causal[row]]] for row in range(4)]
 
 
 def test_a_finite_mask_is_not_the_same_before_and_after_scaling():
@@ -168,10 +145,6 @@ def test_a_finite_mask_is_not_the_same_before_and_after_scaling():
         assert np.allclose(before, after, atol=5e-4) == (mask < -10)
         expected += [*before, *after]
     assert_on_page("finite-mask", expected)
-
-
-def test_a_query_that_sees_nothing():
-    assert_on_page("sees-nothing", [*[1 / 3] * 3, (1 + 2 + 3) / 3, *[np.nan] * 4, *[0] * 4, 0])
 
 
 # Section 6: out of the matrices that stand on the page.
@@ -229,29 +202,7 @@ def test_heads_read_the_whole_vector_and_parts_do_not():
 # Section 7.
 
 
-def test_the_shapes_of_the_three_uses():
-    lines = block("shapes-of-uses").splitlines()[2:-1]
-    sizes = [{"T": 4, "S": 4}, {"T": 3, "S": 3}, {"T": 3, "S": 4}]
-    assert len(lines) == 9
-    for line in lines:
-        _, axes, *shapes = re.split(r" {2,}", line)
-        for shape, lengths in zip(shapes, sizes, strict=True):
-            width = {"B": 1, "N": 2, "H": 3, "U": 3, "D": 6, "NU": 6, **lengths}
-            assert shape == " × ".join(str(width[axis]) for axis in axes.split()), line
-
-
 # Sections 8 and 9.
-
-
-def test_four_scores():
-    query, tanh = QUERY[0], np.tanh
-    swapped = query[[1, 0, 2, 3]]
-    named = [KEY @ query, KEY @ query / 2, KEY @ swapped, tanh(query + KEY).sum(axis=1)]
-    assert_on_page("scores", [number for scores in named for number in (*scores, *softmax(scores))])
-
-
-def test_kernels_are_the_definition():
-    assert decimals("kernels") == [0] * 6
 
 
 # The pictures, and the program.
@@ -295,9 +246,3 @@ def test_the_program_writes_blocks_and_leaves_the_prose(run, tmp_path):
     first = (tmp_path / "visible.png").read_bytes()
     assert run(fresh)[:2] == run(fresh, "--check")[:2] == (0, fresh)
     assert (tmp_path / "visible.png").read_bytes() == first
-
-
-def test_missing_marks_end_in_one_line(run):
-    code, page, err = run("no marks")
-    assert (code, page) == (2, "no marks")
-    assert err.startswith("error: docs/attention.md needs <!-- begin one-query -->") and err.count("\n") == 1

@@ -98,9 +98,3 @@ def test_mistakes_end_in_one_line_and_code_2(call, small_experiment, run_dir, tm
         assert done.stderr.count(b"\n") == 1
         assert done.stdout == b""
     assert not (tmp_path / "run").exists()
-
-
-def test_help_teaches(call):
-    done = call(PROGRAM, "--help")
-    assert done.returncode == 0
-    assert b"data card" in done.stdout and b"data.row_length=64" in done.stdout

@@ -14,7 +14,6 @@ import pytest
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from data.batches.packing import fill, place
-from data.pairs import normalise
 from data.tokens.table import token_table
 from experiment.load_run import load_run
 from model.transformer import build
@@ -22,7 +21,7 @@ from scripts import replay as script
 from tests.prepared import prepare_and_save, stream_of
 from training.replay.comparison import compare_states
 from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses, sort_by_loss
-from training.replay.replay import Replay, Setup
+from training.replay.replay import Setup
 from training.run.checkpoint import restore, save
 from training.run.config_history import archive_config
 from training.run.corpus import load_tokenizer
@@ -110,37 +109,15 @@ def with_checkpoints(tmp_path):
 
 
 @pytest.fixture
-def replay(run_main, capsys):
-    """The program in this process: its exit code, standard output, and standard error."""
-
-    def replay(*arguments):
-        capsys.readouterr()  # the lines of a training before
-        return run_main(script.main, *arguments)
-
-    return replay
-
-
-@pytest.fixture
-def facts(replay):
+def facts(run_main):
     """What ``--json`` prints, as a dictionary; exit code ``code``."""
 
     def facts(*arguments, code=0):
-        ended, out, err = replay(*arguments, "--json")
+        ended, out, err = run_main(script.main, *arguments, "--json")
         assert ended == code, err
         return json.loads(out)
 
     return facts
-
-
-@pytest.fixture
-def refused(replay):
-    """Asserts that the program ends with 2 and one line that has ``message``."""
-
-    def refused(message, *arguments):
-        code, out, err = replay(*arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1) and message in err, err
-
-    return refused
 
 
 def lines(run):
@@ -184,18 +161,6 @@ def test_pairs_and_modules_make_up_the_whole(plain, facts):
     for key, value in expected.items():
         assert math.hypot(*(module[key] for module in found["modules"])) == pytest.approx(value, rel=1e-5), key
     assert not any(module["not_finite"] for module in found["modules"])
-
-
-@pytest.mark.slow
-def test_an_epoch_shows_every_pair_of_the_corpus_once(plain, small_experiment):
-    replay = Replay(load_run(plain).recorded, 0)
-    stream = replay.next_setup.stream
-    steps = stream.steps_in(0)
-    pairs = [pair for step in range(steps) for pair in pair_losses(replay.next_setup, replay.state, stream.batch(step))]
-    corpus = (small_experiment.parent / "train.tsv").read_text().splitlines()
-    expected = [tuple(normalise(column) for column in line.split("\t")) for line in corpus]
-    assert sorted((pair.source, pair.target) for pair in pairs) == sorted(expected)
-    assert len({pair.row for pair in pairs}) == stream.config.batch_rows
 
 
 @pytest.mark.slow
@@ -248,8 +213,8 @@ def test_a_checkpoint_that_is_one_bit_off_is_reported(plain, with_checkpoints, f
 
 
 @pytest.mark.slow
-def test_what_is_printed_for_people(plain, replay, facts):
-    code, out, err = replay(plain, "--step", 6, "--sort", "loss")
+def test_what_is_printed_for_people(plain, run_main, facts):
+    code, out, err = run_main(script.main, plain, "--step", 6, "--sort", "loss")
     found = facts(plain, "--step", 6)
     assert (code, err) == (0, "")
     assert f"loss           {lines(plain)[6]['loss']!r} per target token" in out
@@ -269,7 +234,7 @@ def test_pairs_without_a_finite_loss_are_the_worst():
 
 
 @pytest.mark.slow
-def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_experiment, tmp_path, facts, replay):
+def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_experiment, tmp_path, facts, run_main):
     run = tmp_path / "diverged"
     settings = ["training.learning_rate=1e16", "training.max_skipped=3", "training.warmup_steps=1", *PLAINER]
     with pytest.raises(UserError) as error:
@@ -282,16 +247,16 @@ def test_the_command_that_a_diverged_run_names_shows_what_was_not_finite(small_e
     assert found["loss"] == "nan"
     assert found["verified"]["metrics"] == "equal, to the last digit"
     assert all(module["not_finite"] > 0 and module["update"] == 0 for module in found["modules"])
-    code, out, _ = replay(run, "--step", step)
+    code, out, _ = run_main(script.main, run, "--step", step)
     assert code == 0
     assert "update         skipped: loss or gradient is not finite" in out
     assert re.search(r"^encoder\.0 +nan .*  \d+$", out, re.MULTILINE)
 
 
 @pytest.mark.slow
-def test_an_update_that_is_too_large_has_a_reason_of_its_own(small_experiment, tmp_path, replay):
+def test_an_update_that_is_too_large_has_a_reason_of_its_own(small_experiment, tmp_path, run_main):
     settings = ["training.learning_rate=1e30", "training.warmup_steps=1", *PLAINER]
-    code, out, _ = replay(untrained(small_experiment, tmp_path / "run", *settings), "--step", 1)
+    code, out, _ = run_main(script.main, untrained(small_experiment, tmp_path / "run", *settings), "--step", 1)
     assert code == 0
     assert "update         skipped: it is not finite or too large, though loss and gradient are finite" in out
     assert not re.search(r"^encoder\.0 .*nan", out, re.MULTILINE)
@@ -327,8 +292,8 @@ def test_nothing_is_written(plain, again, facts):
 
 
 @pytest.mark.slow
-def test_equal_runs_have_no_difference(plain, again, with_checkpoints, replay, facts):
-    code, out, _ = replay(plain, again)
+def test_equal_runs_have_no_difference(plain, again, with_checkpoints, run_main, facts):
+    code, out, _ = run_main(script.main, plain, again)
     assert (code, out.splitlines()[-1]) == (0, "no difference up to step 8")
     assert "replayed     from the checkpoints at step 8, which are equal\n" in out
     found = facts(with_checkpoints(plain), with_checkpoints(again))
@@ -351,12 +316,6 @@ def test_another_learning_rate_from_step_4_on_is_found_at_step_5(plain, changed,
     assert moved["largest"] == np.abs(np.subtract(*(leaf for _, leaf in leaves))).max()
     assert found["updates"][-1][0]["loss"] == found["updates"][-1][1]["loss"]
     assert found["not_reproduced"] == []
-
-
-@pytest.mark.slow
-def test_a_limit_before_the_difference_finds_none(plain, changed, facts):
-    found = facts(plain, changed, "--step", 4)
-    assert (found["until"], found["differ"]) == (4, False)
 
 
 @pytest.mark.parametrize(
@@ -391,14 +350,16 @@ def test_states_that_differ_in_one_place(light):
     assert found(2) is found(2, sums=zero_sums()) is found(2, averaged=None) is None
 
 
-def test_another_model_differs_from_the_start(light, small_experiment, tmp_path, replay):
-    code, out, _ = replay(light, untrained(small_experiment, tmp_path / "other", *PLAINER, "model.d_ff=64"))
+def test_another_model_differs_from_the_start(light, small_experiment, tmp_path, run_main):
+    code, out, _ = run_main(
+        script.main, light, untrained(small_experiment, tmp_path / "other", *PLAINER, "model.d_ff=64")
+    )
     assert code == 1
     assert "config       model.d_ff: 32 → 64\n" in out
     assert re.search(r"^first difference: step 0, parameters: decoder\.0\.\S+ is \(\d", out.splitlines()[-1])
 
 
-def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(light, with_checkpoints, replay):
+def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(light, with_checkpoints, run_main):
     other = with_checkpoints(light, 7, 8)
     entries = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
     loss, entries[7]["loss"] = entries[7]["loss"], 3.25
@@ -406,7 +367,7 @@ def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(light
     there = json.loads((other / "environment.json").read_text())
     there["packages"]["jax"], jax_version = "0.1", there["packages"]["jax"]
     (other / "environment.json").write_text(json.dumps(there | {"devices": ["abacus"]}))
-    code, out, _ = replay(light, other)
+    code, out, _ = run_main(script.main, light, other)
     assert code == 1
     assert f"environment  packages.jax: {jax_version} → 0.1\n" in out and "devices: ['cpu'] → ['abacus']" in out
     assert f"metrics      differ first at step 8: loss {loss!r}, 3.25\n" in out
@@ -418,52 +379,52 @@ def test_other_machines_and_lines_that_a_replay_does_not_give_are_reported(light
 # Mistakes
 
 
-def test_mistakes_end_in_one_line(light, small_experiment, tmp_path, refused):
-    refused("name the update to look into with --step S, or a second run", light)
-    refused("--step must be at least 1, not 0", light, "--step", "0")
-    refused(f"{light}/eval is not a run directory", light, f"{light}/eval")
+def test_mistakes_end_in_one_line(light, small_experiment, tmp_path, refuses):
+    refuses(script.main, "name the update to look into with --step S, or a second run", light)
+    refuses(script.main, "--step must be at least 1, not 0", light, "--step", "0")
+    refuses(script.main, f"{light}/eval is not a run directory", light, f"{light}/eval")
     for runs in ([light], [light, light]):
-        refused(f"--step 9 lies beyond the end of {light}, training.steps=8", *runs, "--step", "9")
+        refuses(script.main, f"--step 9 lies beyond the end of {light}, training.steps=8", *runs, "--step", "9")
     run = untrained(small_experiment, tmp_path / "by epochs", "training.steps=0", "training.epochs=1")
     last = load_run(run).recorded.setup(1).stream.steps_in(0)
     load_run(run).recorded.check_step(last)
-    refused(f"--step {last + 1} lies beyond the end of {run}, training.epochs=1", run, "--step", last + 1)
+    refuses(script.main, f"--step {last + 1} lies beyond the end of {run}, training.epochs=1", run, "--step", last + 1)
 
 
-def test_another_corpus_is_refused(light, small_experiment, tmp_path, refused, monkeypatch):
+def test_another_corpus_is_refused(light, small_experiment, tmp_path, refuses, monkeypatch):
     monkeypatch.setenv("PUENTE_CORPUS", str(tmp_path))
-    refused(f"no train file at {tmp_path}", light, "--step", 3)
+    refuses(script.main, f"no train file at {tmp_path}", light, "--step", 3)
     for path in small_experiment.parent.glob("*.tsv"):
         shutil.copy(path, tmp_path)
     with open(tmp_path / "train.tsv", "a") as file:
         file.write("Good morning.\tBuenos días.\n")
-    refused("error: the corpus has changed since ", light, "--step", 3)
+    refuses(script.main, "error: the corpus has changed since ", light, "--step", 3)
 
 
-def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path, refused):
+def test_a_run_whose_batches_are_not_known_is_refused(small_experiment, tmp_path, refuses):
     run = untrained(small_experiment, tmp_path / "run")
     (run / "data.json").write_text('{"fingerprint": "0123456789"}')
-    refused("fingerprint 01234567 → ", run, "--step", 3)
+    refuses(script.main, "fingerprint 01234567 → ", run, "--step", 3)
     (run / "data.json").write_text("[]")
-    refused("is missing or damaged", run, "--step", 3)
+    refuses(script.main, "is missing or damaged", run, "--step", 3)
 
 
-def test_a_checkpoint_that_is_needed_is_named(light, with_checkpoints, refused):
+def test_a_checkpoint_that_is_needed_is_named(light, with_checkpoints, refuses):
     """A run whose batches changed after step 4: those before cannot be made any more."""
     run = with_checkpoints(light, 2, 8)
     archive_config(run, 4)
     record = run / "data.until-4.json"
     record.write_text(record.read_text().replace(json.loads(record.read_text())["fingerprint"], "f" * 64))
     needed = f"update 7 of {run} needs a good checkpoint of the steps 4 to 6, and there is none (training.keep"
-    refused(needed, run, "--step", 7)
-    refused("the corpus has changed since", run, "--step", 4)
+    refuses(script.main, needed, run, "--step", 7)
+    refuses(script.main, "the corpus has changed since", run, "--step", 4)
 
 
 @pytest.mark.slow
-def test_a_damaged_checkpoint_is_left_out_with_a_note(plain, with_checkpoints, replay):
+def test_a_damaged_checkpoint_is_left_out_with_a_note(plain, with_checkpoints, run_main):
     run = with_checkpoints(plain, 4, 6)
     (run / "checkpoints" / "6" / "manifest.json").write_text("{}")
-    code, out, err = replay(run, "--step", 7)
+    code, out, err = run_main(script.main, run, "--step", 7)
     assert code == 0
     assert "rebuilt from   checkpoint 4, 2 updates repeated" in out
     assert err.splitlines() == [

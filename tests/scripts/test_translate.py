@@ -150,10 +150,6 @@ def test_a_line_for_a_line(run):
     assert translations[2] == translations[5]
 
 
-def test_no_input_gives_no_output(run_dir, run_main):
-    assert run_main(translate.main, run_dir)[:2] == (0, "")
-
-
 def test_a_closed_pipe_ends_it_quietly(run_dir):
     """The reader takes one line and goes, as ``head -1`` does, while there are more blocks to translate."""
     command = [sys.executable, str(ROOT / PROGRAM), str(run_dir), GREEDY]

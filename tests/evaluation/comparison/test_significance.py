@@ -89,16 +89,6 @@ def test_the_bootstrap_is_as_wide_as_the_jackknife_says():
     assert (interval.high + interval.low) / 2 == pytest.approx(difference([pair]), abs=0.3 * error)
 
 
-def test_several_seeds_are_compared_within_seeds():
-    """The difference is the mean over pairs, and more pairs of the same difference are better evidence."""
-    pairs = [pair_of(noisy(SENTENCES, 0.3, seed), noisy(SENTENCES, 0.25, 50 + seed)) for seed in range(4)]
-    assert difference(pairs) == pytest.approx(np.mean([pair.other.score - pair.base.score for pair in pairs]))
-    intervals = [bootstrap_interval(chosen, 500) for chosen in (pairs[:1], pairs)]
-    widths = [interval.high - interval.low for interval in intervals]
-    assert widths[1] < 0.7 * widths[0]
-    assert randomisation_p(pairs, 500) < np.mean([randomisation_p([pair], 500) for pair in pairs])
-
-
 def test_a_run_given_twice_is_no_further_evidence():
     """What all seeds of a system share must not count once for each; and the same seed draws the same."""
     pair = pair_of(noisy(SENTENCES, 0.3, 1), noisy(SENTENCES, 0.25, 2))
