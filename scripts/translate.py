@@ -74,12 +74,13 @@ def translate_lines(arguments: argparse.Namespace) -> None:
     """Translate standard input in blocks, or line by line for somebody who is typing."""
     run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     check_options(arguments, run)
+    translator = run.translator  # loaded before the first line is read
     typing, number, failed = sys.stdin.isatty(), 0, 0
     at_once = arguments.interactive or typing
     longest = 1 if at_once else LINES * jax.local_device_count()
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
         for block in blocks(read_lines(read_terminal() if typing else sys.stdin.buffer), longest):
-            problems = run.translator.find_problems([line.text for line in block], arguments.prefix)
+            problems = translator.find_problems([line.text for line in block], arguments.prefix)
             checked = [line._replace(problem=line.problem or each) for line, each in zip(block, problems, strict=True)]
             bad = [line for line in checked if line.problem]
             if bad and arguments.on_error == "stop":
