@@ -5,15 +5,14 @@ docs/attention-*.png, come from this repository's own attention functions. To tr
 in evaluation/attention_lessons/ and run this script.
 """
 
-import argparse
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import jax
 
+from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from evaluation.attention_lessons import one_head, several_heads
@@ -31,23 +30,8 @@ BLOCKS |= {use: partial(several_heads.weights_of_use, use) for use in ("encoder"
 
 @exit_on_user_error()
 def main() -> None:
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout, allow_abbrev=False)
-    check_help = "write nothing; exit with code 1 if the page's numbers are out of date"
-    parser.add_argument("--check", action="store_true", help=check_help)
-    check() if parser.parse_args().check else write()
-
-
-def check() -> None:
-    """Exit with code 1 and the names of the blocks if the page differs from the script."""
-    page = PAGE.read_text(encoding="utf-8")
-    if stale := [name for name, text in compute().items() if block_of(page, name) != text]:
-        sys.exit(f"{PAGE.name} is not what scripts/explain_attention.py prints: {', '.join(stale)}")
-    print(f"{PAGE.name} has the script's numbers")
-
-
-def write() -> None:
     """Replace the page's blocks, and draw the pictures next to it."""
+    Parser(__doc__).parse_args()
     page = PAGE.read_text(encoding="utf-8")
     for name, text in compute().items():
         begin, end = f"<!-- begin {name} -->\n\n", f"\n\n<!-- end {name} -->"

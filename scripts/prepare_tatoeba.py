@@ -5,9 +5,9 @@ The held-out pairs are those that Puente's own scores are measured on, identifie
 (data/tatoeba_held_out.txt), as far as your download has them. Other pairs that share a sentence with them are left out.
 """
 
-import argparse
 from pathlib import Path
 
+from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
 from common.files import sha256, write_atomically
 from data.config import DataConfig
@@ -19,14 +19,14 @@ from data.sources.text import RowReader
 HELD_OUT = Path(__file__).parents[1] / "data" / "tatoeba_held_out.txt"
 
 
+@exit_on_user_error()
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(__doc__)
     columns = "spa.txt as downloaded: English, Spanish and attribution, separated by tabs"
     parser.add_argument("file", type=Path, help=columns)
     parser.add_argument("--to", type=Path, default=Path("corpora/tatoeba-en-es"), help="folder to write (%(default)s)")
     arguments = parser.parse_args()
-    with exit_on_user_error():
-        prepare_tatoeba(arguments.file, arguments.to)
+    prepare_tatoeba(arguments.file, arguments.to)
 
 
 def prepare_tatoeba(file: Path, folder: Path) -> None:

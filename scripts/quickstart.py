@@ -4,7 +4,6 @@ Each step is a command that you can run and change yourself; it is printed befor
 repeated: a second run continues an interrupted training, or shows the results.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
 from configs.load import find_differences, load_config, load_run_config
 from experiment.load_run import load_run
@@ -27,8 +27,7 @@ SENTENCE = "My sister is going to buy the white shoes."
 
 @exit_on_user_error()
 def main() -> None:
-    layout = argparse.RawDescriptionHelpFormatter
-    argparse.ArgumentParser(description=__doc__, formatter_class=layout, allow_abbrev=False).parse_args()
+    Parser(__doc__).parse_args()
     os.chdir(ROOT)  # the commands are relative to the clone
     try:
         if not is_done():

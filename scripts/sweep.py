@@ -29,8 +29,7 @@ from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import differences, scores
 from experiment.evaluated_runs import group_by_system, read_reported
 from experiment.sweep.cells import Cell, Sweep, load_sweep
-from experiment.sweep.devices import shares
-from experiment.sweep.jobs import Jobs
+from experiment.sweep.jobs import Jobs, shares
 from experiment.sweep.states import (
     COMPLETE,
     FAILED,

@@ -17,7 +17,6 @@ from common.files import explain_write_errors
 from common.programs import ROOT, program_environment
 from common.signals import SIGNALS, handle_signals
 from experiment.sweep.cells import Cell, Sweep
-from experiment.sweep.devices import Share
 from experiment.sweep.states import (
     COMPLETE,
     ELSEWHERE,
@@ -33,6 +32,14 @@ from experiment.sweep.states import (
 POLL = 0.2  # seconds
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 SAVED = tuple(128 + number for number in SIGNALS)  # exit codes of a training that somebody else stopped
+
+
+@dataclass(frozen=True)
+class Share:
+    """The cores that a job may use (empty: all), and environment variables that name its GPU."""
+
+    cores: frozenset[int] = frozenset()
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -151,3 +158,29 @@ def prepare_child(cores: frozenset[int]) -> None:
 def last_line(output: Path) -> str:
     lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+
+
+def shares(jobs: int | None) -> list[Share]:
+    """A share for each job; None means as many as there are GPUs, or one on a CPU.
+
+    More jobs than GPUs take turns on them, which JAX's memory rarely allows. Cores are divided as evenly as possible.
+    """
+    gpus = [] if os.environ.get("JAX_PLATFORMS") == "cpu" else list_gpus()
+    count = jobs or len(gpus) or 1
+    if gpus:
+        return [Share(environment={"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]}) for index in range(count)]
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if count == 1 or count > len(cores):
+        return [Share()] * count
+    return [Share(frozenset(cores[index::count])) for index in range(count)]
+
+
+def list_gpus() -> list[str]:
+    """The GPUs of NVIDIA that JAX would see, without starting JAX: a process that has one keeps its memory."""
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [gpu for gpu in visible.split(",") if gpu.strip() and gpu != "-1"]
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [str(index) for index, _ in enumerate(line for line in listed.splitlines() if line.startswith("GPU "))]

@@ -94,13 +94,6 @@ def test_mistakes_are_told_before_anything_starts(write, text, message):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_grid_too_large_for_a_disk(write):
-    values = list(range(1, 30))
-    keys = {"model.d_ff": values, "model.d_model": values, "data.window": values}
-    with pytest.raises(UserError, match="more than 10,000 cells; write several sweeps"):
-        load_sweep(write(f"base: small.yaml\ngrid: {keys}\nseeds: {values}"))
-
-
 @pytest.mark.parametrize("path", sorted((ROOT / "configs/sweeps").glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_sweeps_load_and_open_with_their_question(path):
     cells = load_sweep(path).cells

@@ -14,8 +14,7 @@ import pytest
 from common.files import write_atomically
 from common.programs import ROOT, program_environment
 from experiment.sweep.cells import load_sweep
-from experiment.sweep.devices import shares
-from experiment.sweep.jobs import Job, Jobs, launch
+from experiment.sweep.jobs import Job, Jobs, launch, shares
 from scripts.sweep import main
 from training.replay.run_digest import digest_run
 from training.run.lock import lock_run
@@ -64,8 +63,7 @@ def test_each_job_has_a_gpu(monkeypatch):
 
 PARENT = """
 import os, sys, time
-from experiment.sweep.devices import Share
-from experiment.sweep.jobs import launch
+from experiment.sweep.jobs import Share, launch
 child = "import os, time; print(os.getpid(), len(os.sched_getaffinity(0)), os.environ['X'], flush=True); time.sleep(60)"
 with open("child", "wb") as file:
     launch([sys.executable, "-c", child], Share(frozenset([min(os.sched_getaffinity(0))]), {"X": "y"}), file)
