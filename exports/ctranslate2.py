@@ -16,12 +16,11 @@ from ctranslate2.specs.common_spec import Activation
 from jaxtyping import Float
 
 from common.special_tokens import BOS, EOS, UNK
-from exports.heads import Linear, dense, join_heads, scale_of, split_heads
+from exports.heads import LONGEST, Linear, dense, join_heads, position_table, scale_of, split_heads
 from model.config import POSITIONS, ModelConfig
-from model.positions import FARTHEST, alibi_bias, sinusoidal_positions
+from model.positions import FARTHEST, alibi_bias
 from model.transformer import Params
 
-LONGEST = 1024  # tokens on either side, for which sinusoidal positions and ALiBi are tables here
 ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELUTanh, "silu": Activation.SWISH}
 
 
@@ -37,11 +36,6 @@ def find_obstacle(config: ModelConfig) -> str:
             return ""
         case _:
             raise NotImplementedError(f"model.score={config.score}")
-
-
-def longest(config: ModelConfig) -> int:
-    """The most tokens on either side, EOS included."""
-    return config.max_positions if config.positions == "learned" else LONGEST
 
 
 def save_model(folder: Path, config: ModelConfig, params: Params, pieces: Sequence[str], quantization: str) -> None:
@@ -130,11 +124,8 @@ def own(array: Any) -> Float[np.ndarray, "*shape"]:
 def set_positions(stack: Any, config: ModelConfig, params: Params, *, causal: bool) -> None:
     """What the encoder or the causal decoder knows of the order of its tokens."""
     match config.positions:
-        case "sinusoidal":
-            encodings = sinusoidal_positions(jnp.arange(LONGEST)[None], config.d_model)[0]
-            stack.position_encodings.encodings = own(encodings)
-        case "learned":
-            stack.position_encodings.encodings = own(params["embedding"]["positions"])
+        case "sinusoidal" | "learned":
+            stack.position_encodings.encodings = own(position_table(config, params))
         case "rotary":
             if not causal:
                 del stack.position_encodings  # the encoder's specification keeps it beside rotary positions

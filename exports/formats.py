@@ -1,12 +1,14 @@
 """The formats of exports: what each needs, cannot hold, and writes. A format's library is imported for it alone."""
 
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.translate import Translator
-from model.config import ModelConfig
+from exports.heads import longest
+from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 from training.run.layout import TOKENIZER
 
@@ -66,13 +68,11 @@ def save_model(
 
             ctranslate2.save_model(folder, config, params, tokenizer.vocabulary(), quantization)
             (folder / TOKENIZER).write_bytes(tokenizer.model)
-            longest = ctranslate2.longest(config)
         case "hf":
             from exports import transformers
 
             transformers.save_model(folder, config, translator.decoding, params, tokenizer.vocab_size)
             transformers.save_tokenizer(folder, config, tokenizer, languages)
-            longest = transformers.longest(config)
         case "stablehlo":
             from exports import stablehlo
 
@@ -83,4 +83,16 @@ def save_model(
             return {"longest_source": translator.longest, "longest_target": limit, "buckets": lengths}
         case _:
             raise NotImplementedError(f"the format {form}")
-    return {"longest_source": longest, "longest_target": longest}
+    return {"longest_source": longest(config), "longest_target": longest(config)}
+
+
+def plain(form: str, decoding: DecodingConfig) -> DecodingConfig:
+    """The beam search that a format's program has: without draws, risk and further models, and mostly coverage."""
+    coverage = decoding.coverage_penalty if form == "stablehlo" else 0.0
+    return replace(decoding, search="beam", mbr="none", coverage_penalty=coverage, ensemble=[])
+
+
+def settings_of(decoding: DecodingConfig) -> dict[str, Any]:
+    """What an exported program reads."""
+    names = ("beam_size", "normalization", "length_penalty", "max_length_factor", "max_length_extra")
+    return {name: vars(decoding)[name] for name in names}

@@ -1,4 +1,4 @@
-"""Attention as other libraries have it: a row of weights for each output, heads of one width below each other.
+"""Attention and positions as other libraries have them: a row of weights for each output, heads of one width.
 
 D model width · N query head · G key/value head · H width of a query/key head · U width of a value head · W any width
 """
@@ -6,11 +6,15 @@ D model width · N query head · G key/value head · H width of a query/key head
 import math
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from model.config import ModelConfig
+from model.positions import sinusoidal_positions
 from model.transformer import Params
+
+LONGEST = 1024  # tokens on either side, for which sinusoidal positions and ALiBi are tables
 
 Array = Float[np.ndarray, "..."]
 
@@ -79,3 +83,15 @@ def scale_of(config: ModelConfig) -> float:
             return 1.0
         case _:
             raise NotImplementedError(f"model.score={config.score}")
+
+
+def longest(config: ModelConfig) -> int:
+    """The most tokens on either side, EOS included."""
+    return config.max_positions if config.positions == "learned" else LONGEST
+
+
+def position_table(config: ModelConfig, params: Params) -> Float[np.ndarray, "positions D"]:
+    """What is added to the embeddings of learned or sinusoidal positions."""
+    if config.positions == "learned":
+        return np.asarray(params["embedding"]["positions"])
+    return np.asarray(sinusoidal_positions(jnp.arange(LONGEST)[None], config.d_model)[0])

@@ -6,6 +6,8 @@ from textwrap import wrap
 from typing import Any
 
 from common.files import read_json_object
+from exports.formats import plain
+from model.config import DecodingConfig
 from training.run.layout import DATA
 
 
@@ -85,7 +87,7 @@ $scores
 $search
 
 The input must be normalised as `translate.py` does it: Unicode NFC, white space collapsed. Lines are translated whole;
-the run itself cuts lines of more than $longest tokens, `</s>` included, at sentence ends. $most are the most.
+the run itself cuts lines of more than $longest tokens, `</s>` included, at sentence ends. $longest_source are the most.
 
 ## Checked
 
@@ -100,7 +102,7 @@ USE = {
 }
 
 
-def write_readme(folder: Path, form: str, facts: dict[str, str]) -> None:
+def write_readme(folder: Path, form: str, facts: dict[str, Any]) -> None:
     """Write the README of a format; ``facts`` are what its template names."""
     search = "\n".join(wrap(facts["search"], WIDTH, break_long_words=False, break_on_hyphens=False))
     text = Template(USE[form] + COMMON).substitute(facts | {"search": search})
@@ -123,3 +125,50 @@ def describe_scores(report: dict[str, Any] | None) -> str:
         f"- {Path(str(report['test_set'])).name}: BLEU {report['bleu']:.2f} ({report['signature']}), "
         f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}"
     )
+
+
+def describe_search(form: str, decoding: DecodingConfig) -> str:
+    """How the program of a format searches, and what of the run's search it does not do."""
+    missing = [key for key, value in vars(plain(form, decoding)).items() if vars(decoding)[key] != value]
+    lacks = "".join(f" It has no decoding.{key}={vars(decoding)[key]}, and searches without." for key in missing)
+    if decoding.beam_size == 1:
+        return f"`translate.py` takes the likeliest token at each place (greedy search).{lacks}"
+    match form:
+        case "ct2":
+            return describe_ctranslate2(decoding) + lacks
+        case "hf":
+            return describe_transformers(decoding) + lacks
+        case "stablehlo":
+            return f"The programs are the run's own beam search, with its beam of {decoding.beam_size}.{lacks}"
+        case _:
+            raise NotImplementedError(f"the format {form}")
+
+
+def describe_ctranslate2(decoding: DecodingConfig) -> str:
+    return (
+        f"`translate.py` asks for {2 * decoding.beam_size} translations in a beam of {decoding.beam_size} "
+        "(`length_penalty=1e-9, patience=2, return_end_token=True`), and takes the one with the best "
+        f"log P(Y) / {divisor(decoding)}, with `</s>` counted in |Y|. With its own normalization, CTranslate2 may end "
+        "a search earlier, and finds other translations of some sentences. The run never takes `<pad>`, `<unk>` or "
+        "`<s>` into a translation; here they are possible, but a trained model gives them next to no probability."
+    )
+
+
+def describe_transformers(decoding: DecodingConfig) -> str:
+    settings = (
+        f'`translate.py` searches in a beam of {decoding.beam_size} with `early_stopping="never"`, never takes '
+        f"`<pad>`, `<unk>` or `<s>`, and ranks by log P(Y) / {divisor(decoding)}, with `</s>` counted in |Y|. Where a "
+        "translation reaches its limit of length, one without an end may displace one that the run would take."
+    )
+    if decoding.normalization == "length" or not decoding.length_penalty:
+        return f"{settings} `generation_config.json` says the same, so that `model.generate` does it, too."
+    return (
+        f"{settings} `model.generate` alone, with `generation_config.json`, divides by "
+        f"|Y|^{decoding.length_penalty:g}, and finds other translations of some sentences. A `length_penalty` of the "
+        "class `GNMT` in `translate.py` makes it divide as the run does."
+    )
+
+
+def divisor(decoding: DecodingConfig) -> str:
+    base = {"gnmt": "((5 + |Y|) / 6)", "length": "|Y|"}[decoding.normalization]
+    return f"{base}^{decoding.length_penalty:g}"

@@ -13,21 +13,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from safetensors.numpy import save
 
 from common.special_tokens import BOS, EOS, PAD
 from data.tokens.tokenizer import Tokenizer, tag_piece
-from exports.heads import Heads, Linear, dense, join_heads, pad_axis, scale_of, split_heads
+from exports.heads import (
+    Heads,
+    Linear,
+    dense,
+    join_heads,
+    longest,
+    pad_axis,
+    position_table,
+    scale_of,
+    split_heads,
+)
 from model.config import DecodingConfig, ModelConfig
-from model.positions import sinusoidal_positions
 from model.transformer import Params
 
-LONGEST = 1024  # tokens on either side, for which sinusoidal positions are tables
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu_new", "silu": "silu"}
 GROWTH = math.sqrt(1e-5 / 1e-6)  # of the residual stream
+TOKENS = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
 
 Weights = dict[str, Float[np.ndarray, "..."]]
 
@@ -79,11 +87,8 @@ def make_config(config: ModelConfig, vocab_size: int) -> dict[str, Any]:
         "activation_function": ACTIVATIONS[config.activation],
         "max_position_embeddings": longest(config),
         "scale_embedding": True,
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
+        **TOKENS,
         "forced_eos_token_id": None,
-        "decoder_start_token_id": BOS,
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         "activation_dropout": config.activation_dropout,
@@ -91,11 +96,6 @@ def make_config(config: ModelConfig, vocab_size: int) -> dict[str, Any]:
         "is_encoder_decoder": True,
         "tie_word_embeddings": True,
     }
-
-
-def longest(config: ModelConfig) -> int:
-    """The most tokens on either side, EOS included."""
-    return config.max_positions if config.positions == "learned" else LONGEST
 
 
 def make_weights(config: ModelConfig, params: Params) -> Weights:
@@ -110,18 +110,8 @@ def make_weights(config: ModelConfig, params: Params) -> Weights:
             shrink = 1 / growth if stack == "decoder" else 1.0  # before the product with the table, which has grown
             final = scaled(norm_of(params["final_norms"][number]), shrink)
             weights |= named(f"model.{stack}", {"layer_norm": final})
-            weights[f"model.{stack}.embed_positions.weight"] = growth * positions(config, params)
+            weights[f"model.{stack}.embed_positions.weight"] = growth * position_table(config, params)
     return {name: np.array(array, np.float32, order="C") for name, array in weights.items()}
-
-
-def positions(config: ModelConfig, params: Params) -> Float[np.ndarray, "positions D"]:
-    match config.positions:
-        case "learned":
-            return np.asarray(params["embedding"]["positions"])
-        case "sinusoidal":
-            return np.asarray(sinusoidal_positions(jnp.arange(LONGEST)[None], config.d_model)[0])
-        case _:
-            raise NotImplementedError(f"model.positions={config.positions}")
 
 
 def make_layer(config: ModelConfig, params: Params, growth: float) -> dict[str, Linear]:
@@ -171,10 +161,7 @@ def make_generation_config(config: ModelConfig, decoding: DecodingConfig) -> dic
         **beam,
         "max_length": longest(config),
         "suppress_tokens": list(range(EOS)),
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
+        **TOKENS,
     }
 
 

@@ -28,9 +28,8 @@ from evaluation.translate import Translator
 from experiment.load_run import MAY_CHANGE, PRECISION, LoadedRun, load_run
 from experiment.reports import place_report
 from exports.check import Check, check
-from exports.formats import FORMATS, find_obstacle, missing_packages, save_model
-from exports.readme import describe_data, describe_scores, write_readme
-from exports.search import describe, plain, settings_of
+from exports.formats import FORMATS, find_obstacle, missing_packages, plain, save_model, settings_of
+from exports.readme import describe_data, describe_scores, describe_search, write_readme
 from training.run.corpus import load_held_out
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # those that need no PyTorch
@@ -53,7 +52,7 @@ def main() -> None:
     if obstacle := find_obstacle(form, load_run_config(run_dir).model):
         raise UserError(f"{run_dir} cannot be exported to {form}: {obstacle}")
     run = load_run(run_dir, [*arguments.overrides, *dtypes], "export.py")
-    found = export(run, run_dir, arguments)
+    found = export(run, arguments)
     kind = f"ct2 ({arguments.quantization})" if form == "ct2" else form
     print(f"written  {arguments.FOLDER}: {run_dir} at step {run.step}, as {kind}")
     print("\n".join(found.lines() if found else [why_unchecked(form)]))
@@ -87,29 +86,28 @@ def why_unchecked(form: str) -> str:
     return f"not compared with the run{f', which takes pip install {missing}' if missing else ''}"
 
 
-def export(run: LoadedRun, run_dir: Path, arguments: argparse.Namespace) -> Check | None:
+def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
     """Write the folder, with what a check found unless none is wanted or possible."""
     form, quantization = arguments.FORMAT, arguments.quantization
     can_check = not arguments.no_check and not missing_packages(FORMATS[form].checking)
     with write_folder(Path(arguments.FOLDER)) as new:
         languages = run.config.data.source, run.config.data.target
         sizes = save_model(form, new, run.translator, run.params[0], languages, quantization)
-        facts = facts_of(run, run_dir) | {"format": form, "quantization": quantization} | sizes
+        facts = facts_of(run) | {"format": form, "quantization": quantization} | sizes
         write_facts(new, facts)
-        longest = sizes["longest_source"]
-        found = check_export(form, run, run_dir, new, arguments.sentences, longest) if can_check else None
+        found = check_export(form, run, new, arguments.sentences, sizes["longest_source"]) if can_check else None
         if found and found.numbers == quantization == "float32" and found.log_prob_difference > TOLERANCE:
             raise UserError(f"nothing is exported, because it is not the same model: {found.lines()[1]}")
         write_facts(new, facts | {"check": found and asdict(found)})
-        describe_folder(new, run, run_dir, arguments, longest, found)
+        describe_folder(new, run, arguments, facts, found)
     return found
 
 
-def facts_of(run: LoadedRun, run_dir: Path) -> dict[str, Any]:
+def facts_of(run: LoadedRun) -> dict[str, Any]:
     """What the program in the folder reads, and where the model is from."""
     vocabulary = run.translator.tokenizer.vocabulary()
     return {
-        "run": run_dir.resolve().name,
+        "run": run.folder.resolve().name,
         "step": run.step,
         "checkpoint": run.config.decoding.checkpoint,
         "source": run.config.data.source,
@@ -124,11 +122,9 @@ def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "export.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def check_export(
-    form: str, run: LoadedRun, run_dir: Path, folder: Path, sentences: int, longest_source: int
-) -> Check | None:
+def check_export(form: str, run: LoadedRun, folder: Path, sentences: int, longest_source: int) -> Check | None:
     """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
-    pairs, _ = load_held_out(run.config.data, "test", run_dir)
+    pairs, _ = load_held_out(run.config.data, "test", run.folder)
     longest = min(run.translator.longest, longest_source)
     decoding = replace(plain(form, run.config.decoding), max_source_tokens=longest)
     translator: Translator = replace(run.translator, decoding=decoding)
@@ -141,28 +137,25 @@ def check_export(
 
 
 def describe_folder(
-    folder: Path, run: LoadedRun, run_dir: Path, arguments: argparse.Namespace, longest_source: int, found: Check | None
+    folder: Path, run: LoadedRun, arguments: argparse.Namespace, facts: dict[str, Any], found: Check | None
 ) -> None:
-    config, as_trained = run.config, load_run(run_dir, arguments.overrides, "export.py")  # in its own precision
-    report = place_report(as_trained).find()
-    example = EXAMPLES.get(config.data.source, f"A sentence in {config.data.source}.")
-    facts = {
-        "name": run_dir.resolve().name,
-        "source": config.data.source,
-        "target": config.data.target,
-        "quantization": arguments.quantization,
+    """Write the README."""
+    as_trained = load_run(run.folder, arguments.overrides, "export.py")  # in its own precision
+    report, source = place_report(as_trained).find(), facts["source"]
+    example = EXAMPLES.get(source, f"A sentence in {source}.")
+    words = {
+        "name": facts["run"],
         "example": example,
-        "tagged": f">>{config.data.target}<<{example}" if run.translator.tag else example,  # for AutoTokenizer
+        "tagged": f">>{facts['target']}<<{example}" if run.translator.tag else example,  # for AutoTokenizer
         "license_id": arguments.license or "other",
         "license": arguments.license or "not stated; that of the training data binds what is made from it",
-        "data": describe_data(run_dir),
+        "data": describe_data(run.folder),
         "scores": describe_scores(read_json_object(report) if report else None),
-        "search": describe(arguments.FORMAT, config.decoding),
-        "longest": str(run.translator.longest),
-        "most": str(longest_source),
+        "search": describe_search(arguments.FORMAT, run.config.decoding),
+        "longest": run.translator.longest,
         "check": "\n".join(found.lines()) if found else "Not compared with the run.",
     }
-    write_readme(folder, arguments.FORMAT, facts)
+    write_readme(folder, arguments.FORMAT, facts | words)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import pytest
 from flax import nnx
 
 from common.special_tokens import BOS, EOS
-from exports.ctranslate2 import LONGEST, alibi_table, find_obstacle, save_model
+from exports.ctranslate2 import alibi_table, find_obstacle, save_model
+from exports.heads import LONGEST
 from model.config import ModelConfig
 from model.positions import alibi_bias
 from model.transformer import Tokens, build

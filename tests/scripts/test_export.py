@@ -108,7 +108,7 @@ def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_
     lines = load_held_out(run.config.data, "test", ending_run)[0].sources
     lengths = [len(tokens) + 1 for tokens in run.translator.encode_sources(list(map(normalise, lines)))]
     longest = sorted(lengths)[3]
-    found = check_export(folder.name, run, ending_run, folder, len(lines), longest)
+    found = check_export(folder.name, run, folder, len(lines), longest)
     assert found and found.sentences == sum(length <= longest for length in lengths) < len(lines)
 
 
