@@ -29,35 +29,23 @@ THOUSANDS = "1" + ":59" * 3000  # to YAML, a number in base 60
 FILES = {  # what a config file holds, and what is said of it
     "an alias of nothing": ("training: {steps: *nope}", ":1: found undefined alias"),
     "a list in itself": ("data: {train: &a [*a]}", ":1: YAML recursive aliases are not supported."),
-    "a mapping in itself": ("&a {training: *a}", ":1: YAML recursive aliases are not supported."),
     "a billion laughs": (BOMB, f":1: {TOO_MANY}"),
-    "a billion laughs where a list is expected": (f"{BOMB}\ndata: {{train: *a8}}", f":1: {TOO_MANY}"),
     "a billion merges": (MERGED, f":1: {TOO_MANY}"),
     "brackets": ("data: {train: " + "[" * 10_000 + "]" * 10_000 + "}", f": {TOO_DEEP}"),
-    "a hundred brackets": ("data: {train: " + "[" * 100 + "]" * 100 + "}", f": {TOO_DEEP}"),
     "brackets without an end": ("data: {train: " + "[" * 400_000, f": {TOO_DEEP}"),  # the parser alone overflows
-    "braces": ("{a: " * 10_000 + "1" + "}" * 10_000, f": {TOO_DEEP}"),
-    "dashes": ("- " * 10_000 + "a", f": {TOO_DEEP}"),
     "interpolations in each other": (f"data: {{root: '{'${' * 5000}'}}", "configs do not interpolate"),
     "a number of 5,001 digits": (f"training: {{steps: 1{'0' * 5000}}}", "Exceeds the limit (4300 digits)"),
-    "a number in base 16": (
-        f"training: {{steps: 0x{'f' * 50_000}}}",
-        ": training.steps is too large: it must be below 2,147,483,648",
-    ),
     "a number in base 60": (f"training: {{steps: {THOUSANDS}}}", ": training.steps is too large: "),
-    "a number among strings": (f"data: {{train: [{THOUSANDS}]}}", "not a number of thousands of digits"),
     "a number above 32 bits": ("data: {row_length: 2147483648}", ": data.row_length is too large: "),
     "two documents": ("training: {steps: 1}\n---\ntraining: {steps: 2}", ":2: but found another document"),
     "a NUL": ("training: {steps: 1}\0", "unacceptable character #x0000: control characters are not allowed"),
     "a NUL in a string": ('run_dir: "a\\0b"', ": run_dir must be text without control characters"),
     "a line break in a string": ('data: {root: "a\\nb"}', "not a<U+000A>b"),
     "a line break in a key": ('"a\\nb": 1', ": unknown key a<U+000A>b; "),
-    "a line break in a dotted key": ('"a.\\nb": 1', ": write a.<U+000A>b as a key inside its section"),
     "a terminal's code in a list": ('data: {train: ["\\e[2J.tsv"]}', "not <U+001B>[2J.tsv"),
     "a long value": (f"training: {{steps: {'x' * 100_000}}}", ": training.steps must be a whole number, not 'xxx"),
     "a long key": (f"training: {{? {'x' * 100_000}\n: 1}}", ": unknown key training.xxx"),
     "a long base": (f"extends: {'x' * 5000}", ": extends must be another config file, relative to this one, not 'xxx"),
-    "a base with a NUL": ('extends: "a\\0b"', ": extends must be another config file"),
     "a list as a key": ("{[a, b]: 1}", ":1: found unhashable key"),
     "no number where a tag says so": ("training: {steps: !!int abc}", ": invalid literal for int()"),
     "a set": ("training: {steps: !!set {a, b}}", "Value 'set' is not a supported primitive type"),
@@ -100,26 +88,19 @@ def test_every_monster_is_refused_in_one_short_line(tmp_path):
 
 VALUES = {  # what stands behind the equals sign, and what is said of it
     "training.steps=*nope": "command line: training.steps=*nope: found undefined alias",
-    "data.train=&a [*a]": "command line: data.train=&a [*a]: YAML recursive aliases are not supported.",
     f"data.train={{{LINES}}}": TOO_MANY,
     f"data.train={'[' * 50_000}": TOO_DEEP,
-    f"data.train={'[' * 100}{']' * 100}": TOO_DEEP,
     "training.steps=1\n---\n2": "command line: training.steps=1<U+000A>---<U+000A>2: but found another document",
-    "training.steps=1\0": "command line: training.steps=1<U+0000>: unacceptable character #x0000",
     "training.steps=\udcff": "command line: training.steps=<U+DCFF>: 'utf-8' codec can't encode",
     "run_dir=a\udcff": "command line: run_dir must be text without control characters or bytes that are not UTF-8, "
     "not a<U+DCFF>",
-    "data.root=a\0b": "command line: data.root must be text without control characters",
     "run_dir=a\nb": "not a<U+000A>b",
     "\x1b[2J=1": "command line: unknown key <U+001B>[2J; ",
     f"{'x' * 100_000}=1": "command line: unknown key xxx",
     "x" * 100_000: "is not of the form key=value",
     f"training.steps={'x' * 100_000}": "command line: training.steps must be a whole number, not 'xxx",
     f"training.steps={'9' * 5000}": "Exceeds the limit (4300 digits)",
-    f"training.steps={THOUSANDS}": "command line: training.steps is too large: it must be below 2,147,483,648",
-    f"training.steps=1{'0' * 400}": "command line: training.steps is too large: ",
     f"training.learning_rate=1{'0' * 400}": "command line: training.learning_rate is too large: ",
-    f"data.weights=[1{'0' * 400}]": "command line: data.weights is too large: ",
     f"data.train=[{THOUSANDS}]": "not a number of thousands of digits",
     "training.learning_rate=1e999": "command line: training.learning_rate must be finite, not inf",
 }
@@ -184,7 +165,7 @@ def test_a_saved_config_that_was_cut_short_is_never_taken_for_a_whole_one(tmp_pa
         load_run_config(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"null", b"[]", b"\0" * 100, b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"\0" * 100])
 def test_a_damaged_saved_config_is_named(tmp_path, content):
     (tmp_path / "config.yaml").write_bytes(content)
     with pytest.raises(UserError) as caught:
@@ -192,11 +173,11 @@ def test_a_damaged_saved_config_is_named(tmp_path, content):
     assert one_short_line(str(caught.value)).startswith(f"{tmp_path / 'config.yaml'}: ")
 
 
-@pytest.mark.parametrize("name", ["a folder", "a pipe", "nothing", "a long name", "a NUL"])
+@pytest.mark.parametrize("name", ["run", "nothing", "x" * 5000, "\0"], ids=["a pipe", "nothing", "long", "NUL"])
 def test_what_has_no_saved_config_is_no_run(tmp_path, name):
-    run_dir = tmp_path / {"a long name": "x" * 5000, "a NUL": "\0"}.get(name, "run")
-    if name in ("a folder", "a pipe"):
+    run_dir = tmp_path / name
+    if name == "run":
         run_dir.mkdir()
-        (os.mkdir if name == "a folder" else os.mkfifo)(run_dir / "config.yaml")
+        os.mkfifo(run_dir / "config.yaml")
     with pytest.raises(UserError, match=r"is not a run directory: it has no config\.yaml"):
         load_run_config(run_dir)

@@ -7,18 +7,11 @@ import pytest
 from omegaconf import OmegaConf
 
 from configs.keys import KEYS
-from configs.load import load_config, load_run_config, save_config
+from configs.load import load_config
 from training.state import init_state
 
 CONFIGS = sorted(Path(__file__).parents[2].glob("configs/*.yaml"))
 each_config = pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-
-
-@each_config
-def test_it_reads_back_equal_from_its_run(path, tmp_path):
-    config = load_config(path, [f"run_dir={tmp_path}"])
-    save_config(config, tmp_path / "config.yaml")
-    assert load_run_config(tmp_path) == config
 
 
 @each_config
