@@ -12,8 +12,7 @@ import jax
 
 from benchmarks.machine import count_cores, processor
 from benchmarks.peers import installed_versions
-from benchmarks.products import matrix_size
-from benchmarks.turns import Contestant, Results, Workload
+from benchmarks.turns import Contestant, Results, Workload, matrix_size
 from common.text_table import Table, three_digits
 from model.config import ModelConfig
 from training.run.environment import describe_environment

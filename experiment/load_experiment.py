@@ -20,14 +20,11 @@ def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunCon
     """
     config, folder = load_config(path, overrides), Path(path).parent
     is_of_a_run = (folder / CONFIG).is_file() and has_checkpoints(folder)
-    if not is_of_a_run or is_same(folder, config.run_dir) or any(each.startswith("run_dir=") for each in overrides):
+    lies_there = os.path.exists(config.run_dir) and os.path.samefile(folder, config.run_dir)
+    if not is_of_a_run or lies_there or any(each.startswith("run_dir=") for each in overrides):
         return config
     command = shlex.join(["python", program, path, *overrides, f"run_dir={folder}"])
     raise UserError(
         f"{path} is of a run that was moved or copied: its run_dir is {config.run_dir}. To use the run where it lies: "
         f"{command}"
     )
-
-
-def is_same(folder: Path, other: str) -> bool:
-    return os.path.exists(other) and os.path.samefile(folder, other)

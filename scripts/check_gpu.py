@@ -27,9 +27,10 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
+from typing import Any
 
 from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
@@ -65,16 +66,6 @@ class Command:
         return " ".join([*variables, "python", self.program, shlex.join(self.arguments)])
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended: done, differences found, failed, or stopped because its time was up."""
-
-    step: str
-    command: str
-    ending: str
-    seconds: float
-
-
 def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, as after Ctrl-C
     with exit_on_user_error():
@@ -87,8 +78,8 @@ def main() -> None:
         chosen = choose_steps(arguments.steps or list(steps), steps, arguments.FOLDER)
         (arguments.FOLDER / TUNED).mkdir(parents=True, exist_ok=True)
         describe_gpu(arguments.FOLDER)
-        outcomes = run_steps(chosen, arguments.FOLDER)
-    sys.exit(int(any(outcome.ending in ("failed", "stopped") for outcome in outcomes)))
+        endings = run_steps(chosen, arguments.FOLDER)
+    sys.exit(int(not {"failed", "stopped"}.isdisjoint(endings)))
 
 
 def command_line() -> Namespace:
@@ -199,18 +190,18 @@ def describe_gpu(folder: Path) -> None:
         write_atomically(folder / "nvidia-smi.txt", done.stdout)
 
 
-def run_steps(steps: Mapping[str, list[Command]], folder: Path) -> list[Outcome]:
-    """Run every command, whatever becomes of those before it."""
-    outcomes: list[Outcome] = []
+def run_steps(steps: Mapping[str, list[Command]], folder: Path) -> list[str]:
+    """Run every command, whatever becomes of those before it; return how each ended."""
+    outcomes: list[dict[str, Any]] = []
     for step, command in [(step, command) for step, commands in steps.items() for command in commands]:
         print(f"{step:<10} {command}", flush=True)
         start, log = time.monotonic(), folder / f"{step}.log"
-        ending = run(command, log)
-        outcomes.append(Outcome(step, str(command), ending, round(time.monotonic() - start, 1)))
+        ending, seconds = run(command, log), round(time.monotonic() - start, 1)
+        outcomes.append({"step": step, "command": str(command), "ending": ending, "seconds": seconds})
         reason = f": {last_line(log)}" if ending == "failed" else ""
-        print(f"{'':<10} {ending} after {outcomes[-1].seconds:.0f} s{reason}", flush=True)
-        write_atomically(folder / "steps.json", json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
-    return outcomes
+        print(f"{'':<10} {ending} after {seconds:.0f} s{reason}", flush=True)
+        write_atomically(folder / "steps.json", json.dumps(outcomes, indent=1) + "\n")
+    return [outcome["ending"] for outcome in outcomes]
 
 
 def last_line(log: Path) -> str:
@@ -218,7 +209,10 @@ def last_line(log: Path) -> str:
 
 
 def run(command: Command, log: Path) -> str:
-    """Run a command in the clone, with its output at the end of the log; return how it ended."""
+    """Run a command in the clone, with its output at the end of the log.
+
+    Returns how it ended: done, with differences found, failed, or stopped because its time was up.
+    """
     environment = program_environment() | {"PYTHONUNBUFFERED": "1"} | dict(command.variables)
     line = [sys.executable, command.program, *command.arguments]
     with open(log, "a", encoding="utf-8") as output:

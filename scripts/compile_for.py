@@ -62,7 +62,6 @@ def command_line() -> argparse.Namespace:
     add("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=512")
     add("--only", choices=PROGRAMS, help="compile one program (default: all three)")
     add("--markdown", action="store_true", help="print Markdown")
-    add("--text", type=Path, metavar="FOLDER", help="keep the compiled programs there, as HLO text")
     add("--json", type=output_file, metavar="FILE", help="for figures (default: runs/compiled/CONFIG-TARGET.json)")
     return parser.parse_intermixed_args()
 
@@ -88,7 +87,7 @@ def compile_all(workload: Workload, target: Target, arguments: argparse.Namespac
     results = []
     for program in list_programs(workload):
         if arguments.only is None or program.name.startswith(arguments.only):
-            results.append(compile_program(program, target, arguments.text))
+            results.append(compile_program(program, target))
             print(f"compiled the {program.name} in {results[-1].seconds:.0f} s", flush=True)
     return results
 

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -15,7 +14,6 @@ from benchmarks.compiled.programs import Program
 from benchmarks.compiled.targets import Target
 from benchmarks.cost.transfers import Transfer
 from common.errors import UserError
-from common.files import write_atomically
 
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _TOO_LARGE = re.compile(r"Ran out of memory.*?([\d.]+)([KMGT])\b.*?([\d.]+)([KMGT])\b", re.DOTALL)  # needs, has
@@ -42,11 +40,8 @@ class Compiled:
         return describe_lack(self.name, target, self.peak, has) if self.peak > has else None
 
 
-def compile_program(program: Program, target: Target, text_folder: Path | None = None) -> Compiled:
-    """Compile; UserError if the compiler finds that the program needs more memory than the device has.
-
-    The compiled program is written to ``text_folder`` as HLO text.
-    """
+def compile_program(program: Program, target: Target) -> Compiled:
+    """Compile; UserError if the compiler finds that the program needs more memory than the device has."""
     begun = perf_counter()
     with target.tracing():
         try:
@@ -56,10 +51,8 @@ def compile_program(program: Program, target: Target, text_folder: Path | None =
                 raise
             needed, has = (float(found[i]) * UNITS[found[i + 1]] for i in (1, 3))
             raise UserError(describe_lack(program.name, target, needed, has)) from error
-    seconds, memory, text = perf_counter() - begun, compiled.memory_analysis(), compiled.as_text()
-    if text_folder:
-        write_atomically(text_folder / f"{program.name}.hlo.txt", text)
-    instructions = hlo.read_program(text)
+    seconds, memory = perf_counter() - begun, compiled.memory_analysis()
+    instructions = hlo.read_program(compiled.as_text())
     return Compiled(
         program.name,
         seconds,

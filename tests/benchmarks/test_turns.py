@@ -4,11 +4,21 @@ import time
 from functools import partial
 from itertools import groupby
 
+import numpy as np
 import pytest
 
-from benchmarks.turns import Contestant, Entrant, describe_failure, enter, measure, take_turns
+from benchmarks.turns import (
+    Contestant,
+    Entrant,
+    describe_failure,
+    enter,
+    matrix_products,
+    matrix_size,
+    measure,
+    take_turns,
+)
 from common.errors import UserError
-from tests.benchmarks.small import measured, refused, results
+from tests.benchmarks.small import RUNS_ON_CPU, measured, refused, results
 
 
 def test_contestants_take_turns():
@@ -68,3 +78,12 @@ def test_notes_name_the_workloads_only_where_others_could_be_measured():
     always = [refused("tpu", workload, "needs a TPU") for workload in "xyz"]
     sometimes = [measured("big", "x", {"call": 1.0}), *(refused("big", workload, "out of memory") for workload in "yz")]
     assert results(*always, *sometimes).notes() == ["tpu: needs a TPU", "big on y, z: out of memory"]
+
+
+@RUNS_ON_CPU
+def test_products_of_bfloat16_operands_have_wide_results():
+    products = matrix_products(with_bfloat16=True)
+    assert {"jax", "jax bfloat16"} <= set(products) and len(products) in (2, 4)
+    results = {name: np.asarray(product()) for name, product in products.items() if name.startswith("jax")}
+    for result in results.values():
+        assert result.shape == (matrix_size()[0],) * 2 and result.dtype == "float32"
