@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import data.tokens.tokenizer
 from data.config import DataConfig, TokenizerConfig
-from data.prepare import prepare
+from tests.prepared import prepare_and_save
 
 def anonymous():
     return 1024 * int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
@@ -38,13 +38,12 @@ for pairs in map(int, sys.argv[2:]):
         file.writelines(f"number {i} {i % 97}\\tel número {i}\\n" for i in range(pairs))
     config = DataConfig(root=str(folder), window=4096)
     start = time.monotonic()
-    prepared = prepare(config, TokenizerConfig(vocab_size=300), 1, folder / str(pairs))
-    prepared.save(folder / str(pairs))
+    prepared = prepare_and_save(config, TokenizerConfig(vocab_size=300), 1, folder / str(pairs))
     seconds, start, real = time.monotonic() - start, time.process_time(), 0
     for step in range(200):
         batch = prepared.stream.batch(step)
         real += int(np.count_nonzero(batch.source_segments) + np.count_nonzero(batch.target_segments))
-    assert prepared.len(stream.encoded) == pairs
+    assert len(prepared.stream.encoded) == pairs
     found.append({"peak": peak, "seconds": seconds, "tokens": real / (time.process_time() - start)})
     del prepared, batch
 print(json.dumps(found))
