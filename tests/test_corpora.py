@@ -81,18 +81,6 @@ def test_plain_tables(plain, small_experiment):
 # Each form writes a split into a folder, and gives the name that the config has for it.
 
 
-def packed_objects(folder: Path, split: str, rows: list[tuple[str, str]]) -> str:
-    with gzip.open(folder / f"{split}.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps({"en": en, "es": es}) + "\n" for en, es in rows)
-    return f"{split}.jsonl.gz"
-
-
-def parquet(folder: Path, split: str, rows: list[tuple[str, str]]) -> str:
-    table = pyarrow.table(dict(zip(("en", "es"), map(list, zip(*rows, strict=True)), strict=True)))
-    pyarrow.parquet.write_table(table, folder / f"{split}.parquet")
-    return f"{split}.parquet"
-
-
 def packed_parallel(folder: Path, split: str, rows: list[tuple[str, str]]) -> str:
     for language, texts in zip(("en", "es"), zip(*rows, strict=True), strict=True):
         with gzip.open(folder / f"{split}.{language}.gz", "wt", encoding="utf-8") as file:
@@ -110,7 +98,7 @@ def like_the_hub(folder: Path, split: str, rows: list[tuple[str, str]]) -> str:
     return "opus:en-es"
 
 
-@pytest.mark.parametrize("form", [packed_objects, parquet, packed_parallel, like_the_hub])
+@pytest.mark.parametrize("form", [packed_parallel, like_the_hub])
 def test_the_same_pairs_in_another_form_are_the_same_run(train_and_evaluate, plain, pairs, tmp_path, form, capsys):
     names = {split: form(tmp_path, split, rows) for split, rows in pairs.items()}
     run = train_and_evaluate(f"data.root={tmp_path}", *(f"data.{split}={name}" for split, name in names.items()))
@@ -135,20 +123,3 @@ def test_three_columns_without_held_out_sets(train_and_evaluate, pairs, tmp_path
     assert len(both) == len(set(both)) == 16 and set(both) < set(pairs["train"])
     validated = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()][-1]
     assert (validated["step"], "bleu" in validated) == (2, True)
-
-
-def test_two_sources_with_weights(train_and_evaluate, plain, pairs, tmp_path, small_experiment):
-    (tmp_path / "a.tsv").write_text("".join(f"{en}\t{es}\n" for en, es in pairs["train"][:100]), encoding="utf-8")
-    parquet(tmp_path, "b", pairs["train"][100:])
-    run = train_and_evaluate(
-        f"data.root={tmp_path}",
-        "data.train=[a.tsv, b.parquet]",
-        "data.weights=[1, 0.5]",
-        *(f"data.{split}={small_experiment.parent / split}.tsv" for split in SPLITS[1:]),
-    )
-    read = [(file["sha256"], file["pairs"], file["weight"]) for file in run.data["files"]["train"]]
-    assert read == [(sha256_of_file(tmp_path / "a.tsv"), 100, 1), (sha256_of_file(tmp_path / "b.parquet"), 60, 0.5)]
-    assert run.data["training_pairs"] == 160
-    assert run.data["tokenizer"] == plain.data["tokenizer"]
-    assert run.data["fingerprint"] != plain.data["fingerprint"]
-    assert_evaluated(run, 12, plain.scores["test_set_sha256"])

@@ -24,7 +24,7 @@ from data.corpus.report import SharedSentences, Sides
 from data.corpus.splits import hash_sentences, refuse_overlap
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
 from data.tokens.tokenizer import Tokenizer, train
-from tests.data.sources.reading import load, refused
+from tests.data.sources.reading import refused
 from tests.prepared import build_corpus, stream_of
 from training.run.corpus import load_tokenizer, overlap_with_training, save_hashes, save_tokenizer
 from training.run.layout import TRAINING_SENTENCES
@@ -81,38 +81,15 @@ def test_a_file_that_may_not_be_read_is_named_with_the_reason(tmp_path):
 # Corpora: lines
 
 
-def test_an_object_of_many_keys_is_read(tmp_path):
-    row = {f"key {number}": number for number in range(200_000)} | {"en": "a", "es": "b"}
-    (tmp_path / "a.jsonl").write_text(json.dumps(row))
-    assert load(tmp_path, "a.jsonl")[0] == Pairs(["a"], ["b"])
-
-
-def as_line(form: str, source: str, target: str) -> str:
-    if form == "jsonl":
-        return json.dumps({"en": source, "es": target}, ensure_ascii=False) + "\n"
-    return f"{source}\t{target}\n"
-
-
-def write_pairs(folder: Path, form: str, rows: list[tuple[str, str]]) -> str:
-    if form == "LANG":
-        for side, language in enumerate(("en", "es")):
-            (folder / f"train.{language}").write_text("".join(f"{row[side]}\n" for row in rows), encoding="utf-8")
-    else:
-        (folder / f"train.{form}").write_text("".join(as_line(form, *row) for row in rows), encoding="utf-8")
-    return f"train.{form}"
-
-
 def test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else(tmp_path, phrases):
     good = list(zip(phrases.sources, phrases.targets, strict=True))
     letters, words, marks = "x" * LONG, ("casa " * (LONG // 5)).strip(), "a" + "\u0301\u0316" * (LONG // 2)
-    monsters = {"tsv": [(letters, letters), (letters, "x")], "jsonl": [(words, words[: LONG // 3])]}
-    monsters["LANG"] = [(marks, marks), ("x", words)]
-    names = [write_pairs(tmp_path, form, [*rows, *good[i::3]]) for i, (form, rows) in enumerate(monsters.items())]
+    monsters = [(letters, letters), (letters, "x"), (words, words[: LONG // 3]), (marks, marks), ("x", words)]
+    (tmp_path / "train.tsv").write_text("".join(f"{en}\t{es}\n" for en, es in [*monsters, *good]), encoding="utf-8")
     (tmp_path / "v.tsv").write_text("one\tuno\n")
-    config = DataConfig(root=str(tmp_path), train=names, valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"])
+    config = DataConfig(root=str(tmp_path), valid="v.tsv", test="v.tsv", allow_overlap=["valid/test"])
     corpus = build_corpus(config)
-    assert [account.rows for account in corpus.files.train] == [82, 81, 82]
-    assert [account.mismatched for account in corpus.files.train] == [1, 0, 1]
+    assert [(account.rows, account.mismatched) for account in corpus.files.train] == [(245, 2)]
     training = corpus.training
     for kind in ("unigram", "bpe"):
         tokenizer = Tokenizer(train(training, TokenizerConfig(type=kind, vocab_size=330)))
@@ -199,12 +176,6 @@ def test_a_run_of_a_million_marks_is_normalised_at_once():
         "assert normalise('x' + '\\u0f73' * n) == 'x' + '\\u0f71' * n + '\\u0f72' * n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=True)
-
-
-@pytest.mark.parametrize("text", ["a\0b", "\0", "\x1b[2J", "a\rb", "\ufeffa", "a\u2028b\u2029c\x85d\x0be\x0cf"])
-def test_what_standard_input_may_hold_can_be_encoded(phrase_tokenizer, text):
-    clean = normalise(text)
-    assert phrase_tokenizer.decode(phrase_tokenizer.encode([clean])) == [clean]
 
 
 # Run directories

@@ -8,7 +8,6 @@ import pytest
 
 import data.corpus.build
 import data.prepare
-from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import parse_sources
 from data.prepare import entry_key, prepare
@@ -170,15 +169,6 @@ def test_a_file_that_is_written_while_it_is_read_is_read_again_and_not_cached(fo
     assert sources_of(config)[90] == "new"
     assert sources_of(config)[90] == "new"
     assert len(calls) == 3
-
-
-def test_mistakes_are_reported_each_time(folder):
-    (folder / "a.tsv").write_text("no tab\n")
-    for _ in range(2):
-        with pytest.raises(UserError, match=r"a\.tsv:1: no tab in the line"):
-            prepare(settings(folder), VOCABULARY, 1)
-    with pytest.raises(UserError, match=r"no valid file at .*none\.tsv"):
-        prepare(settings(folder, train=["b.tsv"], valid="none.tsv"), VOCABULARY, 1)
 
 
 def test_a_dataset_of_the_hub_has_no_key_and_a_folder_that_of_its_files(folder):

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from common.errors import UserError
 from common.special_tokens import EOS
 from data.batches.stream import prefetch, validation_batches
 from data.batches.windows import Windows, permutation, random_bits
@@ -32,15 +31,18 @@ def test_random_bits_are_philox_as_published():
     assert sorted(permutation(100, 1, 2, 3)) == list(range(100))
 
 
-@pytest.mark.parametrize("config", [CONFIG, SAMPLED], ids=["plain", "sampled"])
-def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer, config):
-    stream = stream_of(phrases, phrase_tokenizer, config, 3)
+WEIGHTS = np.repeat([1, 0.5, 2], 80)
+
+
+@pytest.mark.parametrize(("config", "weights"), [(CONFIG, None), (SAMPLED, None), (CONFIG, WEIGHTS)])
+def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer, config, weights):
+    stream = stream_of(phrases, phrase_tokenizer, config, 3, weights)
     steps = stream.steps_in(0) + stream.steps_in(1) + 3
     batches = [stream.batch(step) for step in range(steps)]
     assert not equal(batches[0], batches[1])
     order = np.random.default_rng(0).permutation(steps)
     assert all(equal(stream.batch(int(step)), batches[step]) for step in order)
-    assert equal(stream_of(phrases, phrase_tokenizer, config, 3).batch(steps - 1), batches[-1])
+    assert equal(stream_of(phrases, phrase_tokenizer, config, 3, weights).batch(steps - 1), batches[-1])
 
 
 def test_row_counts_spare_the_packing_of_earlier_epochs(phrases, phrase_tokenizer, monkeypatch):
@@ -78,14 +80,6 @@ def test_fingerprint_changes_with_what_batches_depend_on(phrases, phrase_tokeniz
     ]
     assert len({base, *(stream.fingerprint for stream in changed)}) == 5
     assert stream_of(phrases, phrase_tokenizer, replace(CONFIG, prefetch=3, root="x"), 3).fingerprint == base
-
-
-def test_over_long_pairs_are_dropped_and_counted(phrases, phrase_tokenizer):
-    sources, targets = [*phrases.sources, "x" * 60, "x"], [*phrases.targets, "x", "x" * 60]
-    stream = stream_of(Pairs(sources, targets), phrase_tokenizer, CONFIG, seed=0)
-    assert (len(stream.encoded), stream.encoded.over_long) == (240, 2)
-    with pytest.raises(UserError, match=r"data\.row_length=48"):
-        stream_of(Pairs(["x" * 60], ["x" * 60]), phrase_tokenizer, CONFIG, seed=0)
 
 
 def test_sampling_falls_back_where_it_would_not_fit(phrases, phrase_tokenizer):

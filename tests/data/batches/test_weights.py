@@ -69,13 +69,6 @@ def test_epochs_have_as_many_visits_as_the_weights_say():
             assert (abs(sizes - 4000 * weight) < spread).all()
 
 
-def test_other_seeds_and_other_pairs_have_visits_of_their_own():
-    drawn = [visits_in(0, np.full(400, 0.5), seed) for seed in range(4)]
-    for i, some in enumerate(drawn):
-        assert 140 < some.sum() < 260
-        assert all(120 < (some != other).sum() < 280 for other in drawn[:i])
-
-
 def test_an_epoch_holds_each_pair_as_often_as_drawn(phrases, phrase_tokenizer):
     stream = stream_of(phrases, phrase_tokenizer, CONFIG, 3, weights=WEIGHTS)
     rows, seen = list(zip(phrases.sources, phrases.targets, strict=True)), []
@@ -88,21 +81,6 @@ def test_an_epoch_holds_each_pair_as_often_as_drawn(phrases, phrase_tokenizer):
         seen.append(set(found) & set(rows[80:160]))
     assert seen[0] and seen[1] and not seen[0] & seen[1] and len(seen[0] | seen[1]) == 80
     assert len(stream.encoded) == 240
-
-
-def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer):
-    stream = stream_of(phrases, phrase_tokenizer, CONFIG, 3, WEIGHTS)
-    lengths = [stream.steps_in(epoch) for epoch in range(3)]
-    places = [(epoch, index) for epoch, length in enumerate(lengths) for index in range(length)]
-    assert [stream.epoch_of(step) for step in range(sum(lengths))] == places
-    batches = [stream.batch(step) for step in range(sum(lengths))]
-    for counts in ({}, stream.windows.row_counts):
-        again = stream_of(phrases, phrase_tokenizer, CONFIG, 3, WEIGHTS)
-        again.windows.row_counts = counts
-        for step in np.random.default_rng(0).permutation(sum(lengths)).tolist():
-            assert equal(again.batch(step), batches[step])
-    last = stream_of(phrases, phrase_tokenizer, CONFIG, 3, WEIGHTS)
-    assert equal(last.batch(sum(lengths) - 1), batches[-1])
 
 
 def test_without_weights_nothing_is_changed(phrases, phrase_tokenizer):

@@ -51,12 +51,6 @@ def test_groups_are_those_of_a_search(rows):
     assert sorted(index for group in groups for index in group) == list(range(len(pairs)))
 
 
-def test_groups_by_hand():
-    """0 and 1 share a source, 1 and 3 a target, 4 has the sentences of 0 on the other sides."""
-    pairs = Pairs(["Hi.", "hi!", "Go.", "Hello.", "Hola."], ["Hola.", "Buenas.", "Ve.", "¡Buenas!", "Hi."])
-    assert sorted(map(sorted, group_pairs(pairs))) == [[0, 1, 3], [2], [4]]
-
-
 def test_a_long_chain_is_one_group():
     """Pairs 2i and 2i + 1 share a source, 2i + 1 and 2i + 2 a target."""
     order = list(range(20_000))

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -229,21 +228,6 @@ def test_a_name_that_can_be_nothing_is_refused_at_once(tmp_path, monkeypatch, na
     assert told.endswith(") nor a folder nor OWNER/NAME of the hub")
 
 
-def told_offline(place: str) -> tuple[str, str]:
-    return (
-        f"the dataset {place} is not on this machine and the hub cannot be reached (",
-        f"; connect, or download it elsewhere (hf download --repo-type dataset {place} --local-dir FOLDER) and "
-        f"name FOLDER in place of {place}, or train offline: configs/quickstart.yaml",
-    )
-
-
-@pytest.mark.parametrize("name", ["Helsinki-NLP/opus-100:en-es", "nobody/nothing", "nobody/nothing:en-es:test"])
-def test_a_hub_name_offline_says_what_to_do(tmp_path, name):
-    told = refused(tmp_path, name)
-    start, end = told_offline(name.partition(":")[0])
-    assert told.startswith(start) and told.endswith(end)
-
-
 def printed(folder: Path, name: str, **environment: str) -> str:
     """What another process prints that loads a source and ends in a UserError."""
     code = (
@@ -273,16 +257,16 @@ def test_the_library_adds_nothing_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("answer", ["no connection", "silence"])
-def test_a_hub_that_does_not_answer_is_given_up_soon_and_without_noise(tmp_path, answer):
+def test_a_hub_that_does_not_answer_is_given_up_in_one_line_that_says_what_to_do(tmp_path, answer):
     """The library by itself asks six times, for half a minute or more, and tells of each."""
     server = socket.create_server(("127.0.0.1", 0))
     endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
     if answer == "no connection":
         server.close()
-    start = time.monotonic()
     told = printed(tmp_path, "nobody/nothing:en-es", HF_HUB_OFFLINE="0", HF_ENDPOINT=endpoint, HF_HUB_ETAG_TIMEOUT="1")
-    seconds = time.monotonic() - start
     server.close()
-    first, last = told_offline("nobody/nothing")
-    assert told.startswith(f"error: {first}") and told.endswith(f"{last}\n") and told.count("\n") == 1
-    assert seconds < 15
+    assert told.startswith("error: the dataset nobody/nothing is not on this machine and the hub cannot be reached (")
+    assert told.count("\n") == 1 and told.endswith(
+        "; connect, or download it elsewhere (hf download --repo-type dataset nobody/nothing --local-dir FOLDER) and "
+        "name FOLDER in place of nobody/nothing, or train offline: configs/quickstart.yaml\n"
+    )

@@ -1,7 +1,6 @@
 """The embedded corpus has the sentences that the grammar made, and holds out what training does not have."""
 
 import lzma
-import unicodedata
 from collections import Counter
 from hashlib import sha256
 
@@ -62,22 +61,6 @@ def test_each_held_out_pair_has_a_known_word_in_a_known_construction_where_train
     for construction, lemmas in groups[f"grammar:{split}"]:
         assert lemmas and lemmas <= known and uses[construction] >= 100
         assert not {(construction, lemma) for lemma in lemmas} & trained
-
-
-def test_the_held_out_pairs_are_spread_over_the_constructions(groups):
-    tested = Counter(construction for construction, _ in groups["grammar:test"])
-    assert len(tested) >= 0.7 * len({construction for construction, _ in groups["grammar:train"]})
-    assert max(tested.values()) <= 50
-
-
-def test_the_hand_written_phrases_are_clean():
-    rows = phrasebook()["phrases:train"] + phrasebook()["phrases:test"]
-    assert ("You are welcome.", "De nada.") in rows and len(set(rows)) == len(rows)
-    for english, spanish in rows:
-        for text in (english, spanish):
-            assert text == unicodedata.normalize("NFC", " ".join(text.split())) and text[-1] in '.?!…"»', text
-        assert spanish.count("¿") == spanish.count("?") and spanish.count("¡") == spanish.count("!"), spanish
-        assert ("?" in english) == ("?" in spanish), (english, spanish)
 
 
 @pytest.mark.parametrize("name", ["", ":words", ":phrases:valid", ":grammar:dev", ":grammar:test:x"])

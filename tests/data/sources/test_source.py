@@ -1,6 +1,5 @@
 """A source by its name: the real corpus, text as it is normalised, and paths."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from data.corpus.build import filter_pairs
 from data.corpus.report import Dropped
-from data.pairs import Pairs, normalise
+from data.pairs import Pairs
 from data.sources.phrasebook import TABLE
 from data.sources.source import Source, load_source
 from tests.data.sources.reading import load
@@ -30,21 +29,6 @@ def test_the_real_corpus_has_the_rows_of_its_readme(corpus, split):
 def test_the_real_corpus_is_read_as_python_reads_it(corpus, real_training):
     lines = (Path(corpus.root) / "train.tsv").read_bytes().decode().split("\n")[:-1]
     assert [f"{s}\t{t}" for s, t in zip(real_training.sources, real_training.targets, strict=True)] == lines
-
-
-def test_nothing_is_quoted_missing_a_number_or_a_header(tmp_path):
-    rows = ['"Hello\tHola', "NA\tnull", "007\t1.50", 'bye"\tadiós"', "\tvacío", "# no\t-"]
-    (tmp_path / "train.tsv").write_text("\n".join(rows))
-    pairs, report = load(tmp_path, "train.tsv")
-    assert [f"{s}\t{t}" for s, t in zip(pairs.sources, pairs.targets, strict=True)] == rows
-    assert report.sha256 == hashlib.sha256("\n".join(rows).encode()).hexdigest()
-
-
-def test_text_is_nfc_with_single_spaces(tmp_path):
-    decomposed = "  n\u0303ame\u00a0\u2003 e\u0301l \tx\u2028y\n"
-    (tmp_path / "train.tsv").write_text(decomposed)
-    assert load(tmp_path, "train.tsv", source="es", target="en")[0] == Pairs(["x y"], ["ñame él"])
-    assert normalise(normalise(decomposed)) == normalise(decomposed)
 
 
 def test_any_file_can_be_the_test_set(tmp_path, monkeypatch):

@@ -187,11 +187,6 @@ def test_a_pair_about_languages_is_no_header(tmp_path, first):
         assert len(load(tmp_path, header=header)[0]) == 7
 
 
-def test_the_other_language_is_named_by_its_role(tmp_path):
-    write(tmp_path, SPANISH, ENGLISH, header="Translation\tEnglish text")
-    assert "data.header=skip data.columns=[es,en] leaves it out" in refused(tmp_path)
-
-
 def test_a_header_may_follow_blank_lines(tmp_path):
     write(tmp_path, ENGLISH, SPANISH, header="\n \t\nEnglish\tSpanish")
     assert refused(tmp_path).startswith("a.tsv:3: a header (English, Spanish) in place of a pair: data.header=skip ")
@@ -254,12 +249,6 @@ def test_sentences_in_quotation_marks_are_read_as_they_stand(tmp_path, text):
     lines = text.splitlines()
     pairs, _ = load(tmp_path)
     assert ["\t".join(pair) for pair in zip(pairs.sources, pairs.targets, strict=True)] == lines
-
-
-@settings(max_examples=300)
-@given(st.lists(st.text(st.sampled_from('ab"\t, ñ'), max_size=6), min_size=1, max_size=4), st.booleans())
-def test_quoted_cells_are_those_of_the_csv_module(cells, every):
-    assert split_quoted(by_csv([cells], every).removesuffix("\n"), "\t") == (cells, "")
 
 
 @pytest.mark.parametrize("line", ['"a\tb', 'a\t"b', '"a"b\tc', '"a""\tb', '"'])

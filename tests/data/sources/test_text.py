@@ -298,20 +298,6 @@ def test_a_missing_file_is_named_with_what_to_set(tmp_path, name):
     assert refused(tmp_path, name) == told
 
 
-def test_nothing_left_after_skipping_is_an_error(tmp_path):
-    (tmp_path / "a.tsv").write_bytes(b"no tab\n\nnone\n")
-    told = "a.tsv has no sentence pairs: 3 rows, 2 malformed, 1 empty"
-    assert refused(tmp_path, "a.tsv", **SKIPPING) == told
-
-
-def test_a_first_line_that_is_bad_does_not_decide_the_number_of_columns(tmp_path):
-    for bad, good in ((b"a\tb\tc\n", b"x\ty\n"), (b"a\tb\n", b"x\ty\tz\n"), (b"a\n", b"x\ty\tz\n")):
-        (tmp_path / "a.tsv").write_bytes(bad + good * 3)
-        assert refused(tmp_path, "a.tsv").startswith("a.tsv:1: ")
-        pairs, report = load(tmp_path, "a.tsv", **SKIPPING)
-        assert (pairs, report.malformed) == (Pairs(["x"] * 3, ["y"] * 3), 1)
-
-
 # What random lines are made of: text of 1 to 4 bytes, halves of it, and every byte that means something to a parser.
 PIECES = [b"a", b"b ", b"\t", b"\t", b"\t", b"\r", b"\0", b"\xff", b"\xc3", b"\xb1", b"\xef\xbb\xbf", b"\x1f\x8b"]
 PIECES += [text.encode() for text in ("ñ", "n\u0303", "漢", "😀", "\u2028", "\x85", '"', "\\", "\x0b", "\x1c")]
@@ -388,41 +374,3 @@ def test_skipping_loses_and_alters_no_good_line_of_parallel_files(tmp_path_facto
         first, second = (as_text(line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line) for line in pair)
         expected.append(None if first is None or second is None else (first, second))
     check_skipping(folder, "r.LANG", expected)
-
-
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
-VALUE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.just([]), st.just({}))
-UNWRITABLE = st.tuples(TEXT, st.sampled_from(["\0", "\ud800", "\udc00", "\udfff"]), st.text("ab")).map("".join)
-
-
-@st.composite
-def json_line(draw) -> tuple[bytes, tuple[str, str] | None]:
-    """A line, and the pair in it, made together so that nothing has to be parsed to know it."""
-    kind = draw(st.sampled_from(["good", "good", "good", "value", "key", "unwritable", "cut", "bytes", "other"]))
-    pair = (draw(TEXT), draw(TEXT))
-    row: dict[str, object] = {"en": pair[0], "es": pair[1]}
-    key = draw(st.sampled_from(["en", "es"]))
-    if kind == "value":
-        row[key] = draw(VALUE)
-    elif kind == "unwritable":
-        row[key] = draw(UNWRITABLE)
-    elif kind == "key":
-        row["fr"] = row.pop(key)
-    row = draw(st.sampled_from([row, {"id": 1} | row, {"translation": row}, {"en": 1, "translation": row}]))
-    writable = kind != "unwritable" and draw(st.booleans())
-    line = json.dumps([row] if kind == "other" else row, ensure_ascii=not writable).encode()
-    if kind == "cut":
-        line = line[: draw(st.integers(0, len(line) - 1))]
-    elif kind == "bytes":
-        line += draw(st.sampled_from([b"\xff", b"\0", b"\r ", b"x", b"{}"]))
-    if not line:
-        return line, ("", "")
-    return line + draw(st.sampled_from([b"", b"\r", b" ", b"\t"])) * (kind == "good"), pair if kind == "good" else None
-
-
-@settings(max_examples=300)
-@given(st.lists(json_line(), max_size=6))
-def test_skipping_loses_and_alters_no_good_object(tmp_path_factory, lines):
-    folder = tmp_path_factory.getbasetemp()
-    (folder / "r.jsonl").write_bytes(b"".join(line + b"\n" for line, _ in lines))
-    check_skipping(folder, "r.jsonl", [pair for _, pair in lines])

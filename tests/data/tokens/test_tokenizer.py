@@ -15,6 +15,9 @@ ROOT = Path(__file__).parents[3]
 ODD = [
     "",
     "▁",
+    "a\0b",
+    "\x1b[2J",
+    "a\rb\u2028c\x85d",
     "a▁b ▁▁",
     "<s> </s> <unk> <pad> <0x41> <0x1F>",
     "漢字 😀 \u200b",
