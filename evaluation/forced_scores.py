@@ -4,7 +4,7 @@ B batch row · T target position · S source position
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -16,8 +16,8 @@ from jaxtyping import Array, Float
 
 from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS
-from data.pairs import normalise
-from evaluation.attention_view.word_pairs import spell_words
+from data.pairs import PUNCTUATION, normalise
+from data.tokens.tokenizer import Tokenizer
 from evaluation.over_devices import jit_on_rows, mesh_of, shard_rows
 from evaluation.translate import Ensemble, Translation, Translator, group_by_bucket, pad_rows
 from model.decoding.forced import alignment_weights, token_log_probs
@@ -81,6 +81,28 @@ def align(translator: Translator, params: Ensemble, translations: list[Translati
             line.target_words.extend(text for text, _ in target_words)
         found.append(line)
     return found
+
+
+def spell_words(tokens: list[int], tokenizer: Tokenizer) -> list[tuple[str, range]]:
+    """The text and the token places of each word, without tokens of punctuation at its ends.
+
+    A space that is a token of its own belongs to the word that it directly precedes.
+    """
+    pieces, texts = tokenizer.pieces(tokens), tokenizer.decode([[token] for token in tokens])
+    starts = [place for place, piece in enumerate(pieces) if place == 0 or piece.startswith("␣")]
+    whole = [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(pieces)], strict=False)]
+    cores = [span[core(texts[span.start : span.stop])] for span in whole]
+    spans = [range(span.start - (pieces[span.start - 1 : span.start] == ["␣"]), span.stop) for span in cores]
+    words = map(normalise, tokenizer.decode([tokens[span.start : span.stop] for span in spans]))
+    return [(word, span) for word, span in zip(words, spans, strict=True) if word]
+
+
+def core(parts: Sequence[str]) -> slice:
+    """From the first to the last part with a letter or a digit; all parts if none has one."""
+    # A byte of a multi-byte letter decodes to U+FFFD, which must count as a letter although it is a symbol.
+    bare = [part.replace("\ufffd", "letter").translate(PUNCTUATION).strip() for part in parts]
+    places = [place for place, part in enumerate(bare) if part]
+    return slice(places[0], places[-1] + 1) if places else slice(None)
 
 
 def align_words(sources: Words, targets: Words, attention_weights: Float[np.ndarray, "T S"]) -> list[tuple[int, int]]:

@@ -21,8 +21,7 @@ if __name__ == "__main__":
 from cli.command_line import add_output, offer_output, parse_command_line
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
-from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend, weigh_pairs
-from evaluation.attention_view.word_pairs import format_table
+from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend
 from experiment.load_run import MAY_CHANGE, load_run
 from training.run.layout import PICTURES
 
@@ -42,10 +41,8 @@ def main() -> None:
     if len(run.params) > 1 or run.config.decoding.mbr != "none":
         raise UserError("this draws one model and the translation that it finds: no decoding.ensemble or decoding.mbr")
     attended = translate_and_attend(run.translator, run.params[0], arguments.SENTENCE)
-    weights = weigh_pairs(attended, run.translator, list(map(tuple, arguments.pair)))
-    files = render_files(attended, weights, str(run_dir), arguments.svg)
-    tables = [f"\n{format_table(pair)}" for pair in weights] + [""] * bool(weights)
-    print(attended.translation, *tables, sep="\n", flush=True)
+    files = render_files(attended, str(run_dir), arguments.svg)
+    print(attended.translation, flush=True)
     folder = arguments.output or run_dir / PICTURES
     with offer_output(folder):
         for name, content in files.items():
@@ -54,8 +51,6 @@ def main() -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    pair = "print the weights between two words, in both directions, and add them to the page; may be repeated"
-    parser.add_argument("--pair", nargs=2, action="append", default=[], metavar=("WORD", "WORD"), help=pair)
     add_output(parser, "RUN/attention")
     parser.add_argument("--svg", action="store_true", help="write the pictures as SVG instead of PNG")
 

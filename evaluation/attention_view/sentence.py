@@ -1,7 +1,7 @@
 """The attention weights of one sentence and its translation, and the files that show them: pictures, archive and page.
 
-The page, page.html with page.css and page.js inside, is for a browser; without JavaScript it still shows the word pairs
-and names the pictures. All text is escaped, and the page's policy forbids every other style, script and address.
+The page, page.html with page.css and page.js inside, is for a browser; without JavaScript it names the pictures. All
+text is escaped, and the page's policy forbids every other style, script and address.
 """
 
 import base64
@@ -26,7 +26,6 @@ from common.errors import UserError
 from common.special_tokens import BOS, EOS
 from data.pairs import normalise
 from evaluation.attention_view.heatmaps import COLOURS, HeatMaps, render
-from evaluation.attention_view.word_pairs import PairWeights, find_words, pair_weights
 from evaluation.translate import Translator
 from model.decoding.forced import AttentionWeights, compute_attention_weights
 from model.transformer import Params
@@ -35,10 +34,6 @@ MOST_TOKENS = 60  # that are still legible along an axis
 CUT = "…"  # replaces EOS where the length limit ended a translation
 FILES = (Path(__file__).with_name(f"page.{ending}") for ending in ("html", "css", "js"))
 PAGE, STYLE, SCRIPT = (file.read_text(encoding="utf-8") for file in FILES)
-ABOUT_PAIRS = (
-    "A word of the translation is a query where it is predicted, and a key where it is read. Of words in several "
-    "pieces: the mean, over the query's pieces, of the sum over the key's."
-)
 
 
 class Labels(NamedTuple):
@@ -55,8 +50,6 @@ class AttendedSentence:
 
     sentence: str
     translation: str
-    source: list[int]  # without EOS
-    target: list[int]
     weights: AttentionWeights
     labels: Labels
 
@@ -77,7 +70,7 @@ def translate_and_attend(translator: Translator, params: Params, sentence: str) 
     predicted = [*pieces(found.tokens), *(pieces([EOS]) if found.ended else [CUT])][:rows]
     labels = Labels(pieces([*source, EOS]), pieces(inputs), predicted)
     translation = translator.spell([found.tokens])[0]
-    return AttendedSentence(normalise(sentence), translation, source, found.tokens, weights, labels)
+    return AttendedSentence(normalise(sentence), translation, weights, labels)
 
 
 def encode_sentence(translator: Translator, sentence: str) -> list[int]:
@@ -99,12 +92,6 @@ def check_length(what: str, tokens: list[int]) -> None:
         raise UserError(f"{what} has {len(tokens)} tokens, too long to draw: choose one of at most {MOST_TOKENS}")
 
 
-def weigh_pairs(attended: AttendedSentence, translator: Translator, pairs: list[tuple[str, str]]) -> list[PairWeights]:
-    """The weights between the words of each pair; UserError for an unknown word."""
-    source, target = (find_words(tokens, translator.tokenizer) for tokens in (attended.source, attended.target))
-    return [found for pair in pairs for found in pair_weights(pair, source, target, attended.weights)]
-
-
 def heat_maps(attended: AttendedSentence) -> dict[str, HeatMaps]:
     """What to draw, by the end of the file's name."""
     encoder, decoder, encoder_decoder = map(np.asarray, attended.weights)
@@ -122,11 +109,11 @@ def heat_maps(attended: AttendedSentence) -> dict[str, HeatMaps]:
     }
 
 
-def render_files(attended: AttendedSentence, pairs: list[PairWeights], run: str, as_svg: bool) -> dict[str, bytes]:
+def render_files(attended: AttendedSentence, run: str, as_svg: bool) -> dict[str, bytes]:
     """The pictures, the page and the archive of weights by the names of their files."""
     name, maps, ending = slug(attended.sentence), heat_maps(attended), "svg" if as_svg else "png"
     pictures = {f"{name}.{use}.{ending}": render(use_maps, ending) for use, use_maps in maps.items()}
-    page = render_page(run, attended.sentence, attended.translation, maps, pairs, list(pictures))
+    page = render_page(run, attended.sentence, attended.translation, maps, list(pictures))
     archive = io.BytesIO()
     arrays = {use: np.asarray(array, np.float32) for use, array in attended.weights._asdict().items()}
     texts = {side: np.array(tokens, dtype=np.str_) for side, tokens in attended.labels._asdict().items()}
@@ -142,21 +129,14 @@ def slug(sentence: str) -> str:
     return "-".join([*words, hashlib.sha256(text.encode()).hexdigest()[:6]])
 
 
-def render_page(
-    run: str, sentence: str, translation: str, maps: dict[str, HeatMaps], pairs: list[PairWeights], pictures: list[str]
-) -> str:
+def render_page(run: str, sentence: str, translation: str, maps: dict[str, HeatMaps], pictures: list[str]) -> str:
     """The page as HTML; the files named in ``pictures`` show the maps of each use of attention without JavaScript."""
-    tables = "".join(f'<div class="scroll">{table(pair)}</div>\n' for pair in pairs)
-    sections = [section("Word pairs", ABOUT_PAIRS, f'<div class="use">\n{tables}</div>')] if pairs else []
-    for name, use in maps.items():  # the script draws a use in the element with its name
-        axes = f"Rows are queries: {escape(use.queries_are)}; columns are keys: {escape(use.keys_are)}."
-        sections.append(section(use.title, axes, f'<div class="use" id="{escape(name)}"></div>'))
     texts = {"run": run, "sentence": sentence, "translation": translation, "pictures": ", ".join(pictures)}
     return Template(PAGE).substitute(
         {name: escape(text) for name, text in texts.items()},
         policy=content_policy(),
         style=STYLE,
-        sections="".join(sections),
+        sections="".join(section(name, use) for name, use in maps.items()),
         weights=embed(maps),
         script=SCRIPT,
     )
@@ -169,16 +149,11 @@ def content_policy() -> str:
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
-def section(title: str, about: str, content: str) -> str:
-    return f'<section>\n<h2>{escape(title)}</h2>\n<p class="quiet">{about}</p>\n{content}\n</section>\n'
-
-
-def table(pair: PairWeights) -> str:
-    (_, *names), *layers = pair.rows
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    bodies = ((name, "".join(f"<td>{cell}</td>" for cell in cells)) for name, *cells in layers)
-    rows = "".join(f'<tr><th scope="row">{name}</th>{cells}</tr>' for name, cells in bodies)
-    return f'<table class="pair"><caption>{escape(pair.title)}</caption><tr><td></td>{head}</tr>{rows}</table>'
+def section(name: str, use: HeatMaps) -> str:
+    """The title of a use of attention, and the element with its name, in which the script draws it."""
+    axes = f"Rows are queries: {escape(use.queries_are)}; columns are keys: {escape(use.keys_are)}."
+    content = f'<p class="quiet">{axes}</p>\n<div class="use" id="{escape(name)}"></div>'
+    return f"<section>\n<h2>{escape(use.title)}</h2>\n{content}\n</section>\n"
 
 
 def embed(maps: dict[str, HeatMaps]) -> str:

@@ -58,30 +58,28 @@ def called_with(monkeypatch):
 
 
 def add_options(parser):
-    parser.add_argument("--pair", nargs=2, action="append", default=[], metavar=("WORD", "WORD"), help="two words")
+    parser.add_argument("--output", metavar="FOLDER", help="where to write")
     parser.add_argument("--svg", action="store_true", help="as SVG")
 
 
-@pytest.mark.parametrize(
-    "line", ["runs/x Hi --pair a b x=1 --svg --pair c d y=2", "--svg --pair a b --pair c d runs/x Hi x=1 y=2"]
-)
+@pytest.mark.parametrize("line", ["runs/x Hi --output a x=1 --svg y=2", "--svg --output a runs/x Hi x=1 y=2"])
 def test_a_programs_own_options_stand_anywhere(called_with, line):
     called_with(*line.split())
     parsed = parse_command_line("Draw.", {"RUN": "a run", "SENTENCE": "a sentence"}, add_options)
     assert (parsed.RUN, parsed.SENTENCE, parsed.overrides) == ("runs/x", "Hi", ["x=1", "y=2"])
-    assert (parsed.pair, parsed.svg) == ([["a", "b"], ["c", "d"]], True)
+    assert (parsed.output, parsed.svg) == ("a", True)
 
 
 def test_options_may_be_left_out_and_help_explains_them_and_the_keys(called_with, capsys):
     called_with("runs/x", "training.steps = 3")
     parsed = parse_command_line("Draw.", {"RUN": "a run"}, add_options)
-    assert (parsed.RUN, parsed.pair, parsed.svg, parsed.overrides) == ("runs/x", [], False, ["training.steps = 3"])
+    assert (parsed.RUN, parsed.output, parsed.svg, parsed.overrides) == ("runs/x", None, False, ["training.steps = 3"])
     called_with("--help")
     with pytest.raises(SystemExit) as stopped:
         parse_command_line("Draw.", {"RUN": "a run"}, add_options)
     told = capsys.readouterr().out
     assert stopped.value.code == 0
-    assert "--pair WORD WORD" in told and "two words" in told and describe_keys() in told
+    assert "--output FOLDER" in told and "where to write" in told and describe_keys() in told
 
 
 MISSING = "CONFIG is missing: a config file, such as configs/x.yaml"

@@ -10,20 +10,15 @@ import pytest
 
 from evaluation.attention_view.heatmaps import HeatMaps
 from evaluation.attention_view.sentence import SCRIPT, STYLE, render_page
-from evaluation.attention_view.word_pairs import PairWeights
 
 HOSTILE = '<script>alert(1)</script> & "x" </script>\u2028\u2029<!-- \' ]]> {SCRIPT} <img src=x onerror=alert(2)>'
 WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 2, 3)).astype(np.float32)
 PAST = np.where(np.tri(3, dtype=bool), WEIGHTS, np.nan).astype(np.float32)
+MAPS = {
+    "encoder-decoder": HeatMaps("Across", HOSTILE, WEIGHTS, ["a", HOSTILE, "</s>"], [HOSTILE, "␣b", "c"], HOSTILE, "k"),
+    "decoder": HeatMaps(HOSTILE, HOSTILE, PAST, [HOSTILE, "y", "z"], ["<s>", "y", HOSTILE], "rows", "columns"),
+}
 VOID = {"meta", "br"}
-
-
-def page(text, pictures=(), pairs=()):
-    maps = {
-        "encoder-decoder": HeatMaps("Across", text, WEIGHTS, ["a", text, "</s>"], [text, "␣b", "c"], "rows", "columns"),
-        "decoder": HeatMaps("Past", text, PAST, [text, "y", "z"], ["<s>", "y", text], "rows", "columns"),
-    }
-    return render_page(text, text, text, maps, list(pairs), list(pictures))
 
 
 class Parsed(HTMLParser):
@@ -56,18 +51,18 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="module")
 def parsed():
-    pair = PairWeights(f"use {HOSTILE}", f"query {HOSTILE}", "key", np.array([[0.25, 0.5], [1, 0]], np.float32))
-    return Parsed(page(HOSTILE, [f"{HOSTILE}.png", "b.png"], [pair]))
+    return Parsed(render_page(HOSTILE, HOSTILE, HOSTILE, MAPS, [f"{HOSTILE}.png", "b.png"]))
 
 
 def test_hostile_text_stays_text(parsed):
     assert parsed.texts("title") == [f"Attention: {HOSTILE}"]
     assert parsed.texts("h1") == [HOSTILE]
-    assert parsed.texts("caption") == [f"query {HOSTILE} → key (use {HOSTILE})"]
+    assert parsed.texts("h2") == ["Across", HOSTILE]
     assert f"{HOSTILE}.png, b.png" in parsed.texts("noscript")[0]
     assert not {tag for tag, _, _ in parsed.elements} & {"img", "link", "iframe", "base", "form", "a"}
     names = {name for _, attributes, _ in parsed.elements for name in attributes}
     assert not [name for name in names if name.startswith("on") or name in ("src", "href", "style", "action")]
+    assert [a["id"] for _, a, _ in parsed.elements if "id" in a] == ["encoder-decoder", "decoder", "weights"]
 
 
 def test_there_are_two_scripts_and_the_policy_allows_one_of_them(parsed):
@@ -76,16 +71,8 @@ def test_there_are_two_scripts_and_the_policy_allows_one_of_them(parsed):
     assert scripts[1][1] == SCRIPT and parsed.texts("style") == [STYLE]
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (STYLE, SCRIPT)]
     (policy,) = [attributes["content"] for _, attributes, _ in parsed.elements if "http-equiv" in attributes]
-    assert policy.split("; ") == [
-        "default-src 'none'",
-        f"style-src 'sha256-{hashes[0]}'",
-        f"script-src 'sha256-{hashes[1]}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
-
-
-def test_code_and_style_name_no_address_and_build_no_html_from_text():
+    allowed = [f"{kind}-src 'sha256-{digest}'" for kind, digest in zip(("style", "script"), hashes, strict=True)]
+    assert policy.split("; ") == ["default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"]
     for code in (SCRIPT, STYLE):
         assert not [word for word in ("//www", "http", "url(", "@import", "innerHTML", "</") if word in code]
 
@@ -96,20 +83,9 @@ def test_the_json_in_the_page_is_the_weights_in_four_decimals(parsed):
     held = json.loads(text)
     assert len(held["colours"]) == 256 and held["colours"][0] == "#fcfdbf" and held["colours"][-1] == "#000004"
     across, past = held["uses"]
-    assert (across["id"], past["id"]) == ("encoder-decoder", "decoder")
     assert across["queries"] == ["a", HOSTILE, "</s>"] and across["keys"] == [HOSTILE, "␣b", "c"]
     shown = np.array(across["weights"])
-    assert shown.shape == WEIGHTS.shape
     np.testing.assert_allclose(shown, WEIGHTS, atol=0.5e-4 + 1e-9, rtol=0)
     np.testing.assert_array_equal(shown, np.round(shown, 4))
     nulls = np.array([[value is None for value in row] for row in past["weights"][1][0]])
     np.testing.assert_array_equal(nulls, np.triu(np.ones((3, 3), bool), k=1))
-
-
-def test_every_use_has_a_place_and_pairs_a_table_without_any_script(parsed):
-    identifiers = [attributes["id"] for _, attributes, _ in parsed.elements if "id" in attributes]
-    assert identifiers == ["encoder-decoder", "decoder", "weights"]
-    assert parsed.texts("h2") == ["Word pairs", "Across", "Past"]
-    assert parsed.texts("tr") == ["head 1head 2mean", "layer 10.2500.5000.375", "layer 21.0000.0000.500"]
-    assert parsed.texts("td") == ["", "0.250", "0.500", "0.375", "1.000", "0.000", "0.500"]
-    assert "table" not in {tag for tag, _, _ in Parsed(page("a")).elements}

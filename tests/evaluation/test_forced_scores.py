@@ -1,0 +1,26 @@
+"""Which tokens are a word's, for the alignment of words."""
+
+from itertools import pairwise
+
+from evaluation.forced_scores import spell_words
+
+
+def test_words_are_made_of_all_their_pieces_but_punctuation(translator):
+    tokenizer = translator.tokenizer
+    tokens = tokenizer.encode(['"Tom" eats: oranste, — tom DON\'T serotan: é'])[0]
+    words, places = zip(*spell_words(tokens, tokenizer), strict=True)
+    assert words == ("Tom", "eats", "oranste", "—", "tom", "DON'T", "serotan", "é")
+    spelled = ["".join(tokenizer.pieces(tokens[span.start : span.stop])) for span in places]
+    assert [spelling.strip("␣") for spelling in spelled][1:3] == ["eats", "oranste"]
+    assert len(places[2]) > 1 and tokenizer.pieces(tokens)[places[1].stop] == "<0x3A>"  # a colon
+    assert spelled[-1] == "␣<0xC3><0xA9>"
+    assert all(before.stop <= after.start for before, after in pairwise(places))
+    assert spell_words([], tokenizer) == []
+
+
+def test_a_space_that_is_a_piece_belongs_to_the_word_that_it_begins(translator):
+    tokenizer = translator.tokenizer
+    pieces = tokenizer.pieces(list(range(tokenizer.vocab_size)))
+    space, o, a, stop = (pieces.index(piece) for piece in ("␣", "o", "a", "."))
+    words = spell_words([space, o, a, stop, space, space, stop, a, o, space, stop], tokenizer)
+    assert words == [("oa", range(3)), ("ao", range(7, 9)), (".", range(9, 11))]
