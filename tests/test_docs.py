@@ -13,7 +13,7 @@ FILES = [path.relative_to(ROOT) for path in tracked()]
 FOLDERS = {parent for file in FILES for parent in file.parents}
 ROOMS = {file.parts[0] for file in FILES if len(file.parts) > 1}
 NAMES = {path.name for path in [*FILES, *FOLDERS]}
-OF_A_RUN = {"runs", "checkpoints", "averages", "held_out", "data_card"}  # folders that training makes
+OF_A_RUN = {"runs", "checkpoints", "averages", "held_out"}  # folders that training makes
 CODE_BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from data.batches.stream import validation_batches
-from data.card.pictures import draw_lengths
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import SharedSentences, Sides
 from data.corpus.splits import hash_sentences, refuse_overlap
@@ -144,14 +143,6 @@ def test_a_sentence_that_two_splits_share_is_told_in_brief():
     with pytest.raises(UserError) as caught:
         refuse_overlap({"train/valid": shared}, [])
     assert 'such as "<U+001B>[2Jxxx' in str(caught.value) and len(str(caught.value)) < 500
-
-
-def test_the_picture_of_lengths_is_of_sentences_however_long_another_line_is():
-    short = np.array([3, 4, 5] * 100)
-    figure = draw_lengths("t", ("en", "es"), {"train": (short, short), "valid": (np.array([30_000, 4]), short[:2])})
-    assert [axes.get_xlim()[1] for axes in figure.axes[:2]] == [2000.5, 6.5]
-    legend = figure.axes[0].get_legend()
-    assert legend is not None and "longest 30000" in legend.get_texts()[1].get_text()
 
 
 # Combining marks: of one class and of others, characters that decompose into two of them, and what they may stand on.

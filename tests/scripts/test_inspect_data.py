@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from scripts.inspect_data import main
+
 PROGRAM = "scripts/inspect_data.py"
-
-
-@pytest.fixture(scope="module")
-def card(small_experiment, call, tmp_path_factory) -> tuple[str, Path]:
-    """What is printed for the small experiment, and its run directory."""
-    run = tmp_path_factory.mktemp("card") / "run"
-    done = call(PROGRAM, small_experiment, f"run_dir={run}")
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stderr == b""
-    return done.stdout.decode(), run
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -32,8 +24,11 @@ def cells(printed: str, *start: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_counts_are_those_of_the_files(card, small_experiment):
-    printed, _ = card
+def test_the_counts_are_those_of_the_files_and_the_card_is_written(small_experiment, call, tmp_path):
+    run = tmp_path / "run"
+    done = call(PROGRAM, small_experiment, f"run_dir={run}")
+    assert (done.returncode, done.stderr) == (0, b"")
+    printed = done.stdout.decode()
     for split, rows, tail in (("train", 160, ["1", "100.0%"]), ("valid", 8, []), ("test", 12, [])):
         file = small_experiment.parent / f"{split}.tsv"
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
@@ -45,56 +40,25 @@ def test_the_counts_are_those_of_the_files(card, small_experiment):
         assert cells(printed, splits) == ["0", "0"]
     assert cells(printed, "type") == ["unigram"]
     assert cells(printed, "epoch")[0].startswith("160 pairs in ")
+    assert set(files_of(run)) == {"data_card.md"}
+    titles = re.findall("^## (.*)$", (run / "data_card.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [title.upper() for title in titles] == re.findall("^[A-Z][A-Z ]+$", printed, re.MULTILINE)
 
 
-def test_the_files_tell_the_same(card):
-    printed, run = card
-    assert set(files_of(run)) == {"data_card/data_card.md", "data_card/lengths.png", "data_card/batch.png"}
-    paths = re.findall("^written  (.*)$", printed, re.MULTILINE)
-    assert [Path(path).name for path in paths] == ["data_card.md", "lengths.png", "batch.png"]
-    markdown = (run / "data_card/data_card.md").read_text(encoding="utf-8")
-    assert [title.upper() for title in re.findall("^## (.*)$", markdown, re.MULTILINE)][:-1] == re.findall(
-        "^[A-Z][A-Z ]+$", printed, re.MULTILINE
-    )
-    for name in re.findall(r"!\[.*\]\((.*)\)", markdown):
-        content = (run / "data_card" / name).read_bytes()
-        assert content.startswith(b"\x89PNG\r\n\x1a\n") and content.endswith(b"IEND\xaeB`\x82")
-        assert len(content) > 20_000
-
-
-def test_a_trained_run_keeps_its_tokenizer_and_all_its_files(run_dir, call, small_experiment, tmp_path):
+def test_a_trained_run_keeps_its_tokenizer_and_all_its_files(run_dir, run_main, small_experiment, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(run_dir, run)
     before = files_of(run)
-    done = call(PROGRAM, small_experiment, f"run_dir={run}")
-    assert done.returncode == 0, done.stderr.decode()
-    after = files_of(run)
-    assert {name: after[name] for name in before} == before
-    assert {Path(name).parts[0] for name in set(after) - set(before)} == {"data_card"}
+    code, printed, _ = run_main(main, small_experiment, f"run_dir={run}")
+    assert code == 0
+    assert before | {"data_card.md": (run / "data_card.md").read_bytes()} == files_of(run)
     report = json.loads(before["data.json"])
-    told = re.findall("^(?:SHA-256|fingerprint) +(.*)$", done.stdout.decode(), re.MULTILINE)
-    assert told == [report["tokenizer"]["sha256"][:12], report["fingerprint"][:12]]
+    digests = re.findall("^(?:SHA-256|fingerprint) +(.*)$", printed, re.MULTILINE)
+    assert digests == [report["tokenizer"]["sha256"][:12], report["fingerprint"][:12]]
 
 
-@pytest.mark.slow
-def test_mistakes_end_in_one_line_and_code_2(call, small_experiment, run_dir, tmp_path):
-    run = f"run_dir={tmp_path / 'run'}"
-    mistakes = {
-        "there is no config file": [tmp_path / "nothing.yaml"],
-        "unknown key data.rows": [small_experiment, run, "data.rows=3"],
-        "no train file at": [small_experiment, run, "data.train=nowhere.tsv"],
-        "splits share sentences": [small_experiment, run, "data.test=train.tsv"],
-        "has checkpoints with a tokenizer of other text": [
-            small_experiment,
-            f"run_dir={run_dir}",
-            "tokenizer.vocab_size=310",
-        ],
-    }
-    for message, arguments in mistakes.items():
-        done = call(PROGRAM, *arguments)
-        assert done.returncode == 2, message
-        assert done.stderr.decode().startswith("error: ")
-        assert message in done.stderr.decode()
-        assert done.stderr.count(b"\n") == 1
-        assert done.stdout == b""
+def test_mistakes_end_in_one_line_and_code_2(refuses, small_experiment, run_dir, tmp_path):
+    new, other = f"run_dir={tmp_path / 'run'}", "has checkpoints with a tokenizer of other text"
+    refuses(main, "splits share sentences", small_experiment, new, "data.test=train.tsv")
+    refuses(main, other, small_experiment, f"run_dir={run_dir}", "tokenizer.vocab_size=310")
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""A corpus in numbers and tables: its lengths, words, pieces and packed rows, for scripts/inspect_data.py.
+"""The data card, a corpus in tables: its lengths, words, pieces and packed rows, for scripts/inspect_data.py.
 
 P sentence pair · V vocabulary.
 

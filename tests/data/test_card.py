@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.special_tokens import EOS
-from data.card.tables import (
+from data.card import (
     Card,
     build_card,
     byte_pieces,

@@ -1,1 +1,0 @@
-"""The data card: a corpus in numbers, tables and pictures."""
