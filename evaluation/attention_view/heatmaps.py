@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 COLOURS = colormaps["magma_r"].with_extremes(bad="0.88")  # perceptually uniform; weak weights stay visible
-GAP = 0.15  # inches between panels
+CELL, GAP, TYPE = 0.15, 0.15, 7.5  # of the heads' maps: inches of a cell and between panels, and points of the type
 NOT_IN_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"  # matplotlib writes these to SVG unescaped
 LONGEST_SIDE = 10_000  # pixels: viewers still open a picture of 48 heads of 60 tokens
 
@@ -37,28 +38,6 @@ class HeatMaps:
     keys_are: str
 
 
-@dataclass(frozen=True)
-class Scale:
-    """The side of a cell in inches, and the type size in points."""
-
-    cell: float
-    type: float
-
-    def panel(self, maps: HeatMaps) -> tuple[float, float]:
-        """Width and height in inches. Panels have a minimum size, so that a title fits above few tokens."""
-        return self.cell * max(len(maps.keys), 10), self.cell * max(len(maps.queries), 8)
-
-    def label_width(self, labels: list[str]) -> float:
-        """Inches for labels, whose letters are about 0.65 of the type size wide, and the title of their axis."""
-        return self.lines(0.65 * max(map(len, labels)) + 4)
-
-    def lines(self, count: float) -> float:
-        return count * self.type / 72
-
-
-SMALL = Scale(cell=0.15, type=7.5)
-
-
 def render(maps: HeatMaps, file_format: str) -> bytes:
     """The picture as a ``png`` or ``svg`` file, reproducible byte for byte; labels of an SVG are searchable text."""
     file, figure = io.BytesIO(), draw(maps)
@@ -72,66 +51,50 @@ def render(maps: HeatMaps, file_format: str) -> bytes:
 
 def draw(maps: HeatMaps) -> Figure:
     """The overview, the heads layer by layer, and a colour bar, as a figure to save with ``bbox_inches="tight"``."""
-    # On a figure of one square inch, positions are in inches. Everything is drawn outside of it: (0, 0) is the upper
-    # left corner of the first panel, and saving "tight" fits the paper to the drawing.
-    figure = Figure(figsize=(1, 1))
-    layers, heads, *tokens = maps.weights.shape
-    row_height = SMALL.panel(maps)[1] + SMALL.lines(3.0)  # a layer's panels and their titles
-    height = layers * row_height
+    layers, heads, rows, columns = maps.weights.shape
+    width, height = CELL * max(columns, 10), CELL * max(rows, 8)  # a title fits above few tokens
+    # The heads fill the figure. All else is drawn outside of it, and saving "tight" fits the paper to the drawing.
+    right, top = heads * (width + GAP), layers * (height + 2 * GAP)
+    figure = Figure(figsize=(right, top))
+    space = {"left": 0, "right": 1, "bottom": 0, "top": 1, "wspace": GAP / width, "hspace": 2 * GAP / height}
+    panels = figure.subplots(layers, heads, squeeze=False, gridspec_kw=space)
+    for (layer, head), axes in np.ndenumerate(panels):
+        title, outer = f"Layer {layer + 1}, head {head + 1}", (head == 0, layer == layers - 1)
+        draw_map(axes, maps, maps.weights[layer, head], title, TYPE, *outer)
     # The overview is about two thirds as high as all layers: legible when the picture is fitted to a screen.
-    cell = min(max(0.65 * height / max(*tokens, 10), 0.28), 0.6)
-    large = Scale(cell, type=32 * cell)
+    scale, labels = max(2, 0.65 * layers), (0.65 * max(map(len, maps.queries)) + 5) * TYPE / 72
+    left, large = -labels - scale * width, TYPE * scale**0.5
+    overview = figure.add_axes((left / right, 1 - scale * height / top, scale * width / right, scale * height / top))
     title = f"Layer {layers}, mean of {heads} heads" if heads > 1 else f"Layer {layers}"
-    overview = draw_panel(figure, maps, large, (0.0, 0.0), maps.weights[-1].mean(axis=0), title)
-    left = large.panel(maps)[0] + GAP + SMALL.label_width(maps.queries)
-    column_width = SMALL.panel(maps)[0] + GAP
-    for layer, head in np.ndindex(layers, heads):
-        corner, title = (left + head * column_width, layer * row_height), f"Layer {layer + 1}, head {head + 1}"
-        labelled = {"rows": head == 0, "columns": layer == layers - 1}
-        draw_panel(figure, maps, SMALL, corner, maps.weights[layer, head], title, **labelled)
-    right = left + heads * column_width
-    bar = figure.colorbar(overview, cax=figure.add_axes((right + GAP, -10 * cell, cell / 2, 10 * cell)))
-    bar.set_label("attention weight", fontsize=large.type)
-    bar.ax.tick_params(labelsize=large.type - 1)
-    write_titles(figure, maps, right, large)
-    figure.set_dpi(min(150, LONGEST_SIDE / max(right, height)))
+    image = draw_map(overview, maps, maps.weights[-1].mean(axis=0), title, large)
+    bar = figure.colorbar(image, cax=figure.add_axes((1 + GAP / right, 1 - 3 / top, 0.2 / right, 3 / top)))
+    bar.set_label("attention weight", fontsize=large)
+    lines, line = textwrap.wrap(maps.subtitle, int((right - left) * 72 / (0.55 * large))), large / 72 / top
+    style: dict[str, Any] = {"va": "bottom", "parse_math": False}
+    figure.text(left / right, 1 + 3 * line, "\n".join(lines), fontsize=large, **style)
+    above = 1 + (4 + 1.3 * len(lines)) * line
+    figure.text(left / right, above, maps.title, fontsize=1.4 * large, weight="bold", **style)
+    figure.set_dpi(min(150, LONGEST_SIDE / max(right - left, top)))
     return figure
 
 
-def draw_panel(
-    figure: Figure,
+def draw_map(
+    axes: Axes,
     maps: HeatMaps,
-    scale: Scale,
-    corner: tuple[float, float],
     weights: Float[np.ndarray, "T S"],
     title: str,
-    *,
+    size: float,
     rows: bool = True,
     columns: bool = True,
 ) -> AxesImage:
-    """One heat map with labels; ``corner`` is its upper left corner, in inches to the right and down."""
-    (left, top), (width, height) = corner, scale.panel(maps)
-    axes = figure.add_axes((left, -top - height, width, height))
-    axes.set_title(title, fontsize=scale.type + 1.5)
+    """One heat map, with the tokens of its rows and columns, in type of ``size`` points."""
+    axes.set_title(title, fontsize=size + 1.5)
     axes.set(xticks=[], yticks=[])
-    axes.tick_params(length=2, width=0.5)
-    axes.spines[:].set_linewidth(0.5)
     image = axes.imshow(weights, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="none")
-    style: dict[str, Any] = {"fontsize": scale.type, "parse_math": False}
     if rows:
-        axes.set_yticks(range(len(maps.queries)), maps.queries, **style)
-        axes.set_ylabel(maps.queries_are, fontsize=scale.type + 1)
+        axes.set_yticks(range(len(maps.queries)), maps.queries, fontsize=size, parse_math=False)
+        axes.set_ylabel(maps.queries_are, fontsize=size + 1)
     if columns:
-        axes.set_xticks(range(len(maps.keys)), maps.keys, rotation=90, **style)
-        axes.set_xlabel(maps.keys_are, fontsize=scale.type + 1)
+        axes.set_xticks(range(len(maps.keys)), maps.keys, rotation=90, fontsize=size, parse_math=False)
+        axes.set_xlabel(maps.keys_are, fontsize=size + 1)
     return image
-
-
-def write_titles(figure: Figure, maps: HeatMaps, right: float, scale: Scale) -> None:
-    """The title and the wrapped subtitle above all panels, from the left edge of the labels."""
-    left = -scale.label_width(maps.queries)
-    lines = textwrap.wrap(maps.subtitle, int((right - left) / scale.lines(0.55)))
-    bottom = scale.lines(3.0)  # above the first panel's own title
-    figure.text(left, bottom, "\n".join(lines), fontsize=scale.type, va="bottom", parse_math=False)
-    bottom += scale.lines(1.3 * len(lines) + 0.8)
-    figure.text(left, bottom, maps.title, fontsize=1.4 * scale.type, va="bottom", weight="bold")
