@@ -4,7 +4,6 @@ import codecs
 import gzip
 import io
 import re
-import shlex
 from pathlib import Path
 
 from common.errors import UserError
@@ -12,7 +11,6 @@ from common.errors import UserError
 BinaryFile = gzip.GzipFile | io.BufferedReader
 SAMPLE = 2**20  # bytes that show an encoding
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-ICONV_NAMES = {"latin-1": "ISO-8859-1", "utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE"}
 # Letters and signs of western text in cp1252; latin-1 has the same from A0 on.
 WESTERN = {*range(0xC0, 0x100), *range(0x91, 0x98), *b"\x80\x85\xa1\xaa\xab\xb0\xb4\xb7\xba\xbb\xbf"}
 ACCENTS = re.compile(b"[\x80-\xff]+")
@@ -26,14 +24,13 @@ def this_is_gzip(content: bytes) -> bool:
     return content.startswith(b"\x1f\x8b\x08")
 
 
-def advise_encoding(path: Path, file: BinaryFile) -> str:
+def advise_encoding(file: BinaryFile) -> str:
     """How to read a file that is not UTF-8; empty if it is, but for a few lines."""
     encoding = guess_encoding(first_lines(file))
     if encoding == "utf-8":
         return ""
-    command = convert(path, ICONV_NAMES.get(encoding, encoding.upper() or "ENCODING"), "UTF-8")
     seen = f"The file looks like {encoding}, not UTF-8" if encoding else "The file is not UTF-8"
-    return f"{seen}: convert it ({command}), or set data.encoding={encoding or 'ENCODING'}"
+    return f"{seen}: set data.encoding={encoding or 'ENCODING'}, or convert it to UTF-8"
 
 
 def first_lines(file: BinaryFile) -> bytes:
@@ -76,21 +73,7 @@ def refuse_utf8(path: Path, encoding: str, file: BinaryFile) -> None:
     content = first_lines(file)
     shows = len("a".encode(encoding)) > 1 or not content.isascii()  # UTF-16 has two bytes even for a letter of ASCII
     if shows and b"\0" not in content and decodes(content):
-        command = convert(path, "UTF-8", ICONV_NAMES.get(encoding, encoding.upper()))
         raise UserError(
-            f"{path} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, or bring all files to one "
-            f"encoding ({command})"
+            f"{path} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, and convert any files in another "
+            "encoding to UTF-8"
         )
-
-
-def convert(path: Path, old: str, new: str) -> str:
-    """The command that writes a copy in another encoding."""
-    return rewrite(path, f"iconv -f {old} -t {new}", new.lower().replace("-", ""), reads="")
-
-
-def rewrite(path: Path, command: str, prefix: str, reads: str = " <") -> str:
-    """A shell command that writes what ``command`` makes of a file, which it ``reads``, to a copy."""
-    old, copy = shlex.quote(str(path)), shlex.quote(str(path.with_name(f"{prefix}-{path.name}")))
-    if path.suffix == ".gz":
-        return f"gzip -dc {old} | {command} | gzip > {copy}"
-    return f"{command}{reads} {old} > {copy}"

@@ -10,10 +10,9 @@ from itertools import islice
 from pathlib import Path
 
 from common.errors import UserError
-from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, rewrite, this_is_gzip
+from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, this_is_gzip
 
 MOST_LINES = 100  # of one record
-TR = r"tr '\r' '\n'"  # line feeds for carriage returns
 
 
 class Malformed(Exception):
@@ -32,7 +31,7 @@ class Malformed(Exception):
         """The advice; that on an encoding is found here, because it takes a look at the file."""
         if self._not_text:
             with contextlib.suppress(OSError, EOFError, zlib.error), open_bytes(self._not_text) as file:
-                return advise_encoding(self._not_text, file)
+                return advise_encoding(file)
         return self._advice
 
 
@@ -103,7 +102,7 @@ def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
         raise Malformed(f"{path}:{number}: a NUL character in the line; remove it", not_text=path)
     if "\r" in text:
         problem = f"{path}:{number}: a carriage return inside the line; end lines with LF or CRLF"
-        raise Malformed(problem, for_all=f"If it ends all lines: {rewrite(path, TR, 'lf')}")
+        raise Malformed(problem, for_all="If it ends all lines, save the file with other line ends")
     if "\ufffd" in text and not is_utf8(encoding):
         place = text.index("\ufffd") + 1
         raise Malformed(f"{path}:{number}: invalid {encoding} at character {place} of the line", not_text=path)

@@ -71,12 +71,6 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name):
     assert "Input/output error" in told or name == "a.parquet"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read_is_named_with_the_reason(tmp_path):
-    (tmp_path / "a.tsv").touch(mode=0)
-    assert refused(tmp_path, "a.tsv") == "cannot read a.tsv: Permission denied"
-
-
 # Corpora: lines
 
 
@@ -107,11 +101,11 @@ def test_sampled_rows_have_the_lengths_of_sentences_alone(phrases, phrase_tokeni
     assert stream.row_lengths == stream_of(phrases, phrase_tokenizer, config, seed=1).row_lengths
 
 
-def test_nothing_but_monsters_is_told(phrase_tokenizer):
-    for alpha in (0.0, 0.2):
-        config = DataConfig(subword_sampling=alpha)
-        with pytest.raises(UserError, match=r"no training pair fits a row of data\.row_length=64 tokens; raise it"):
-            stream_of(Pairs(["x" * 5000] * 2, ["x" * 5000] * 2), phrase_tokenizer, config, seed=1)
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+def test_nothing_but_monsters_is_refused(phrase_tokenizer, alpha):
+    monsters = Pairs(["x" * 5000] * 2, ["x" * 5000] * 2)
+    with pytest.raises(UserError, match=r"no training pair fits a row of data\.row_length=64 tokens; raise it"):
+        stream_of(monsters, phrase_tokenizer, DataConfig(subword_sampling=alpha), seed=1)
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
@@ -188,9 +182,8 @@ def test_an_edited_tokenizer_is_named(tmp_path, phrase_tokenizer):
         (tmp_path / "tokenizer.json").write_text(content, encoding="latin-1")
         assert damaged_tokenizer(tmp_path).startswith(told)
     save_tokenizer(tmp_path, phrase_tokenizer)
-    for model in (b"", phrase_tokenizer.model[:-10], phrase_tokenizer.model + b"x"):
-        (tmp_path / "tokenizer.model").write_bytes(model)
-        assert damaged_tokenizer(tmp_path).startswith(told)
+    (tmp_path / "tokenizer.model").write_bytes(phrase_tokenizer.model + b"x")
+    assert damaged_tokenizer(tmp_path).startswith(told)
 
 
 def test_a_file_that_is_no_vocabulary_is_named_even_if_its_hash_is_right(tmp_path, phrase_tokenizer):
@@ -235,36 +228,26 @@ def packed(**arrays: object) -> bytes:
     return file.getvalue()
 
 
-def zipped(content: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name in ("source.npy", "target.npy"):
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
 def claiming(shape: str) -> bytes:
     """An archive whose arrays say that they have a shape, and hold nothing."""
     header = f"{{'descr': '<u8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
-    return zipped(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("source.npy", "target.npy"):
+            archive.writestr(name, b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    return file.getvalue()
 
 
 HASHES = np.array([1, 2], dtype="<u8")
 TRAP = np.array([Trap()], dtype=object)
 DAMAGED = {
     "empty": b"",
-    "text": b"hello",
-    "zeros": b"\0" * 100,
     "cut": packed(source=HASHES, target=HASHES)[:-10],
-    "half": packed(source=HASHES, target=HASHES)[:200],
     "a trap": packed(source=TRAP, target=TRAP),
     "one array": packed(source=HASHES),
     "floats": packed(source=HASHES, target=HASHES.astype(np.float64)),
-    "texts": packed(source=np.array(["a"]), target=HASHES),
     "a table": packed(source=HASHES[None], target=HASHES),
-    "no arrays": zipped(b"hello"),
     "larger than any memory": claiming("(1000000000000000,)"),
-    "fewer than none": claiming("(-5,)"),
     "code for a shape": claiming("__import__('os').mkdir('trap')"),
 }
 

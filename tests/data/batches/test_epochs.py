@@ -4,7 +4,6 @@ import collections
 from collections.abc import Iterator
 
 import numpy as np
-import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -107,11 +106,3 @@ def test_every_kept_pair_comes_once_an_epoch(
     for pair in set(kept):  # each copy comes weight · epochs times, less than one off
         weight = sum(w for w, row, fit in zip(chosen, rows, fits, strict=True) if fit and row == pair)
         assert abs(visits[pair] - weight * EPOCHS) < kept.count(pair)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.2])
-def test_the_longest_sentence_that_fits_is_whole(phrase_tokenizer, alpha):
-    (ids,) = phrase_tokenizer.encode(["漢字" * 3])
-    config = DataConfig(row_length=len(ids) + 1, batch_rows=1, subword_sampling=alpha)
-    stream = stream_of(Pairs(["漢字" * 3] * 2, ["漢字" * 3] * 2), phrase_tokenizer, config, seed=1)
-    assert epochs(stream, phrase_tokenizer)[0] == [("漢字" * 3, "漢字" * 3)] * 2

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.special_tokens import BOS, EOS
-from data.batches.packing import fill, join_rows, place, row_lengths, slice_rows
+from data.batches.packing import fill, place, row_lengths
 from data.tokens.table import fits, token_table
 from data.tokens.tokenizer import encode
 
@@ -67,13 +67,6 @@ def test_every_pair_is_placed_once_without_overlap(data, width, height):
         assert batch.source_positions[row][source].tolist() == list(range(lengths[i, 0]))
         assert batch.target_inputs[row][target].tolist() == [BOS, *batch.target_labels[row][target][:-1]]
     assert (batch.source_segments.max(axis=1) > 0).all()  # no row is empty
-
-
-def test_rows_are_sliced_and_joined():
-    sources, targets = token_table([[5], [6], [7]]), token_table([[7], [8], [9]])
-    batch = fill(sources, targets, place(sources.length, targets.length, (2, 2)), (2, 2))
-    joined = join_rows([slice_rows(batch, slice(2, 3)), slice_rows(batch, np.array([1, 0]))], rows=5)
-    assert joined.source_tokens.tolist() == [[7, EOS], [6, EOS], [5, EOS], [0, 0], [0, 0]]
 
 
 def test_the_real_corpus_fills_more_than_95_percent_of_both_sides(corpus, real_training, real_tokenizer):

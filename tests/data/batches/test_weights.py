@@ -14,13 +14,10 @@ from common.errors import UserError
 from common.special_tokens import EOS
 from data.batches.stream import BatchStream
 from data.batches.windows import visits_in
-from data.config import DataConfig
-from data.pairs import Pairs, concatenate
+from data.pairs import Pairs
 from tests.data.batches.test_epochs import sentences
+from tests.data.batches.test_stream import CONFIG, WEIGHTS, equal
 from tests.prepared import stream_of
-
-CONFIG = DataConfig(row_length=48, batch_rows=4, window=50)
-WEIGHTS = np.repeat([1, 0.5, 2], 80)  # of the 240 phrases, as if they came from three sources
 
 
 def visits(epochs: int, weights, seed: int) -> np.ndarray:
@@ -39,10 +36,6 @@ def expected_in(pairs: Pairs, weights, epoch: int, seed: int) -> collections.Cou
     counts = visits_in(epoch, weights, seed)
     rows = zip(pairs.sources, pairs.targets, strict=True)
     return collections.Counter({row: int(count) for row, count in zip(rows, counts, strict=True) if count})
-
-
-def equal(some, other) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(some, other, strict=True))
 
 
 @settings(max_examples=200)
@@ -108,16 +101,6 @@ def test_the_fingerprint_without_weights_is_the_one_of_earlier_runs(phrases, phr
     rows = "".join(f"\n{s}\t{t}" for s, t in zip(phrases.sources, phrases.targets, strict=True))
     expected = hashlib.sha256(settings + phrase_tokenizer.model + rows.encode()).hexdigest()
     assert stream_of(phrases, phrase_tokenizer, CONFIG, 3).fingerprint == expected
-
-
-def test_weights_stay_with_their_pairs_when_long_ones_are_dropped(phrases, phrase_tokenizer):
-    long = Pairs(["x" * 60], ["x"])
-    some, others = phrases.take(range(20)), phrases.take(range(20, 60))
-    weights = np.repeat([9, 3, 7, 1], [1, 20, 1, 40]).astype(np.float64)
-    stream = stream_of(concatenate([long, some, long, others]), phrase_tokenizer, CONFIG, 0, weights=weights)
-    assert stream.encoded.over_long == 2
-    rows = [collections.Counter(zip(part.sources, part.targets, strict=True)) for part in (some, others)]
-    assert found_in(stream, 0) == rows[0] + rows[0] + rows[0] + rows[1]
 
 
 def test_epochs_without_a_pair_are_passed_over(phrases, phrase_tokenizer):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from data.config import DataConfig
-from data.corpus.language import ENGLISH, SPANISH, count_exchanged, describe_exchange, find_language
+from data.corpus.language import count_exchanged, describe_exchange, find_language
 from data.pairs import Pairs
 from data.sources.phrasebook import phrasebook
 
@@ -17,11 +17,6 @@ def test_every_exchanged_sentence_that_shows_its_language_is_seen():
     exchanged, shown = count_exchanged(Pairs(SPANISH_SIDE, ENGLISH_SIDE), "en")
     assert exchanged == shown > 500
     assert count_exchanged(Pairs(SPANISH_SIDE, ENGLISH_SIDE), "es") == (0, shown)
-
-
-def test_sentences_in_order_are_not_suspected():
-    exchanged, shown = count_exchanged(Pairs(ENGLISH_SIDE, SPANISH_SIDE), "en")
-    assert exchanged == 0 and shown > 500
 
 
 @pytest.mark.parametrize(
@@ -39,11 +34,6 @@ def test_sentences_in_order_are_not_suspected():
 )
 def test_the_language_of_a_sentence(sentence, language):
     assert find_language(sentence) == language
-
-
-def test_no_word_is_evidence_for_both():
-    assert not ENGLISH & SPANISH
-    assert not (ENGLISH | SPANISH) & {"a", "come", "has", "he", "me", "no", "once", "sin", "son", "he's"}
 
 
 def made(exchanged, in_order, silent=0):

@@ -3,7 +3,6 @@
 import collections
 import random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,34 +100,6 @@ def test_sets_are_filled_where_single_pairs_allow_it():
     assert [len(chosen) for chosen in hold_out(pairs, [40, 40])] == [40, 10]
     assert hold_out(pairs, []) == []
     assert hold_out(Pairs([], []), [3]) == [[]]
-
-
-def test_a_group_larger_than_a_set_is_never_cut():
-    pairs = Pairs(["same"] * 6 + ["other"], [*"abcdef", "x"])
-    assert hold_out(pairs, [5]) == [[6]]
-    assert hold_out(pairs, [6, 1]) in ([[0, 1, 2, 3, 4, 5], [6]], [[6], []])
-    assert hold_out(Pairs(["same"] * 6, list("abcdef")), [5]) == [[]]
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "shares"),
-    [
-        ("Hi.", "nada", True),
-        ("¡HI!", "nada", True),
-        ("nothing", "hola", True),
-        ("nothing", "nada", False),
-        ("hola", "hi", False),  # each on the other side
-        ("Hi there", "hola ahí", False),
-        ("two", "nada", True),
-        ("...", "nada", False),
-        ("!", "nada", True),
-    ],
-)
-def test_sharing_by_hand(source, target, shares):
-    others = [Pairs(["Hi", "one"], ["Hola", "uno"]), Pairs(["Two.", "!"], ["Dos.", "?"])]
-    pairs = Pairs([source, "x", "one"], [target, "y", "z"])
-    assert without_shared(pairs, others) == pairs.take([1] if shares else [0, 1])
-    assert without_shared(pairs, []) == pairs
 
 
 @settings(max_examples=100)

@@ -14,11 +14,11 @@ from data.sources.source import load_source
 SKIPPING: dict[str, Any] = {"malformed": "skip", "max_malformed": 1.0}
 
 
-def load(folder: Path, name: str, split: str = "train", /, **changes: Any) -> tuple[Pairs, SourceReport]:
+def load(folder: Path, name: str = "a.tsv", split: str = "train", /, **changes: Any) -> tuple[Pairs, SourceReport]:
     return load_source(DataConfig(root=str(folder), **changes), name, split)
 
 
-def refused(folder: Path, name: str, split: str = "train", /, **changes: Any) -> str:
+def refused(folder: Path, name: str = "a.tsv", split: str = "train", /, **changes: Any) -> str:
     """The one line with which a source is refused, without the folder."""
     with pytest.raises(UserError) as caught:
         load(folder, name, split, **changes)

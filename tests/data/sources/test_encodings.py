@@ -1,7 +1,6 @@
-"""A file in another encoding is reported with the command that converts it, or read with data.encoding."""
+"""A file in another encoding is reported with the data.encoding that reads it."""
 
 import gzip
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,16 +30,12 @@ ENCODINGS = ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"]
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_another_encoding_is_told_with_both_ways_out_and_never_halved(tmp_path, encoding, packed):
+def test_another_encoding_is_named_and_read_with_the_setting_that_the_message_gives(tmp_path, encoding, packed):
     name, pairs = write(tmp_path, encoding, packed)
     for changes in ({}, {"malformed": "skip", "max_malformed": 0.1}):
-        told = refused(tmp_path, name, **changes)
-        assert f"The file looks like {encoding}, not UTF-8: convert it (" in told and "data.malformed=" not in told
-        assert told.endswith(f"), or set data.encoding={encoding}")
-        command = told.partition("convert it (")[2].rpartition("), or set")[0]
-        subprocess.run(["bash", "-c", command], check=True, cwd=tmp_path)
-        assert load(tmp_path, f"utf8-{name}")[0] == pairs
-        (tmp_path / f"utf8-{name}").unlink()
+        message = refused(tmp_path, name, **changes)
+        advice = f"The file looks like {encoding}, not UTF-8: set data.encoding={encoding}, or convert it to UTF-8"
+        assert message.endswith(advice) and "data.malformed=" not in message
     assert load(tmp_path, name, encoding=encoding)[0] == pairs
 
 
@@ -51,7 +46,6 @@ def test_parallel_files_and_objects_have_an_encoding_too(tmp_path):
     for name in ("n.LANG", "a.jsonl"):
         assert "data.encoding=latin-1" in refused(tmp_path, name)
         assert load(tmp_path, name, encoding="latin-1")[0] == Pairs(["girl"], ["niña"])
-    assert "iconv -f ISO-8859-1 -t UTF-8 n.es > utf8-n.es" in refused(tmp_path, "n.LANG")
 
 
 def test_one_bad_line_in_utf8_is_no_other_encoding(tmp_path):
@@ -64,8 +58,7 @@ def test_one_bad_line_in_utf8_is_no_other_encoding(tmp_path):
 def test_an_encoding_of_other_letters_is_not_guessed(tmp_path):
     (tmp_path / "a.tsv").write_bytes("Good morning.\tДоброе утро.\n".encode("cp1251") * 3)
     told = refused(tmp_path, "a.tsv")
-    assert ". The file is not UTF-8: convert it (iconv -f ENCODING -t UTF-8 " in told
-    assert told.endswith("), or set data.encoding=ENCODING")
+    assert told.endswith(". The file is not UTF-8: set data.encoding=ENCODING, or convert it to UTF-8")
     assert load(tmp_path, "a.tsv", encoding="cp1251")[0].targets == ["Доброе утро."] * 3
 
 
@@ -73,7 +66,7 @@ def test_an_encoding_of_other_letters_is_not_guessed(tmp_path):
 def test_a_file_in_utf8_is_not_read_as_other_letters(tmp_path, encoding):
     name, _ = write(tmp_path, "utf-8")
     told = refused(tmp_path, name, encoding=encoding)
-    assert told.startswith(f"{name} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, or bring ")
+    assert told.startswith(f"{name} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, and ")
     (tmp_path / "plain.tsv").write_text("one\tuno\n")
     if encoding != "utf-16":
         assert load(tmp_path, "plain.tsv", encoding=encoding)[0] == Pairs(["one"], ["uno"])

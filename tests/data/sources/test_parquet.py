@@ -159,18 +159,12 @@ def test_a_folder_like_a_hub_dataset_has_its_splits(tmp_path):
         assert same.sha256 == report.sha256
 
 
-def test_a_split_may_be_chosen_and_cut_and_another_config_named(tmp_path):
-    dataset(tmp_path / "opus")
-    assert load(tmp_path, "opus:en-es:test", "train")[0].sources == ["test 0", "test 1", "test 2"]
-    assert load(tmp_path, "opus:en-es:train[1:]")[0].sources == ["train 1", "train 2"]
-    assert load(tmp_path, "opus:en-fr", columns=["en", "fr"], target="fr")[0] == Pairs(["three"], ["trois"])
-
-
-def test_the_working_directory_has_datasets_too(tmp_path, monkeypatch):
+def test_a_split_may_be_chosen_and_cut_and_another_config_named(tmp_path, monkeypatch):
     dataset(tmp_path / "text")  # a folder named like a reader of the library is that folder
     monkeypatch.chdir(tmp_path)
-    pairs, report = load(tmp_path / "nowhere", "text:en-es")
-    assert (len(pairs), report.file) == (3, f"{tmp_path}/text:en-es:train")
+    assert load(tmp_path / "nowhere", "text:en-es:test", "train")[0].sources == ["test 0", "test 1", "test 2"]
+    assert load(tmp_path, "text:en-es:train[1:]")[0].sources == ["train 1", "train 2"]
+    assert load(tmp_path, "text:en-fr", columns=["en", "fr"], target="fr")[0] == Pairs(["three"], ["trois"])
 
 
 def test_a_changed_folder_is_read_anew_and_two_of_one_name_are_two(tmp_path):
@@ -183,7 +177,7 @@ def test_a_changed_folder_is_read_anew_and_two_of_one_name_are_two(tmp_path):
         assert load(parent, "opus:en-es")[0].sources == [f"text {number}"] * 2
 
 
-def test_what_a_dataset_lacks_is_told_in_one_line(tmp_path):
+def test_what_a_dataset_lacks_is_named_in_one_line(tmp_path, capfd):
     folder = dataset(tmp_path / "opus")
     told = "cannot load the dataset opus, config {}, split {}: {}"
     missing = {
@@ -208,6 +202,7 @@ def test_what_a_dataset_lacks_is_told_in_one_line(tmp_path):
     assert refused(tmp_path, "opus:en-es").startswith(told.format("en-es", "train", ""))
     (tmp_path / "empty").mkdir()
     assert refused(tmp_path, "empty").startswith("cannot load the dataset empty, config None, split train: ")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_words_such_as_none_are_text_in_a_folder_with_csv_and_longer_rows_are_refused(tmp_path):
@@ -228,34 +223,6 @@ def test_a_name_that_can_be_nothing_is_refused_at_once(tmp_path, monkeypatch, na
     assert told.endswith(") nor a folder nor OWNER/NAME of the hub")
 
 
-def printed(folder: Path, name: str, **environment: str) -> str:
-    """What another process prints that loads a source and ends in a UserError."""
-    code = (
-        "import sys; from common.errors import *; from data.config import *; from data.sources.source import *\n"
-        "with exit_on_user_error(): load_source(DataConfig(root=sys.argv[1]), sys.argv[2], 'train')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder), name],
-        env={key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
-        | {"HF_HOME": str(folder / "home")}
-        | environment,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    return done.stdout
-
-
-def test_the_library_adds_nothing_of_its_own(tmp_path):
-    dataset(tmp_path / "opus")
-    (tmp_path / "opus/en-es/train-00001-of-00002.parquet").write_bytes(b"no Parquet")
-    told = printed(tmp_path, "opus:en-es")
-    assert told.startswith("error: cannot load the dataset ") and told.count("\n") == 1
-
-
 @pytest.mark.parametrize("answer", ["no connection", "silence"])
 def test_a_hub_that_does_not_answer_is_given_up_in_one_line_that_says_what_to_do(tmp_path, answer):
     """The library by itself asks six times, for half a minute or more, and tells of each."""
@@ -263,8 +230,17 @@ def test_a_hub_that_does_not_answer_is_given_up_in_one_line_that_says_what_to_do
     endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
     if answer == "no connection":
         server.close()
-    told = printed(tmp_path, "nobody/nothing:en-es", HF_HUB_OFFLINE="0", HF_ENDPOINT=endpoint, HF_HUB_ETAG_TIMEOUT="1")
+    code = (
+        "import sys; from common.errors import *; from data.config import *; from data.sources.source import *\n"
+        "with exit_on_user_error(): load_source(DataConfig(), 'nobody/nothing:en-es', 'train')"
+    )
+    hub = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": endpoint, "HF_HUB_ETAG_TIMEOUT": "1"}
+    environment = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()} | hub
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = done.stdout + done.stderr
     server.close()
+    assert done.returncode == 2
     assert told.startswith("error: the dataset nobody/nothing is not on this machine and the hub cannot be reached (")
     assert told.count("\n") == 1 and told.endswith(
         "; connect, or download it elsewhere (hf download --repo-type dataset nobody/nothing --local-dir FOLDER) and "

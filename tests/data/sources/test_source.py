@@ -51,13 +51,6 @@ def test_filters_drop_and_count_each_kind():
     assert dropped == Dropped(empty=1, mismatched=1)
 
 
-def test_the_default_ratio_drops_no_pair_of_the_real_corpus(corpus, real_training):
-    """Its most uneven pair, "She studies 24 / 7." with 68 characters of Spanish, is a good translation."""
-    kept, dropped = filter_pairs(real_training, corpus.max_length_ratio)
-    assert len(kept) == 111_679
-    assert dropped == Dropped()
-
-
 def test_the_files_of_a_source_are_known_before_it_is_read(tmp_path, corpus):
     for name in ("a.csv.gz", "n.en", "n.es", "set/train.csv", "set/more/x"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

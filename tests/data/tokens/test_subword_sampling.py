@@ -62,22 +62,6 @@ def test_what_was_found_before_and_how_it_was_cut_up_changes_nothing(phrases, ph
     assert candidates[0] == candidates[1]
 
 
-def test_nothing_is_searched_twice(phrases, phrase_tokenizer, monkeypatch):
-    searched: list[str] = []
-    real = phrase_tokenizer.segmentations
-
-    def recorded(sentences):
-        searched.extend(sentences)
-        return real(sentences)
-
-    monkeypatch.setattr(phrase_tokenizer, "segmentations", recorded)
-    cached = Segmentations(phrase_tokenizer, phrases.sources)
-    cached.draw(np.array([3, 1, 3]), 0.2, 0)
-    cached.draw(np.array([1, 2]), 0.2, 0)
-    cached.draw(np.arange(4), 0.2, 0)
-    assert sorted(searched) == sorted(phrases.sources[:4])
-
-
 def test_sampling_is_the_same_in_another_process(tmp_path, phrases, phrase_tokenizer):
     # SentencePiece's own sampler is not, whatever its seed: resuming with it would change the batches.
     save_tokenizer(tmp_path, phrase_tokenizer)

@@ -73,12 +73,6 @@ def test_two_trainings_give_the_same_bytes_and_no_noise(phrases, kind, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_training_text_with_the_meta_symbol(phrases):
-    marked = Pairs([s.replace("house", "h▁ouse") for s in phrases.sources], phrases.targets)
-    tokenizer = Tokenizer(train(marked, CONFIG))
-    assert tokenizer.decode(tokenizer.encode(marked.sources)) == marked.sources
-
-
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_the_largest_and_smallest_vocabulary_are_named_and_true(phrases, kind):
     with pytest.raises(UserError, match=r"tokenizer\.vocab_size=9000 is too large") as caught:
