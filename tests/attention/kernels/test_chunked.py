@@ -1,4 +1,4 @@
-"""Attention in chunks: whole chunks and parts of one, and no array that has a number for every query and key."""
+"""Attention in chunks: keys that no query of a chunk sees, and no array with a number for every query and key."""
 
 import math
 import re
@@ -10,16 +10,6 @@ import pytest
 
 from attention import Mask, attend, tracing_for
 from attention.kernels import chunked
-
-
-@pytest.mark.parametrize("device", [("cpu",), ("gpu",)])
-def test_whole_chunks_and_a_part_of_one_equal_the_definition(device, qkv, normal, packed, differentiate, close):
-    # 300 queries are chunks of 128, 128 and 44. On a CPU, each of them reads 150 of the 300 keys.
-    inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 2, 1, 300, 300, 8, 8), strict=True))
-    segments = packed([120, 30, 111], length=300)
-    arguments = inputs, normal(1, 1, 2, 300, 8), Mask(segments, segments, causal=True)
-    results = differentiate(*arguments, kernel="chunked", device=device)
-    close(results, differentiate(*arguments, kernel="definition"))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -45,7 +35,7 @@ def test_keys_outside_the_window_of_a_chunk_of_queries_are_not_read(causal, qkv,
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("lengths", [[1024], [1, 1023], [130, 120, 6, 700], [16] * 60, [400, 400]])
+@pytest.mark.parametrize("lengths", [[1024], [1, 1023], [130, 120, 6, 700], [16] * 60])
 def test_windows_of_every_width_equal_the_definition(lengths, causal, qkv, normal, packed, differentiate, close):
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 1, 1, 1024, 1024, 8, 8), strict=True))
     segments = packed(lengths, length=1024)

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def report(call):
@@ -14,7 +16,6 @@ def report(call):
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("groups", ["4", "2"])  # key/value heads for 4 devices: 2 are repeated
 def test_output_and_gradients_are_those_of_one_device(report, groups):
     one, eight = report["numbers"][groups]
