@@ -1,79 +1,54 @@
 """What a run executes on its devices: the training step, the loss of validation, and a search. Shapes only."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from benchmarks.cost.operations import FLOAT, StepCost
-from benchmarks.cost.transfers import Layout, Transfer, list_transfers, state_bytes
+from configs.schema import RunConfig
 from evaluation.translate import batch_size, bucket_of, search_batch, search_settings
-from model.config import DecodingConfig
 from model.transformer import build
-from training.config import TrainingConfig
 from training.devices.mesh import Devices, abstract_state, check_divisible
 from training.step import make_loss_step, make_train_step
 
-# Bytes of a training state's counts: of steps, sums and skipped updates. With Muon, two optimizers count updates.
-COUNTS = {"adam": 13 * FLOAT, "adamw": 13 * FLOAT, "muon": 14 * FLOAT}
 
-
-@dataclass(frozen=True)
-class Program:
-    """A jitted function on shapes, and what arithmetic expects of it on one device; None where there is no formula."""
+class Program(NamedTuple):
+    """A jitted function on shapes."""
 
     name: str
     lower: Callable[[], jax.stages.Lowered]
-    donated: int = 0  # bytes of arguments that may be written over
-    held: int | None = None  # bytes of all arguments
-    transfers: list[Transfer] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Workload:
-    """What a config computes on a mesh: steps of ``cost`` in training, and searches."""
-
-    cost: StepCost
-    training: TrainingConfig
-    decoding: DecodingConfig
-    mesh: Mesh
-
-
-def list_programs(workload: Workload) -> list[Program]:
+def list_programs(config: RunConfig, mesh: Mesh) -> list[Program]:
     """Return the programs of a run. UserError if the mesh does not divide the sizes of the config."""
-    cost, training, mesh = workload.cost, workload.training, workload.mesh
-    check_divisible(mesh, cost.model, cost.rows, training.accumulation)
-    layout = Layout(*(mesh.shape[axis] for axis in mesh.axis_names))
-    graphdef, state = build(cost.model, cost.vocab_size), abstract_state(mesh, cost.model, training, cost.vocab_size)
-    batch = Devices(mesh, cost.rows).batch_shapes(cost.sources, cost.targets)
+    model, training, vocab_size = config.model, config.training, config.tokenizer.vocab_size
+    rows, length = config.data.batch_rows, config.data.row_length
+    check_divisible(mesh, model, rows, training.accumulation)
+    graphdef, state = build(model, vocab_size), abstract_state(mesh, model, training, vocab_size)
     step: Any = make_train_step(graphdef, training, state)
     loss: Any = make_loss_step(graphdef, training.label_smoothing, mesh)
-    held = state_bytes(cost, training, layout) + COUNTS[training.optimizer]
-    # Tokens, segments and positions, and of targets also what the decoder is fed.
-    batch_bytes = FLOAT * cost.rows // layout.row_groups * (3 * cost.sources + 4 * cost.targets)
-    transfers = list_transfers(cost, training, layout)
+    batch = Devices(mesh, rows).batch_shapes(length, length)
     return [
-        Program("training step", partial(step.lower, state, batch), held, held + batch_bytes, transfers),
+        Program("training step", partial(step.lower, state, batch)),
         Program("validation loss", partial(loss.lower, state.inference_params, batch)),
-        _search(workload, state.params),
+        _search(config, mesh, state.params),
     ]
 
 
-def _search(workload: Workload, params: Any) -> Program:
+def _search(config: RunConfig, mesh: Mesh, params: Any) -> Program:
     """The search of the longest sources that are translated in one piece; each device has as many as a single one."""
-    cost, decoding, mesh = workload.cost, workload.decoding, workload.mesh
-    model = replace(cost.model, kernel="definition")
-    bucket = bucket_of(decoding.max_source_tokens or cost.sources)
+    decoding, model = config.decoding, replace(config.model, kernel="definition")
+    bucket = bucket_of(decoding.max_source_tokens or config.data.row_length)
     rows = batch_size(bucket, decoding.batch_sentences)
     shared = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec()))
     divided = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
     lower = partial(
         search_batch.lower,
-        (build(model, cost.vocab_size),),
+        (build(model, config.tokenizer.vocab_size),),
         (jax.tree.map(lambda leaf: shared(leaf.shape, leaf.dtype), params),),
         divided((rows * mesh.size, bucket), np.int32),
         divided((rows * mesh.size,), np.int32),

@@ -1,4 +1,4 @@
-"""Operations of the matrix products, and bytes, of a training step and of decoding: the same work for every engine.
+"""Operations of the matrix products of a training step and of decoding: the same work for every engine.
 
 B batch row · S source position · T target position · K beam · V vocabulary
 """
@@ -21,7 +21,6 @@ from model.config import ModelConfig
 from model.transformer import Transformer
 from training.config import TrainingConfig
 
-FLOAT = 4  # bytes: parameters, gradients, moments and logits are float32
 MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD"}  # every token is multiplied by these parameters
 OF_SOURCES = re.compile(r"encoder/|cross_attention/(key|value)/")  # their paths, if source tokens are
 
