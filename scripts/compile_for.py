@@ -8,9 +8,9 @@ sentences, for the config's mesh over all devices of TARGET:
   v5e:4x4, v6e:2x2  a slice of a two-dimensional torus of TPUs
   v5p:2x2x4         a slice of a three-dimensional one
 
-The table shows the memory of each device: what parameters, state and batch hold, what is temporary, and the peak of both
-together. It is also written as JSON. If a program does not fit into the devices' memory, the exit code is 2. Nothing is
-run: time is unknown, and so is whether cuDNN accepts its calls. docs/scaling.md explains the figures.
+The table shows the memory of each device: what parameters, state and batch hold, what is temporary, and the peak. It is
+also written as JSON. If a program does not fit into the devices' memory, the exit code is 2. Nothing is run:
+time is unknown, and so is whether cuDNN accepts its calls. docs/scaling.md explains the figures.
 """
 
 import argparse

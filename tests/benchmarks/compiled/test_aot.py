@@ -50,7 +50,7 @@ def compiled(target: str, *changes: str, program: int = 0) -> Compiled:
 
 
 def assert_state_is_written_over(target: str, found: Compiled, config: RunConfig) -> None:
-    """A device holds its part of the state, to the byte on a GPU (a TPU pads vectors), and the seven arrays of a batch."""
+    """A device holds its part of the state, to the byte on a GPU (a TPU pads vectors), and a batch of seven arrays."""
     mesh = make_mesh(config.mesh, open_target(target).devices)
     state = abstract_state(mesh, config.model, config.training, config.tokenizer.vocab_size)
     parts = [(leaf.sharding.shard_shape(leaf.shape), leaf.dtype) for leaf in jax.tree.leaves(state)]
