@@ -27,7 +27,6 @@ class Check:
     """What the other library computes of some held-out sentences, beside what the run computes."""
 
     library: str
-    numbers: str  # in which the run computes: float32, or bfloat16 where its products do
     sentences: int
     log_prob_difference: float  # the greatest of a token, in nats, under teacher forcing
     same_tokens: int  # sources that both encode alike
@@ -38,7 +37,7 @@ class Check:
         """The figures for a reader."""
         others = self.sentences - self.same_translations
         return [
-            f"{self.library}, beside this run in {self.numbers}, on {self.sentences} held-out sentences:",
+            f"{self.library}, beside this run in float32, on {self.sentences} held-out sentences:",
             f"log-probabilities of a token differ by at most {self.log_prob_difference:.1e} nats",
             f"{self.same_tokens} sources are encoded alike",
             f"{self.same_translations} translations are the same"
@@ -54,7 +53,7 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
 
     UserError if the other library fails.
     """
-    model, vocabulary = translator.models[0], translator.tokenizer.vocabulary()
+    vocabulary = translator.tokenizer.vocabulary()
     ids = {piece: index for index, piece in enumerate(vocabulary)}
     sources = translator.encode_sources([normalise(line) for line in lines])
     found = [best for [best, *_] in translator.search(params, sources, 1)]
@@ -68,7 +67,6 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
     scores = [score_of(translator, each) for each in log_probs_of(translator, params, [there[i] for i in differing])]
     return Check(
         answers["library"],
-        "float32" if {model.dtype, model.matmul_dtype} == {"float32"} else "bfloat16",
         len(lines),
         max(greatest_difference(ours, other) for ours, other in zip(here, answers["log_probs"], strict=True)),
         sum(source == encoded for source, encoded in zip(spelled[0], answers["encoded"], strict=True)),

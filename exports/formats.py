@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.translate import Translator
-from exports.heads import longest
 from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 from training.run.layout import TOKENIZER
@@ -26,7 +25,6 @@ class Format(NamedTuple):
 FORMATS = {
     "ct2": Format("ctranslate2_translate.py", ("ctranslate2",), ("ctranslate2",)),
     "hf": Format("transformers_translate.py", ("safetensors",), ("torch", "transformers")),
-    "stablehlo": Format("stablehlo_translate.py", ("flatbuffers",), ("flatbuffers",)),
 }
 
 
@@ -46,16 +44,14 @@ def find_obstacle(form: str, config: ModelConfig) -> str:
             from exports import transformers
 
             return transformers.find_obstacle(config)
-        case "stablehlo":
-            return ""
         case _:
             raise NotImplementedError(f"the format {form}")
 
 
 def save_model(
     form: str, folder: Path, translator: Translator, params: Params, languages: tuple[str, str], quantization: str
-) -> dict[str, Any]:
-    """Write a model, its tokenizer and its program; returns what the program has to know of their sizes.
+) -> None:
+    """Write a model, its tokenizer and its program.
 
     ``languages`` are those of source and target; ``quantization`` is for ct2.
     """
@@ -73,23 +69,13 @@ def save_model(
 
             transformers.save_model(folder, config, translator.decoding, params, tokenizer.vocab_size)
             transformers.save_tokenizer(folder, config, tokenizer, languages)
-        case "stablehlo":
-            from exports import stablehlo
-
-            stablehlo.save_model(folder, translator, params)
-            (folder / TOKENIZER).write_bytes(tokenizer.model)
-            lengths = stablehlo.buckets(translator)
-            limit = translator.limit(lengths[-1])
-            return {"longest_source": translator.longest, "longest_target": limit, "buckets": lengths}
         case _:
             raise NotImplementedError(f"the format {form}")
-    return {"longest_source": longest(config), "longest_target": longest(config)}
 
 
-def plain(form: str, decoding: DecodingConfig) -> DecodingConfig:
-    """The beam search that a format's program has: without draws, risk and further models, and mostly coverage."""
-    coverage = decoding.coverage_penalty if form == "stablehlo" else 0.0
-    return replace(decoding, search="beam", mbr="none", coverage_penalty=coverage, ensemble=[])
+def plain(decoding: DecodingConfig) -> DecodingConfig:
+    """The beam search that the exported programs have: without draws, risk, coverage and further models."""
+    return replace(decoding, search="beam", mbr="none", coverage_penalty=0.0, ensemble=[])
 
 
 def settings_of(decoding: DecodingConfig) -> dict[str, Any]:

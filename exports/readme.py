@@ -58,21 +58,6 @@ license: $license_id
 
 """
 
-STABLEHLO = """    print(Model().translate(["$example"]))
-
-JAX compiles each program at its first use, for the CPU, NVIDIA GPU or TPU that it finds (`pip install jax[cuda13]` or
-`jax[tpu]`). Each takes any number of sentences, after the weights of `weights.npz`:
-
-- `encode`: source tokens [sentences, length], `<pad>` after them, and an array whose length is the room for target
-  tokens → a cache.
-- `step`: a token of each sentence, their position, the cache → log-probabilities of the next tokens, the new cache.
-- `greedy-LENGTH` and, with a beam, `beam-LENGTH`: source tokens [sentences, LENGTH], the most target tokens of each
-  sentence → `tokens`, `lengths`, `log_probs`, `scores`, `ended`.
-
-Sources and translations end with `</s>` (3); a translation begins after `<s>` (2); `<pad>` is 0. JAX reads programs of
-earlier versions for six months at least: keep the run.
-"""
-
 COMMON = """
 ## Training and scores
 
@@ -98,7 +83,6 @@ WIDTH = 120  # characters of a line
 USE = {
     "ct2": start("CTranslate2 ($quantization)", "ctranslate2") + CTRANSLATE2,
     "hf": MODEL_CARD + start("transformers", "transformers torch") + TRANSFORMERS,
-    "stablehlo": start("StableHLO", "jax flatbuffers") + STABLEHLO,
 }
 
 
@@ -129,7 +113,7 @@ def describe_scores(report: dict[str, Any] | None) -> str:
 
 def describe_search(form: str, decoding: DecodingConfig) -> str:
     """How the program of a format searches, and what of the run's search it does not do."""
-    missing = [key for key, value in vars(plain(form, decoding)).items() if vars(decoding)[key] != value]
+    missing = [key for key, value in vars(plain(decoding)).items() if vars(decoding)[key] != value]
     lacks = "".join(f" It has no decoding.{key}={vars(decoding)[key]}, and searches without." for key in missing)
     if decoding.beam_size == 1:
         return f"`translate.py` takes the likeliest token at each place (greedy search).{lacks}"
@@ -138,8 +122,6 @@ def describe_search(form: str, decoding: DecodingConfig) -> str:
             return describe_ctranslate2(decoding) + lacks
         case "hf":
             return describe_transformers(decoding) + lacks
-        case "stablehlo":
-            return f"The programs are the run's own beam search, with its beam of {decoding.beam_size}.{lacks}"
         case _:
             raise NotImplementedError(f"the format {form}")
 

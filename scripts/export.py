@@ -1,8 +1,7 @@
 """Export a trained run to another library: python scripts/export.py RUN FORMAT FOLDER [key=value …].
 
-  ct2        CTranslate2, which translates in C++ on CPUs and NVIDIA's GPUs: --quantization int8 makes it small and fast
-  hf         Hugging Face's transformers, as a Pegasus (model.norm=pre) or a Marian (post), with a model card
-  stablehlo  XLA's programs for CPUs, NVIDIA's GPUs and TPUs, which need nothing but JAX: any model, in its own dtype
+  ct2  CTranslate2, which translates in C++ on CPUs and NVIDIA's GPUs: --quantization int8 makes it small and fast
+  hf   Hugging Face's transformers, as a Pegasus (model.norm=pre) or a Marian (post), with a model card
 
 FOLDER is written whole or not at all. It has the model, the tokenizer, a program that translates without this project,
 and a README with the search settings that give the run's translations. A process of its own then loads it with the
@@ -13,7 +12,6 @@ data.target choose one.
 
 import argparse
 import json
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from experiment.load_run import MAY_CHANGE, PRECISION, LoadedRun, load_run
 from experiment.reports import place_report
 from exports.check import Check, check
 from exports.formats import FORMATS, find_obstacle, missing_packages, plain, save_model, settings_of
+from exports.heads import longest
 from exports.readme import describe_data, describe_scores, describe_search, write_readme
 from training.run.corpus import load_held_out
 
@@ -42,16 +41,15 @@ TOLERANCE = 1e-4  # nats a token, of an export in float32
 def main() -> None:
     positionals = {
         "RUN": "a run directory, such as runs/tatoeba-small",
-        "FORMAT": "ct2, hf or stablehlo",
+        "FORMAT": "ct2 or hf",
         "FOLDER": "a new folder",
     }
     arguments = parse_command_line(__doc__, positionals, add_options, MAY_CHANGE - PRECISION)
     require_sense(arguments)
     run_dir, form = Path(arguments.RUN), arguments.FORMAT
-    dtypes = [] if form == "stablehlo" else FLOAT32
     if obstacle := find_obstacle(form, load_run_config(run_dir).model):
         raise UserError(f"{run_dir} cannot be exported to {form}: {obstacle}")
-    run = load_run(run_dir, [*arguments.overrides, *dtypes], "export.py")
+    run = load_run(run_dir, [*arguments.overrides, *FLOAT32], "export.py")
     found = export(run, arguments)
     kind = f"ct2 ({arguments.quantization})" if form == "ct2" else form
     print(f"written  {arguments.FOLDER}: {run_dir} at step {run.step}, as {kind}")
@@ -72,7 +70,7 @@ def require_sense(arguments: argparse.Namespace) -> None:
     """Raise UserError for what can be refused before anything is loaded."""
     form = arguments.FORMAT
     if form not in FORMATS:
-        raise UserError(f"there is no format {form}; choose ct2, hf or stablehlo")
+        raise UserError(f"there is no format {form}; choose ct2 or hf")
     if missing := missing_packages(FORMATS[form].writing):
         raise UserError(f"the format {form} needs more: pip install {missing}")
     if arguments.quantization != "float32" and form != "ct2":
@@ -92,11 +90,12 @@ def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
     can_check = not arguments.no_check and not missing_packages(FORMATS[form].checking)
     with write_folder(Path(arguments.FOLDER)) as new:
         languages = run.config.data.source, run.config.data.target
-        sizes = save_model(form, new, run.translator, run.params[0], languages, quantization)
+        save_model(form, new, run.translator, run.params[0], languages, quantization)
+        sizes = dict.fromkeys(("longest_source", "longest_target"), longest(run.config.model))
         facts = facts_of(run) | {"format": form, "quantization": quantization} | sizes
         write_facts(new, facts)
-        found = check_export(form, run, new, arguments.sentences, sizes["longest_source"]) if can_check else None
-        if found and found.numbers == quantization == "float32" and found.log_prob_difference > TOLERANCE:
+        found = check_export(run, new, arguments.sentences, sizes["longest_source"]) if can_check else None
+        if found and quantization == "float32" and found.log_prob_difference > TOLERANCE:
             raise UserError(f"nothing is exported, because it is not the same model: {found.lines()[1]}")
         write_facts(new, facts | {"check": found and asdict(found)})
         describe_folder(new, run, arguments, facts, found)
@@ -122,17 +121,16 @@ def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "export.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def check_export(form: str, run: LoadedRun, folder: Path, sentences: int, longest_source: int) -> Check | None:
+def check_export(run: LoadedRun, folder: Path, sentences: int, longest_source: int) -> Check | None:
     """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
     pairs, _ = load_held_out(run.config.data, "test", run.folder)
     longest = min(run.translator.longest, longest_source)
-    decoding = replace(plain(form, run.config.decoding), max_source_tokens=longest)
+    decoding = replace(plain(run.config.decoding), max_source_tokens=longest)
     translator: Translator = replace(run.translator, decoding=decoding)
     whole = [source for source in dict.fromkeys(pairs.sources) if len(translator.pieces(source)) == 1]
     if not whole:
         return None
-    exact = nullcontext() if form == "stablehlo" else jax.default_matmul_precision("float32")  # not a GPU's TF32
-    with exact:
+    with jax.default_matmul_precision("float32"):  # not a GPU's TF32
         return check(folder, translator, run.params[:1], whole[:sentences])
 
 

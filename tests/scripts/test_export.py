@@ -42,10 +42,7 @@ def make_ending_run(run_dir, run, end, scale):
     return run
 
 
-FORMATS = ["ct2", pytest.param("hf", marks=pytest.mark.torch), pytest.param("stablehlo", marks=pytest.mark.slow)]
-
-
-@pytest.fixture(scope="module", params=FORMATS)
+@pytest.fixture(scope="module", params=["ct2", pytest.param("hf", marks=pytest.mark.torch)])
 def exported(request, ending_run, tmp_path_factory, call):
     folder = tmp_path_factory.mktemp("exports") / request.param
     done = call("scripts/export.py", ending_run, request.param, folder, "decoding.beam_size=3")
@@ -53,7 +50,7 @@ def exported(request, ending_run, tmp_path_factory, call):
     return folder, done.stdout.decode()
 
 
-SEARCHES = {"ct2": "asks for 6 translations in a beam of 3", "hf": "searches in a beam of 3", "stablehlo": "beam of 3"}
+SEARCHES = {"ct2": "asks for 6 translations in a beam of 3", "hf": "searches in a beam of 3"}
 
 
 @pytest.mark.slow
@@ -108,7 +105,7 @@ def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_
     lines = load_held_out(run.config.data, "test", ending_run)[0].sources
     lengths = [len(tokens) + 1 for tokens in run.translator.encode_sources(list(map(normalise, lines)))]
     longest = sorted(lengths)[3]
-    found = check_export(folder.name, run, folder, len(lines), longest)
+    found = check_export(run, folder, len(lines), longest)
     assert found and found.sentences == sum(length <= longest for length in lengths) < len(lines)
 
 
@@ -147,7 +144,7 @@ def test_without_the_other_library_nothing_is_compared(run_dir, run_main, tmp_pa
 def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experiment):
     new = tmp_path / "new"
     refuses(main, "FOLDER is missing", run_dir, "ct2")
-    refuses(main, "there is no format onnx; choose ct2, hf or stablehlo", run_dir, "onnx", new)
+    refuses(main, "there is no format onnx; choose ct2 or hf", run_dir, "onnx", new)
     refuses(main, "--quantization=int8 is for the format ct2", run_dir, "hf", new, "--quantization", "int8")
     refuses(main, "invalid choice: 'int3'", run_dir, "ct2", new, "--quantization", "int3")
     refuses(main, "is not a run directory", tmp_path / "none", "ct2", new)
@@ -161,8 +158,6 @@ def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experime
     refuses(main, "cannot be exported to hf: transformers has no model.score=additive", additive, "hf", new)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     refuses(main, "the format ct2 needs more: pip install ctranslate2", run_dir, "ct2", new)
-    monkeypatch.setitem(sys.modules, "flatbuffers", None)
-    refuses(main, "the format stablehlo needs more: pip install flatbuffers", run_dir, "stablehlo", new)
     assert not new.exists() and not list(tmp_path.glob(".*"))
 
 
