@@ -11,7 +11,7 @@ from itertools import chain, compress
 import numpy as np
 from jaxtyping import Bool, Float
 
-from data.sentences import Sentences, SentenceWriter, as_sentences, in_blocks, store_sentences
+from data.sentences import Sentences, SentenceWriter, in_blocks, store_sentences
 
 Weights = Float[np.ndarray, " P"] | None  # average visits to each pair in an epoch; None: all 1
 SHORT = 1000  # characters; in shorter sentences no run of combining marks takes long to sort
@@ -43,9 +43,11 @@ class Pairs:
 
     def arrays(self, name: str) -> dict[str, np.ndarray]:
         """The pairs as four arrays, named after ``name``, from which ``Pairs.mapped`` builds them again."""
-        source, target = as_sentences(self.sources).arrays, as_sentences(self.targets).arrays
-        names = (f"{name}_{side}_{array}" for side in ("source", "target") for array in ("text", "start"))
-        return dict(zip(names, (*source, *target), strict=True))
+        found = {}
+        for side, sentences in (("source", self.sources), ("target", self.targets)):
+            stored = sentences if isinstance(sentences, Sentences) else store_sentences(sentences)
+            found[f"{name}_{side}_text"], found[f"{name}_{side}_start"] = stored.arrays
+        return found
 
     @classmethod
     def mapped(cls, name: str, arrays: dict[str, np.ndarray]) -> "Pairs":

@@ -135,11 +135,6 @@ def store_sentences(sentences: Iterable[str]) -> Sentences:
     return writer.view()
 
 
-def as_sentences(sentences: Sequence[str]) -> Sentences:
-    """The sentences themselves if they are mapped, else ``store_sentences``."""
-    return sentences if isinstance(sentences, Sentences) else store_sentences(sentences)
-
-
 def in_blocks(items: Iterable[Item], size: int = BLOCK) -> Iterator[list[Item]]:
     """Lists of up to ``size`` items."""
     rest = iter(items)

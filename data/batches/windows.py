@@ -97,7 +97,9 @@ class Windows:
         chosen = self._order(epoch)[window * self.config.window : (window + 1) * self.config.window]
         sources, targets = self.pairs.sources.take(chosen), self.pairs.targets.take(chosen)
         if self.config.subword_sampling > 0:
-            new_sources = self._tagged(self._draw(chosen, epoch, window, SOURCE_SUBWORDS), chosen)
+            new_sources = self._draw(chosen, epoch, window, SOURCE_SUBWORDS)
+            if self.pairs.tags is not None:
+                new_sources = with_first(new_sources, self.pairs.tags[chosen])
             new_targets = self._draw(chosen, epoch, window, TARGET_SUBWORDS)
             is_short = fits(new_sources, new_targets, self.pairs.row_lengths)
             sources = choose(is_short, new_sources, sources.compact())
@@ -105,9 +107,6 @@ class Windows:
         placement = place(sources.length, targets.length, self.pairs.row_lengths)
         order = permutation(placement.rows, self.seed, epoch, ROWS, window)
         return in_row_order(sources, targets, placement, order)
-
-    def _tagged(self, sources: TokenTable, chosen: Int[np.ndarray, " P"]) -> TokenTable:
-        return sources if self.pairs.tags is None else with_first(sources, self.pairs.tags[chosen])
 
     def _draw(self, chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int) -> TokenTable:
         sentences = self.pairs.texts.sources if use == SOURCE_SUBWORDS else self.pairs.texts.targets

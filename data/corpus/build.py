@@ -155,12 +155,11 @@ def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, Dropped]
 
 def replace_pairs(training: Training, left: Sequence[Pairs], reason: str) -> Training:
     """The sources with the pairs that are left of each; ``reason`` is the count of the account that grows."""
-
-    def account_for(account: SourceAccount, pairs: int) -> SourceAccount:
-        counts: dict[str, Any] = {reason: account.pairs - pairs, "pairs": pairs}
-        return replace(account, **counts)
-
-    return [(pairs, account_for(account, len(pairs))) for pairs, (_, account) in zip(left, training, strict=True)]
+    replaced = []
+    for pairs, (_, account) in zip(left, training, strict=True):
+        counts: dict[str, Any] = {reason: account.pairs - len(pairs), "pairs": len(pairs)}
+        replaced.append((pairs, replace(account, **counts)))
+    return replaced
 
 
 def refuse_nothing_left(training: Training) -> None:

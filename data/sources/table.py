@@ -119,15 +119,7 @@ def find_cells(config: DataConfig, path: Path) -> Cells:
 
     Excel writes semicolons where a comma is the decimal sign.
     """
-    match config.quoting:
-        case "csv":
-            quoted = True
-        case "stop":
-            quoted = is_csv(path)
-        case "keep":
-            quoted = False
-        case _:
-            raise NotImplementedError(f"data.quoting={config.quoting}")
+    quoted = {"stop": is_csv(path), "csv": True, "keep": False}[config.quoting]
     if not is_csv(path):
         return Cells("\t", quoted)
     kinds = [Cells(separator, quoted) for separator in (",", ";", "\t")]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import islice, repeat, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -50,19 +50,14 @@ def read_parallel(config: DataConfig, first: Path, second: Path, name: str) -> R
 
 def pair_lines(encoding: str, first: Path, second: Path) -> Iterator[tuple[bytes, bytes]]:
     """Line i of both files; UserError if one has more lines, unless these are blank."""
-    pairs, blank = zip_longest(read_byte_lines(first, encoding), read_byte_lines(second, encoding)), 0
-    for number, (one, other) in enumerate(pairs):
-        if one is not None and other is not None:
-            yield one, other
-        elif is_blank((one or other or b"").decode(errors="replace")):
-            blank += 1
-        else:
-            rest = blank + 1 + sum(1 for _ in pairs)
-            (long, lines), (short, fewer) = (first, number - blank + rest), (second, number - blank)
-            if one is None:
-                long, short = short, long
-            raise UserError(f"{short} has {fewer} lines and {long} has {lines}: they are not parallel")
-    yield from repeat((b"", b""), blank)
+    lines = zip_longest(read_byte_lines(first, encoding), read_byte_lines(second, encoding))
+    for number, (one, other) in enumerate(lines, 1):
+        if one is None or other is None:
+            if not is_blank((one or other or b"").decode(errors="replace")):
+                short, long = (first, second) if one is None else (second, first)
+                raise UserError(f"{short} has no line {number}, and {long} has one: they are not parallel")
+            one, other = b"", b""
+        yield one, other
 
 
 def read_lines(

@@ -3,8 +3,6 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,14 +39,6 @@ def test_nothing_has_a_name_even_after_a_kill(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == (f"{tmp_path} [] 9999.0\n", -signal.SIGKILL)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_folder_is_the_one_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert scratch_folder() == tmp_path
-    monkeypatch.delenv("TMPDIR")
-    assert scratch_folder() in (Path("/var/tmp"), tmp_path)
 
 
 def test_a_full_disk_is_reported():

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,17 +59,14 @@ def test_every_pair_is_placed_once_without_overlap(data, width, height):
     assert (batch.target_segments > 0).sum() == lengths[:, 1].sum()
     for i, (row, segment) in enumerate(zip(placement.row, placement.segment, strict=True)):
         source, target = batch.source_segments[row] == segment, batch.target_segments[row] == segment
-        assert (
-            batch.source_tokens[row][source].tolist() == sources.flat[sources.start[i] :][: sources.length[i]].tolist()
-        )
-        assert (
-            batch.target_labels[row][target].tolist() == targets.flat[targets.start[i] :][: targets.length[i]].tolist()
-        )
+        for tokens, table in ((batch.source_tokens[row][source], sources), (batch.target_labels[row][target], targets)):
+            assert tokens.tolist() == table.flat[table.start[i] :][: table.length[i]].tolist()
         assert batch.source_positions[row][source].tolist() == list(range(lengths[i, 0]))
         assert batch.target_inputs[row][target].tolist() == [BOS, *batch.target_labels[row][target][:-1]]
     assert (batch.source_segments.max(axis=1) > 0).all()  # no row is empty
 
 
+@pytest.mark.slow
 def test_the_real_corpus_fills_more_than_95_percent_of_both_sides(corpus, real_training, real_tokenizer):
     sources, targets = encode(real_tokenizer, real_training.sources), encode(real_tokenizer, real_training.targets)
     for length in (64, 128):

@@ -107,6 +107,7 @@ def test_nothing_is_said_of_clean_corpora(tmp_path, name):
     assert warnings(tmp_path, CLEAN[name]) == []
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_the_grammar_and_the_real_corpus(corpus):
     assert build_corpus(DataConfig(train=["phrasebook:grammar"], valid="", test="")).warnings == []
     assert build_corpus(corpus).warnings == []

@@ -130,7 +130,7 @@ def test_missing_columns_are_named_with_those_there_are(tmp_path):
 def test_a_file_that_is_not_whole_parquet_is_named_and_nothing_is_printed(tmp_path, malformed, capfd):
     whole = write(tmp_path / "a.parquet", {"en": ["a"] * 99, "es": ["b"] * 99}).read_bytes()
     spoilt = whole[:10] + bytes(40) + whole[50:]
-    for content in (b"", b"x\ty\n", whole[:-20], whole[: len(whole) // 2], whole + b"\n", spoilt):
+    for content in (b"", b"x\ty\n", whole[:-20], spoilt):
         (tmp_path / "a.parquet").write_bytes(content)
         assert refused(tmp_path, "a.parquet", malformed=malformed).startswith("cannot read a.parquet as Parquet: ")
     write(tmp_path / "a.parquet", {"en": pyarrow.array([], "string"), "es": pyarrow.array([], "string")})

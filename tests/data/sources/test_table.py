@@ -84,15 +84,6 @@ def test_a_column_of_few_short_values_is_no_language(tmp_path, values):
     assert load(tmp_path)[0].sources == long * 10
 
 
-def test_sentences_with_several_translations_each_are_text(tmp_path):
-    """As the file of manythings.org begins."""
-    sources = [word for word in ("Go.", "Hi.", "Run!", "Who?", "Wow!", "Fire!", "Help!") for _ in range(6)]
-    write(tmp_path, sources, [f"{number}." for number in range(42)][::-1], ["CC-BY 2.0 (France) #1 (CK)"] * 42)
-    assert "column 2 of 3" in refused(tmp_path)
-    write(tmp_path, sources, [f"¡Ve {'a' * number}!" for number in range(42)], ["CC-BY 2.0 (France) #1 (CK)"] * 42)
-    assert load(tmp_path)[0].sources == sources
-
-
 @pytest.mark.parametrize(
     ("before", "columns"),
     [
@@ -232,7 +223,7 @@ def write_csv(folder: Path, rows: Iterable[Sequence[str]], **format: Any) -> Non
 CELL = st.text(st.sampled_from('ab",;\t\n ñ'), max_size=6)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     rows=st.lists(st.tuples(CELL, CELL), min_size=1),
     separator=st.sampled_from(",;\t"),
@@ -327,5 +318,3 @@ def test_no_more_than_a_share_of_a_files_lines_is_dropped(tmp_path, share, bad, 
         f"a.tsv:{201 - bad}: no tab in the line; it needs exactly one, between the two sentences. "
         f"Mend the lines, or drop them all the same with data.max_malformed={0.02 if bad == 3 else 0.01}"
     )
-    enough = {"malformed": "skip", "max_malformed": 0.02}
-    assert load(tmp_path, **enough)[1].malformed == bad
