@@ -16,7 +16,8 @@ from model.cache import Cache, LayerCache, own_places
 from model.config import ModelConfig
 from model.decoding.forced import decoder_inputs
 from model.decoding.hypotheses import Hypotheses
-from model.transformer import Tokens, Transformer
+from model.transformer import Tokens, Transformer, build
+from tests.drawn import drawn_params
 
 VOCABULARY = 12
 
@@ -111,15 +112,20 @@ def plain_beam(
 
 
 @cache
+def drawn_transformer(**changes: Any) -> Transformer:
+    """A Transformer of one layer with random parameters."""
+    shape: dict[str, Any] = {"d_model": 32, "num_heads": 2, "head_dim": 16, "d_ff": 64, "dropout": 0.0}
+    config = ModelConfig(**(shape | {"encoder_layers": 1, "decoder_layers": 1} | changes))
+    return nnx.merge(build(config, VOCABULARY), drawn_params(config, VOCABULARY))
+
+
+@cache
 def trained_transformer(seed: int = 0, **changes: Any) -> Transformer:
-    """A Transformer of one layer that has learnt to turn sentences around, or not to, and to leave words out.
+    """One that has learnt to turn sentences around, or not to, and to leave words out.
 
     There are several good translations of everything, of different lengths, so that searches find different ones.
     """
-    shape: dict[str, Any] = {"d_model": 32, "num_heads": 2, "head_dim": 16, "d_ff": 64, "dropout": 0.0}
-    config = ModelConfig(**(shape | {"encoder_layers": 1, "decoder_layers": 1} | changes))
-    model = Transformer(config, VOCABULARY, rngs=nnx.Rngs(seed))
-    graphdef, params = nnx.split(model)
+    graphdef, params = nnx.split(drawn_transformer(**changes))
     optimizer = optax.adam(1e-2)
 
     @jax.jit

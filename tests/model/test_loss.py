@@ -12,6 +12,8 @@ import pytest
 import model.loss
 from model.loss import cross_entropy, loss_in_chunks
 
+smoothed_loss = jax.jit(partial(cross_entropy, smoothing=0.1))
+
 
 def to_logits(x, table):
     return x @ table.T
@@ -21,7 +23,7 @@ def test_equals_optax_on_smoothed_labels():
     logits = jax.random.normal(jax.random.key(0), (3, 5, 7))
     labels = jax.random.randint(jax.random.key(1), (3, 5), 0, 7)
     real = jnp.arange(15).reshape(3, 5) % 4 != 0
-    loss = cross_entropy(logits, labels, real, 0.1)
+    loss = smoothed_loss(logits, labels, real)
     smoothed = optax.softmax_cross_entropy(logits, optax.smooth_labels(jax.nn.one_hot(labels, 7), 0.1))
     plain = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
     assert float(loss.objective) == pytest.approx(float(smoothed[real].sum()), rel=1e-6)
@@ -36,22 +38,20 @@ def test_uniform_logits_cost_the_logarithm_of_the_vocabulary():
 
 def test_gradient_is_softmax_minus_smoothed_label():
     logits, labels = jax.random.normal(jax.random.key(0), (2, 6)), jnp.array([4, 1])
-    gradient = jax.grad(lambda z: cross_entropy(z, labels, jnp.ones(2, bool), 0.1).objective)(logits)
+    gradient = jax.grad(lambda z: smoothed_loss(z, labels, jnp.ones(2, bool)).objective)(logits)
     expected = jax.nn.softmax(logits) - optax.smooth_labels(jax.nn.one_hot(labels, 6), 0.1)
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
 def test_padding_has_no_loss_and_no_gradient():
     logits, labels, real = jax.random.normal(jax.random.key(0), (3, 6)), jnp.array([4, 0, 1]), jnp.array([1, 0, 1]) > 0
-    gradient = jax.grad(lambda z: cross_entropy(z, labels, real, 0.1).objective)(logits)
+    gradient = jax.grad(lambda z: smoothed_loss(z, labels, real).objective)(logits)
     assert not gradient[1].any()
-    kept = cross_entropy(logits[real], labels[real], real[real], 0.1)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), cross_entropy(logits, labels, real, 0.1), kept
-    )
+    kept = smoothed_loss(logits[real], labels[real], real[real])
+    np.testing.assert_allclose(smoothed_loss(logits, labels, real), kept, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("length", "chunks"), [(16, 4), (12, 4), (7, 4), (2, 2), (13, 4)])
+@pytest.mark.parametrize(("length", "chunks"), [(16, 4), (7, 4), (2, 2)])
 def test_in_chunks_it_is_the_same_sums_and_gradients(length, chunks, monkeypatch):
     monkeypatch.setattr(model.loss, "CHUNK", 3 * length // 4)
     x, table = jax.random.normal(jax.random.key(0), (3, length, 5)), jax.random.normal(jax.random.key(1), (11, 5))

@@ -26,6 +26,11 @@ def model_with(**changes) -> Transformer:
     return nnx.merge(build(config, VOCAB), drawn_params(config, VOCAB))
 
 
+@jax.jit
+def apply(model, source, target, key=None):
+    return model(source, target, dropout_key=key)
+
+
 def tokens(seed, rows=3):
     """Rows of two sentences, of 3 and 4 tokens, and padding."""
     segments = jnp.tile(jnp.array([1] * 3 + [2] * 4 + [0]), (rows, 1))
@@ -58,28 +63,29 @@ def test_a_hidden_word_keeps_its_place_and_has_no_embedding():
 def test_word_dropout_hides_words_of_its_side_alone(side):
     """The model that hides words is the one that reads hidden words, with the same draws and nothing else changed."""
     source, target = tokens(0), tokens(1)
-    found = model_with(**{f"{side}_word_dropout": 0.5})(source, target, dropout_key=KEY)
+    found = apply(model_with(**{f"{side}_word_dropout": 0.5}), source, target, KEY)
     index, layers = {"source": (0, CONFIG.encoder_layers), "target": (1, CONFIG.decoder_layers)}[side]
     word_key = jax.random.split(jax.random.split(KEY, 2)[index], layers + 2)[-1]  # after blocks and embedding
     sides = {"source": source, "target": target}
     sides[side] = sides[side]._replace(ids=hide(sides[side].ids, 0.5, word_key))
-    np.testing.assert_allclose(found, model_with()(**sides), atol=1e-6)
-    assert not np.allclose(found, model_with()(source, target))
+    np.testing.assert_allclose(found, apply(model_with(), **sides), atol=1e-6)
+    assert not np.allclose(found, apply(model_with(), source, target))
 
 
 def test_without_a_key_nothing_is_dropped():
     source, target = tokens(0), tokens(1)
-    np.testing.assert_array_equal(model_with(**dict.fromkeys(RATES, 0.9))(source, target), model_with()(source, target))
+    dropping = model_with(**dict.fromkeys(RATES, 0.9))
+    np.testing.assert_array_equal(apply(dropping, source, target), apply(model_with(), source, target))
 
 
 def test_neighbours_and_padding_stay_invisible():
     source, target, other = tokens(0), tokens(1), tokens(2)
-    model, second = jax.jit(model_with(**dict.fromkeys(RATES, 0.4))), source.segments != 1
-    before = model(source, target, dropout_key=KEY)
+    model, second = model_with(**dict.fromkeys(RATES, 0.4)), source.segments != 1
+    before = apply(model, source, target, KEY)
     changed = (
         side._replace(ids=jnp.where(second, other.ids + (side.segments == 0), side.ids)) for side in (source, target)
     )
-    after = model(*changed, dropout_key=KEY)
+    after = apply(model, *changed, KEY)
     np.testing.assert_allclose(after[:, :3], before[:, :3], atol=1e-6)
     assert not np.allclose(after[:, 3:7], before[:, 3:7])
 
@@ -108,13 +114,13 @@ def test_a_sentence_skips_a_block_as_a_whole_and_for_itself():
 
 def test_a_decoder_that_skips_every_block_is_its_embedding_and_its_blocks_get_no_gradient():
     source, target = tokens(0), tokens(1)
-    model = model_with(decoder_layer_drop=1 - 1e-9)
-    found = model(source, target, dropout_key=KEY)
+    config = replace(CONFIG, decoder_layer_drop=1 - 1e-9)
+    graphdef, params = build(config, VOCAB), drawn_params(config, VOCAB)
+    model = nnx.merge(graphdef, params)
+    found = apply(model, source, target, KEY)
     expected = model.final_norms[1](model.embedding(target.ids, target.positions, None))
     real = np.asarray(target.segments > 0)
     np.testing.assert_allclose(np.asarray(found)[real], np.asarray(expected)[real], atol=1e-6)
-    config = replace(CONFIG, decoder_layer_drop=1 - 1e-9)
-    graphdef, params = build(config, VOCAB), drawn_params(config, VOCAB)
-    gradient = jax.grad(lambda p: jnp.sum(nnx.merge(graphdef, p)(source, target, dropout_key=KEY)[real] ** 2))(params)
+    gradient = jax.grad(lambda p: jnp.sum(apply(nnx.merge(graphdef, p), source, target, KEY)[real] ** 2))(params)
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(gradient["decoder"]))
     assert np.asarray(gradient["embedding"]["table"]).any()

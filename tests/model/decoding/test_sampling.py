@@ -99,13 +99,6 @@ def test_draws_do_not_depend_on_company_or_place():
         np.testing.assert_array_equal(together[rows], apart)
 
 
-def test_the_likeliest_token_alone_is_greedy():
-    model = TableModel(eos_logit=4.0)
-    expected = jax.jit(lambda: greedy((model,), Sources(sources(8), jnp.full(8, 7)), SearchSettings(7)))()
-    for drawn, likeliest in zip(run(sampling=Sampling(top_k=1), count=1), expected, strict=True):
-        np.testing.assert_allclose(drawn, likeliest, rtol=1e-5, atol=1e-5)
-
-
 def test_greedy_takes_the_likeliest_token_until_eos():
     model = TableModel(eos_logit=5.0)
     rows = sources(8)
