@@ -58,14 +58,6 @@ def test_any_candidates_are_scored_like_every_pair_alone(utility, pairs):
 
 
 @both
-def test_two_that_agree_outvote_one_that_is_likelier(utility):
-    candidates = ["Se fue a su casa.", "Tom no quiere comer hoy.", "Tom no quiere comer pan."]
-    assert choose(candidates, [0.4, 0.32, 0.28], utility) == 1
-    assert choose(candidates, [0.4, 0.28, 0.32], utility) == 2
-    assert choose(candidates, [0.9, 0.06, 0.04], utility) == 0
-
-
-@both
 def test_only_the_proportion_of_the_weights_matters_and_a_tie_goes_to_the_first(utility):
     """Of three texts with nothing in common, in every order: no rounding may prefer one."""
     expected = expected_utilities(CANDIDATES, WEIGHTS, utility)
@@ -75,13 +67,6 @@ def test_only_the_proportion_of_the_weights_matters_and_a_tie_goes_to_the_first(
     for candidates in (["uno", "sé", "ayer"], ["ayer", "uno", "sé"], ["sé", "ayer", "uno"]):
         assert choose(candidates, [0.1, 0.1, 0.1], utility) == 0
         assert choose(candidates, [0.1, 0.2, 0.2], utility) == 1
-
-
-@both
-def test_one_candidate_and_empty_ones(utility):
-    assert expected_utilities(["solo"], [0.3], utility) == [100]
-    assert expected_utilities(["", ""], [1.0, 3.0], utility) == [100, 100]
-    assert expected_utilities(["", "solo"], [1.0, 3.0], utility) == [25, 75]
 
 
 def test_wrong_weights_and_utilities_are_refused():

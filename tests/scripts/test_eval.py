@@ -132,14 +132,6 @@ def files_of(folder):
     return {path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes()) for path in folder.rglob("*")}
 
 
-def test_another_file_gets_a_report_of_its_own_and_its_overlap_is_reported(run_dir, run_main):
-    code, _, err = run_main(main, run_dir, f"data.test={run_dir.parent / 'train.tsv'}", "decoding.beam_size=1")
-    assert code == 0, err
-    report = read_report(run_dir, "train")
-    assert report["overlap_with_training"] == {"sources": 160, "targets": 160}
-    assert report["decoding"]["beam_size"] == 1
-
-
 def test_mistakes_end_in_one_line_and_code_2(run_dir, refuses, tmp_path):
     without_checkpoints = tmp_path / "run"
     shutil.copytree(run_dir, without_checkpoints, ignore=shutil.ignore_patterns("checkpoints", "eval"))
@@ -216,16 +208,3 @@ def test_the_runs_own_held_out_set_keeps_its_columns(run_dir):
     turned = dataclasses.replace(run.config.data, test="", columns=["es", "en"])
     with pytest.raises(UserError, match=r"name another with data\.test="):
         load_test_set(dataclasses.replace(run, config=dataclasses.replace(run.config, data=turned)))
-
-
-@pytest.mark.slow
-def test_long_sources_are_translated_in_pieces_and_none_is_dropped(run_dir, run_main, tmp_path):
-    long = " ".join(["Tom eats here today. Ana runs there."] * 9)
-    (tmp_path / "long.tsv").write_text(f"{long}\t¡{long}!\nTom eats.\t¡Tom!\n", encoding="utf-8")
-    code, out, err = run_main(main, run_dir, f"data.test={tmp_path / 'long.tsv'}")
-    assert code == 0, err
-    assert "in pieces 1 sources" in out
-    report = read_report(run_dir, "long")
-    assert (report["sources"], report["in_pieces"]) == (2, 1)
-    [translations] = (run_dir / "eval").glob("long-*.translations.txt")
-    assert all(translations.read_text(encoding="utf-8").split("\n")[:-1])

@@ -199,12 +199,6 @@ def test_heads_read_the_whole_vector_and_parts_do_not():
     np.testing.assert_array_equal(table[:, 2:] > 0, [[1, 0], [1, 0], [0, 1], [0, 1]])
 
 
-# Section 7.
-
-
-# Sections 8 and 9.
-
-
 # The pictures, and the program.
 
 

@@ -138,11 +138,6 @@ def test_mistakes_end_in_one_line_before_anything_is_printed(run_dir, refuses, t
     refuses(translate.main, "is not a run directory", tmp_path)
 
 
-@pytest.mark.slow
-def test_an_ensemble_with_itself_translates_as_the_run(run, run_dir):
-    assert run(f"decoding.ensemble=[{run_dir}:latest]") == run()
-
-
 def test_a_line_for_a_line(run):
     lines = ["Tom runs here.", "", "Ana eats\u2028there today now.", "Tom", "  ", "Ana eats there today now."]
     translations = run(text="\n".join(lines))

@@ -16,15 +16,10 @@ from evaluation.comparison.differences import (
     changed_ngrams,
     changed_sentences,
     count_matches,
-    group_names,
 )
 from evaluation.comparison.significance import RunPair, statistics_of
 from evaluation.metrics import score
 from tests.evaluation.comparison.systems import drawn_set, noisy, sentence
-
-
-def test_names_of_groups():
-    assert group_names((0, 1, 5, 20)) == ["0", "1 to 4", "5 to 19", "20 or more"]
 
 
 def test_groups_by_length_have_the_scores_of_their_sentences():
