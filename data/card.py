@@ -19,7 +19,6 @@ from common.special_tokens import EOS
 from common.text import in_brief
 from common.text_table import Table
 from data.batches.encoded import EncodedPairs
-from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import Dropped
 from data.pairs import Pairs
@@ -128,16 +127,6 @@ def find_unseen_words(training: Counter[str], words: Counter[str]) -> tuple[floa
     return sum(unseen.values()) / max(1, words.total()), sorted(unseen, key=lambda word: (-unseen[word], word))
 
 
-def select_fitting(sources: Sequence[Pairs], stream: BatchStream) -> list[Pairs]:
-    """The pairs of each source that fit a row."""
-    texts = stream.encoded.texts
-    fitting = set(zip(texts.sources, texts.targets, strict=True))  # equal pairs are equally long
-    return [
-        pairs.select(np.array([pair in fitting for pair in zip(pairs.sources, pairs.targets, strict=True)]))
-        for pairs in sources
-    ]
-
-
 def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
     """Pairs from short to long, evenly spaced in the order of lengths; always the same ones."""
     lengths = [len(source) + len(target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
@@ -148,35 +137,36 @@ def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
 
 
 def build_tables(card: Card) -> list[Table]:
-    fitting = select_fitting(card.prepared.corpus.by_source(), card.prepared.stream)
     counts = [count_pieces(text.tokens, card.prepared.tokenizer.vocab_size) for _, _, text in card.sides()]
     return [
-        sources_table(card, [len(pairs) for pairs in fitting]),
+        sources_table(card),
         overlap_table(card),
         sentences_table(card),
         lengths_table(card),
         tokenizer_table(card, counts[0] + counts[1]),
         spelling_table(card, counts),
         packing_table(card),
-        samples_table(card, fitting),
+        samples_table(card),
     ]
 
 
-def sources_table(card: Card, fitting: list[int]) -> Table:
-    """Every source and what became of its rows; ``fitting`` counts the pairs of each that fit a row."""
+def sources_table(card: Card) -> Table:
+    """Every source and what became of its rows."""
     config, files = card.config, card.prepared.corpus.files
-    visits = [pairs * account.weight for pairs, account in zip(fitting, files.train, strict=True)]
+    visits = sum(account.pairs * account.weight for account in files.train)
     rows = []
-    for name, account, pairs, share in zip(config.train, files.train, fitting, visits / np.sum(visits), strict=True):
-        dropped = format_dropped(account.dropped(over_long=account.pairs - pairs))
-        counts = [f"{account.rows:,}", dropped, f"{pairs:,}", f"{account.weight:g}", f"{share:.1%}"]
-        rows.append(["train", name, *counts, account.sha256[:12]])
+    for name, account in zip(config.train, files.train, strict=True):
+        counts = [f"{account.rows:,}", format_dropped(account.dropped()), f"{account.pairs:,}", f"{account.weight:g}"]
+        rows.append(["train", name, *counts, f"{account.pairs * account.weight / visits:.1%}", account.sha256[:12]])
     for split, name, report in (("valid", config.valid, files.valid), ("test", config.test, files.test)):
         pairs, digest = len(card.texts[split][0].sentences), report.sha256[:12] if name else "–"
         counts = [f"{report.rows:,}", format_dropped(Dropped(report.malformed, report.empty)), f"{pairs:,}", "", ""]
         rows.append([split, name or "taken out of train", *counts, digest])
     header = ["split", "source", "rows", "dropped", "pairs", "weight", "of an epoch", "SHA-256"]
-    return Table("Sources", f"data.root={config.root}; an epoch has weight × pairs of each source.", header, rows)
+    note = f"data.root={config.root}; an epoch has weight × pairs of each source"
+    if over_long := card.prepared.stream.encoded.over_long:
+        note += f", without {over_long:,} that fit no row"
+    return Table("Sources", f"{note}.", header, rows)
 
 
 def format_dropped(dropped: Dropped) -> str:
@@ -266,11 +256,11 @@ def packing_table(card: Card) -> Table:
     return Table("Packing", note if sampling else "", ["", ""], rows)
 
 
-def samples_table(card: Card, fitting: list[Pairs]) -> Table:
+def samples_table(card: Card) -> Table:
     """Pairs of every source from short to long; two of them with their pieces."""
-    tokenizer, per_source = card.prepared.tokenizer, -(-SAMPLES // len(fitting))
-    samples = zip(card.config.train, (sample_pairs(pairs, per_source) for pairs in fitting), strict=True)
-    chosen = [(name, pair) for name, pairs in samples for pair in pairs]
+    tokenizer, per_source = card.prepared.tokenizer, -(-SAMPLES // len(card.config.train))
+    sources = zip(card.config.train, card.prepared.corpus.by_source(), strict=True)
+    chosen = [(name, pair) for name, pairs in sources for pair in sample_pairs(pairs, per_source)]
     rows = []
     for number, (name, pair) in enumerate(chosen):
         for first, language, sentence in zip((name, ""), card.languages, pair, strict=True):

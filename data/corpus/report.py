@@ -45,8 +45,8 @@ class SourceAccount(SourceReport):
     held_out: int = 0
     pairs: int
 
-    def dropped(self, over_long: int = 0) -> Dropped:
-        return Dropped(self.malformed, self.empty, self.mismatched, self.overlapping, self.held_out, over_long)
+    def dropped(self) -> Dropped:
+        return Dropped(self.malformed, self.empty, self.mismatched, self.overlapping, self.held_out)
 
 
 @dataclass(frozen=True)

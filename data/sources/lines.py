@@ -46,10 +46,7 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
                 yield first
             yield from lines
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        with open(path, "rb") as file:
-            plain = not this_is_gzip(file.read(3))
-        advice = "; if it is plain text, take .gz from its name" * plain
-        raise UserError(f"cannot read {path}: not a whole gzip file ({error}){advice}") from error
+        raise UserError(f"cannot read {path}: not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 

@@ -221,9 +221,7 @@ def test_a_damaged_gzip_file_stops_whatever_is_skipped(tmp_path, name):
     file = name.replace("LANG", "en")
     for content in (whole[:-4], whole[: len(whole) // 2], whole[:5], b"x\ty\n", whole + b"more", bytes(turned)):
         for malformed in ("skip", "stop"):
-            told = refused_with(content, malformed)
-            assert told.startswith(f"cannot read {file}: not a whole gzip file (")
-            assert told.endswith("; if it is plain text, take .gz from its name") == (content == b"x\ty\n")
+            assert refused_with(content, malformed).startswith(f"cannot read {file}: not a whole gzip file (")
     assert refused_with(b"", "stop").startswith(f"{file} is empty")
 
 
