@@ -189,19 +189,15 @@ def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tup
 
 def describe_first_pair(config: DataConfig, path: Path) -> str | None:
     """A line to warn with if data.header=skip finds no header; None if it does, or another setting holds."""
-    match config.header:
-        case "skip":
-            rows = read_first_rows(config, path, find_cells(config, path))
-            if not rows or find_header(rows, config.languages) or not may_name_columns(rows[0].cells):
-                return None
-            return (
-                f"{path}: its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a "
-                "pair, although data.header=skip; take the line out if it is a header"
-            )
-        case "stop" | "keep":
-            return None
-        case _:
-            raise NotImplementedError(f"data.header={config.header}")
+    if config.header != "skip":
+        return None
+    rows = read_first_rows(config, path, find_cells(config, path))
+    if not rows or find_header(rows, config.languages) or not may_name_columns(rows[0].cells):
+        return None
+    return (
+        f"{path}: its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a pair, "
+        "although data.header=skip; take the line out if it is a header"
+    )
 
 
 def refuse_quoting(path: Path, rows: Sequence[TableRow]) -> None:
