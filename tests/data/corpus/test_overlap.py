@@ -43,15 +43,10 @@ def test_hashes_are_sorted_distinct_and_of_folded_text():
     assert hash_sentences([]).shape == (0,)
 
 
-def test_clean_splits_pass():
-    report = find_overlap(CLEAN)
-    assert list(report) == ["train/valid", "train/test", "valid/test"]
-    refuse_overlap(report, allowed=[])
-
-
 def test_planted_overlap_is_found_and_stops():
     test = Pairs(["¿GO?", "go", "Wait."], ["Espera.", "ya  veo!", "«Ya veo»"])
     report = find_overlap(CLEAN | {"test": test})
+    assert list(report) == ["train/valid", "train/test", "valid/test"]
     assert report["train/test"] == Sides(SharedSentences(1, ["go"]), SharedSentences(1, ["ya veo"]))
     with pytest.raises(UserError, match=r'1 source and 1 target sentences, such as "go"') as caught:
         refuse_overlap(report, allowed=["valid/test"])
