@@ -1,7 +1,7 @@
 """Compare runs on one test set: python scripts/compare.py BASE RUN [RUN …] [--set SET]
 
 Prints BLEU and chrF of each, their differences from BASE with intervals and p-values, and where the systems differ: by
-length of the source, by frequency of words in the training of BASE, in n-grams, and in single sentences. Nothing is
+length of the source, by frequency of words in the training of BASE, and in single sentences. Nothing is
 translated: eval.py has kept the sentences in RUN/eval/SET.jsonl, and the set is the run's own test set unless --set
 names another. In place of a run, any report of one may be named, such as that of another checkpoint or search.
 

@@ -12,10 +12,8 @@ from data.corpus.word_counts import WordCounts
 from evaluation.comparison.differences import (
     Change,
     Group,
-    Ngram,
     by_source_length,
     by_word_frequency,
-    changed_ngrams,
     changed_sentences,
 )
 from evaluation.comparison.significance import (
@@ -89,8 +87,6 @@ class Against:
     chrf: Difference
     lengths: list[Group]
     frequencies: list[Group]  # empty where the frequencies of words in training are not known
-    gained: list[Ngram]
-    lost: list[Ngram]
     gains: list[Change]
     losses: list[Change]
 
@@ -134,7 +130,6 @@ def set_against(base: System, other: System, frequencies: WordCounts | None) -> 
         difference_of(chrf),
         by_source_length(found[0], bleu),
         by_word_frequency(found, others_found, frequencies) if frequencies else [],
-        *changed_ngrams(found, others_found),
         *changed_sentences(found, others_found, chrf),
     )
 

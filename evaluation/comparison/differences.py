@@ -1,4 +1,4 @@
-"""Where two systems differ: by length of the source, by frequency of words, in n-grams and in sentences.
+"""Where two systems differ: by length of the source, by frequency of words, and in sentences.
 
 A system may have several runs, and its figures are means over them. ``Runs`` has the sentences of each run, all of the
 same test set.
@@ -7,14 +7,11 @@ same test set.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import inf
-from operator import or_
 from statistics import fmean
 
 import numpy as np
 from jaxtyping import Bool, Float
-from sacrebleu.metrics.bleu import BLEU
 
 from data.corpus.word_counts import WordCounts, words_of
 from evaluation.comparison.significance import RunPair, mean_of
@@ -24,8 +21,7 @@ Runs = Sequence[Sequence[Sentence]]
 
 LENGTHS = (1, 6, 11, 16, 21)  # the shortest source of each group, in words
 FREQUENCIES = (0, 1, 10, 100, 1000)  # the lowest frequency in training of each group of words
-LONGEST_NGRAM = 4
-LISTED_NGRAMS, LISTED_SENTENCES = 10, 5
+LISTED_SENTENCES = 5
 
 
 @dataclass(frozen=True)
@@ -34,15 +30,6 @@ class Group:
 
     name: str
     size: int
-    base: float
-    other: float
-
-
-@dataclass(frozen=True)
-class Ngram:
-    """Words, and how often each system's translations have them where a reference has them."""
-
-    words: str
     base: float
     other: float
 
@@ -107,32 +94,6 @@ def word_f1(run: Sequence[Sentence], group_of: dict[str, int]) -> Float[np.ndarr
             for word, count in counts.items():
                 into[group_of[word]] += count
     return 200 * right / np.maximum(given, 1)
-
-
-def changed_ngrams(base: Runs, other: Runs) -> tuple[list[Ngram], list[Ngram]]:
-    """The n-grams that the other system gains most often, and those that it loses: matches per run, as BLEU counts."""
-    bases, others = count_matches(base), count_matches(other)
-    grams = [Ngram(" ".join(words), bases.get(words, 0.0), others.get(words, 0.0)) for words in {**bases, **others}]
-    gains = sorted(grams, key=lambda gram: (gram.base - gram.other, -len(gram.words), gram.words))[:LISTED_NGRAMS]
-    losses = sorted(grams, key=lambda gram: (gram.other - gram.base, -len(gram.words), gram.words))[:LISTED_NGRAMS]
-    return [gram for gram in gains if gram.other > gram.base], [gram for gram in losses if gram.other < gram.base]
-
-
-def count_matches(runs: Runs) -> dict[tuple[str, ...], float]:
-    """Occurrences of each n-gram in translations, but no more in a sentence than a reference has; means over runs."""
-    allowed = [reduce(or_, map(ngrams_of, sentence.references)) for sentence in runs[0]]
-    found: Counter[tuple[str, ...]] = Counter()
-    for run in runs:
-        for sentence, limits in zip(run, allowed, strict=True):
-            found.update(ngrams_of(sentence.translation) & limits)
-    return {words: count / len(runs) for words, count in found.items()}
-
-
-def ngrams_of(text: str, tokenize: BLEU = BLEU()) -> Counter[tuple[str, ...]]:  # noqa: B008 (it has no state)
-    """The n-grams of the tokens that BLEU sees, up to four."""
-    tokens = tokenize.tokenizer(text.rstrip()).split()
-    lengths = range(1, LONGEST_NGRAM + 1)
-    return Counter(tuple(tokens[start : start + n]) for n in lengths for start in range(len(tokens) - n + 1))
 
 
 def changed_sentences(base: Runs, other: Runs, chrf: Sequence[RunPair]) -> tuple[list[Change], list[Change]]:

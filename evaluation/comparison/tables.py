@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from common.text_table import Table
 from evaluation.comparison.compare import Against, Comparison
-from evaluation.comparison.differences import Change, Group, Ngram
+from evaluation.comparison.differences import Change, Group
 from evaluation.comparison.significance import Interval
 
 HOW = (
@@ -52,8 +52,6 @@ def tables_of_one(against: Against) -> list[Table]:
         Table("What differs", pairs, ["key", "baseline", "here"], keys),
         groups("BLEU by words of the source", "words", "sentences", against.lengths),
         groups("F1 of words by their frequency in training", "occurrences", "words", against.frequencies),
-        ngrams("N-grams gained", against.gained),
-        ngrams("N-grams lost", against.lost),
         sentences("Largest gains", against.gains),
         sentences("Largest losses", against.losses),
     ]
@@ -66,12 +64,6 @@ def groups(title: str, of: str, size: str, found: Sequence[Group]) -> Table:
         for each in found
     ]
     return Table(title, "", [of, size, "baseline", "here", "difference"], rows)
-
-
-def ngrams(title: str, found: Sequence[Ngram]) -> Table:
-    note = "How often a run's translations have it where a reference has it, too."
-    rows = [[each.words, f"{each.base:.1f}", f"{each.other:.1f}"] for each in found]
-    return Table(title, note, ["n-gram", "baseline", "here"], rows)
 
 
 def sentences(title: str, found: Sequence[Change]) -> Table:

@@ -77,7 +77,7 @@ def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path)
         "WHAT DIFFERS",
         "BLEU BY WORDS OF THE SOURCE",
         "F1 OF WORDS BY THEIR FREQUENCY IN TRAINING",
-        "N-GRAMS GAINED",
+        "LARGEST GAINS",
     ):
         assert f"\n\n{heading}" in f"\n\n{out}"
     assert "model.dropout       0.1   0.3\n" in out
@@ -86,7 +86,7 @@ def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path)
 def test_runs_without_counts_of_words_are_compared_without_them(runs, run_main):
     (runs[0] / WORD_COUNTS.format(side="target")).unlink()
     code, out, err = run_main(main, *runs)
-    assert code == 0 and "F1 OF WORDS" not in out and "N-GRAMS GAINED" in out
+    assert code == 0 and "F1 OF WORDS" not in out and "LARGEST GAINS" in out
     assert err == f"note: {runs[0]} has no counts of its training words, which train.py writes at each start\n"
 
 

@@ -1,8 +1,5 @@
 """Where systems differ, on sentences whose counts can be made by hand."""
 
-from collections import Counter
-
-import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -10,12 +7,9 @@ from sacrebleu.metrics.chrf import CHRF
 from data.corpus.word_counts import summarise
 from evaluation.comparison.differences import (
     Group,
-    Ngram,
     by_source_length,
     by_word_frequency,
-    changed_ngrams,
     changed_sentences,
-    count_matches,
 )
 from evaluation.comparison.significance import RunPair, statistics_of
 from evaluation.metrics import score
@@ -55,31 +49,6 @@ def test_words_by_their_frequency_by_hand():
     assert one_right == [Group("0", 4, round(200 * 2 / (3 + 4), 9), 0.0)]  # two of three words are among the four
     both = by_word_frequency([base, base], [base, other], frequencies)
     assert both[0] == Group("0", 2, 100.0, 50.0)
-
-
-def test_matches_are_those_of_bleu():
-    """Clipped by the reference that has most; their number is the numerator of BLEU's precisions."""
-    sentences = noisy(drawn_set(30), 0.3, 3)
-    correct = statistics_of(BLEU(), sentences).counts.sum(0)[2:6]
-    by_length: Counter[int] = Counter()
-    for words, count in count_matches([sentences]).items():
-        by_length[len(words)] += round(count)
-    np.testing.assert_array_equal([by_length[n] for n in (1, 2, 3, 4)], correct)
-
-
-def test_ngrams_gained_and_lost_by_hand():
-    references = ["la casa es grande", "una casa es grande"]
-    base = [sentence("s", references, "la casa grande")]
-    other = [sentence("s", references, "una casa es es")]
-    gained, lost = changed_ngrams([base], [other])
-    assert gained[0] == Ngram("una casa es", 0.0, 1.0)
-    assert {each.words for each in gained} == {"una casa es", "una casa", "casa es", "es", "una"}
-    assert {each.words for each in lost} == {"la casa", "grande", "la"}
-    assert changed_ngrams([base], [base]) == ([], [])
-    swapped = [[Ngram(each.words, each.other, each.base) for each in grams] for grams in (lost, gained)]
-    assert list(changed_ngrams([other], [base])) == swapped
-    gained, _ = changed_ngrams([base, base], [base, other])
-    assert gained[0] == Ngram("una casa es", 0.0, 0.5)
 
 
 def test_the_sentences_that_change_most():
