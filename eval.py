@@ -47,8 +47,13 @@ def main() -> None:
     if one_sided := count_one_sided(pairs):
         print(f"one-sided {one_sided} of these rows have text on one side only")
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
-    print_limits(evaluation)
-    print_examples(evaluation)
+    if evaluation.in_pieces:
+        print(f"in pieces {evaluation.in_pieces} sources, longer than decoding.max_source_tokens, cut at sentence ends")
+    if evaluation.unended:
+        print(f"unended   {evaluation.unended} translations were cut at their limit, decoding.max_length_*")
+    for each in evaluation.sentences[:5]:
+        print(f"\nsource       {each.source}\ntranslation  {each.translation}")
+        print(f"reference    {each.references[0]}", flush=True)
     folder = arguments.output or run.folder / REPORTS
     with offer_output(folder):
         place = place_report(run, file.sha256, folder)
@@ -91,25 +96,8 @@ def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
     print(f"          on {rows} rows, each with its one reference")
     if unscored := describe_unscored(file):
         print(f"dropped   {unscored}")
-    speed = (
-        f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target tokens/s"
-    )
-    print(f"speed     {evaluation.seconds:.1f} s, {speed}, compilation included")
-
-
-def print_limits(evaluation: Evaluation) -> None:
-    """What was cut at a length, if anything was."""
-    if evaluation.in_pieces:
-        why = "too long for decoding.max_source_tokens"
-        print(f"in pieces {evaluation.in_pieces} sources, cut at sentence ends: {why}")
-    if evaluation.unended:
-        print(f"unended   {evaluation.unended} translations were cut at their limit, decoding.max_length_*")
-
-
-def print_examples(evaluation: Evaluation) -> None:
-    for each in evaluation.sentences[:5]:
-        print(f"\nsource       {each.source}\ntranslation  {each.translation}")
-        print(f"reference    {each.references[0]}", flush=True)
+    speed = f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target"
+    print(f"speed     {evaluation.seconds:.1f} s, {speed} tokens/s, compilation included")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def cut(text: str, longest: int, count: Count) -> list[str]:
 
     ``count`` returns the number of tokens of each text, EOS included. A piece ends at the last sentence end that fits,
     else after the last ; : , or dash, else at the last space; a word, but no single character, is cut if it is too long
-    by itself. No piece is empty, and ``join`` restores the text, with an extra space wherever a word was cut.
+    by itself. No piece is empty, and spaces between them restore the text, with one more wherever a word was cut.
     """
     if count([text])[0] <= longest:
         return [text]
@@ -39,11 +39,6 @@ def cut(text: str, longest: int, count: Count) -> list[str]:
     while (start := stops[-1]) < len(units):
         stops.append(choose_stop(start, find_furthest(start, len(units), fits), ends, fits))
     return [text[units[start][0] : units[stop - 1][1]] for start, stop in pairwise(stops)]
-
-
-def join(texts: list[str]) -> str:
-    """Join pieces, or their translations, without the empty ones."""
-    return " ".join(filter(None, texts))
 
 
 def split_units(text: str, longest: int, count: Count) -> list[Span]:

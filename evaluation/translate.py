@@ -19,7 +19,7 @@ from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
 from data.pairs import normalise
 from data.tokens.tokenizer import Tokenizer
-from evaluation.long_lines import cut, join
+from evaluation.long_lines import cut
 from evaluation.minimum_risk import choose, probabilities
 from evaluation.over_devices import call_on_rows, mesh_of, shard_rows
 from evaluation.side_by_side import side_by_side
@@ -168,8 +168,8 @@ class Translator:
         translations = []
         for chosen in combinations:
             targets, log_probs, scores, ended = map(list, zip(*chosen, strict=True))
-            sums = math.fsum(log_probs), math.fsum(scores)
-            translations.append(Translation(join(self.spell(targets)), sources, targets, *sums, all(ended)))
+            text, sums = " ".join(filter(None, self.spell(targets))), (math.fsum(log_probs), math.fsum(scores))
+            translations.append(Translation(text, sources, targets, *sums, all(ended)))
         return translations
 
     def spell(self, targets: list[list[int]]) -> list[str]:

@@ -13,13 +13,14 @@ from pathlib import Path
 import jax
 
 from cli.command_line import Parser
-from common.errors import UserError, exit_on_user_error
+from common.errors import exit_on_user_error
 from common.files import write_atomically
 from evaluation.attention_lessons import one_head, several_heads
 from evaluation.attention_lessons.pictures import PICTURES, png
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"
+BLOCK = re.compile(r"(<!-- begin (\S+) -->\n\n)(.*?)(\n\n<!-- end \2 -->)", re.DOTALL)
 
 # The names in the marks, and the functions that print the text between them.
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -32,11 +33,8 @@ BLOCKS |= {use: partial(several_heads.weights_of_use, use) for use in ("encoder"
 def main() -> None:
     """Replace the page's blocks, and draw the pictures next to it."""
     Parser(__doc__).parse_args()
-    page = PAGE.read_text(encoding="utf-8")
-    for name, text in compute().items():
-        begin, end = f"<!-- begin {name} -->\n\n", f"\n\n<!-- end {name} -->"
-        page = page.replace(f"{begin}{block_of(page, name)}{end}", f"{begin}{text}{end}")
-    write_atomically(PAGE, page)
+    blocks, page = compute(), PAGE.read_text(encoding="utf-8")
+    write_atomically(PAGE, BLOCK.sub(lambda found: f"{found[1]}{blocks[found[2]]}{found[4]}", page))
     for name, draw in PICTURES.items():
         write_atomically(DOCS / name, png(draw()))
         print(f"written  docs/{name}")
@@ -47,14 +45,6 @@ def compute() -> dict[str, str]:
     """The text of each block, computed in float32 on every device."""
     with jax.default_matmul_precision("float32"):
         return {name: block() for name, block in BLOCKS.items()}
-
-
-def block_of(page: str, name: str) -> str:
-    """The page's text between the marks of ``name``; UserError unless each is there once."""
-    found = re.findall(rf"<!-- begin {name} -->\n\n(.*?)\n\n<!-- end {name} -->", page, re.DOTALL)
-    if len(found) != 1:
-        raise UserError(f"docs/{PAGE.name} needs <!-- begin {name} --> and <!-- end {name} --> once, not {len(found)}")
-    return found[0]
 
 
 if __name__ == "__main__":

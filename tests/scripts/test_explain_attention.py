@@ -12,6 +12,7 @@ from evaluation.attention_lessons import one_head, pictures, text
 from scripts import explain_attention as script
 
 PAGE = script.PAGE.read_text(encoding="utf-8")
+PRINTED = {name: text for _, name, text, _ in script.BLOCK.findall(PAGE)}
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -29,13 +30,9 @@ def printing():
         return script.compute(), unrounded
 
 
-def block(name: str) -> str:
-    return script.block_of(PAGE, name)
-
-
 def decimals(name: str) -> list[float]:
     """The numbers with a decimal point that a block has, in the order of reading."""
-    return [float(word) for word in re.findall(r"-?\d+\.\d+|nan", block(name))]
+    return [float(word) for word in re.findall(r"-?\d+\.\d+|nan", PRINTED[name])]
 
 
 def whole(line: str) -> list[int]:
@@ -61,7 +58,7 @@ def test_the_page_has_what_the_script_prints_here_and_on_other_machines(printing
     """No number is so near to a rounding boundary that another machine could print its neighbour."""
     blocks, unrounded = printing
     for name, printed in blocks.items():
-        assert block(name) == printed, f"{name}: run python scripts/explain_attention.py"
+        assert PRINTED[name] == printed, f"{name}: run python scripts/explain_attention.py"
     assert len(unrounded) > 300
     for value, digits in unrounded:
         to_the_next = abs(value * 10**digits % 1 - 0.5) / 10**digits
@@ -69,8 +66,8 @@ def test_the_page_has_what_the_script_prints_here_and_on_other_machines(printing
 
 
 def test_every_mark_on_the_page_has_its_function_and_every_function_its_marks():
-    names = re.findall(r"<!-- begin (\S+) -->", PAGE)
-    assert sorted(names) == sorted(script.BLOCKS)
+    for mark in ("begin", "end"):
+        assert sorted(re.findall(rf"<!-- {mark} (\S+) -->", PAGE)) == sorted(script.BLOCKS) == sorted(PRINTED)
     assert sorted(re.findall(r"\((attention-\S+\.png)\)", PAGE)) == sorted(pictures.PICTURES)
 
 
@@ -118,7 +115,7 @@ def test_why_the_scale():
 
 def test_dividing_by_the_number_of_keys():
     """exp(entropy) of many weights exp(s), s normal with deviation σ, is exp(-σ²/2) of their number."""
-    rows = [line.split("|")[1:-1] for line in block("number-of-keys").splitlines()[2:]]
+    rows = [line.split("|")[1:-1] for line in PRINTED["number-of-keys"].splitlines()[2:]]
     table = np.array([[float(cell.strip(" %")) for cell in row] for row in rows])
     query, key = (np.asarray(rows, np.float64) for rows in one_head.random_rows(128, 1024, 64))
     products = np.einsum("qd,qkd->qk", query[:, 0], key)
@@ -152,7 +149,7 @@ def test_a_finite_mask_is_not_the_same_before_and_after_scaling():
 
 def tables_of_words() -> list[Array]:
     """x, W^Q, W^K, W^V and W^O as the page has them."""
-    x, *projections, output = block("words").removeprefix("```text\n").removesuffix("\n```").split("\n\n")
+    x, *projections, output = PRINTED["words"].removeprefix("```text\n").removesuffix("\n```").split("\n\n")
     return [np.array([whole(line) for line in part.splitlines()[1:]], float) for part in (x, *projections, output)]
 
 
@@ -232,7 +229,7 @@ def run(tmp_path, monkeypatch, run_main):
 
 def test_the_program_writes_blocks_and_leaves_the_prose(run, tmp_path):
     page = "# Prose\n\n<!-- begin one-query -->\n\n{}\n\n<!-- end one-query -->\n\nMore \\1 prose.\n"
-    stale, fresh = page.format("old"), page.format(block("one-query"))
+    stale, fresh = page.format("old"), page.format(PRINTED["one-query"])
     assert run(stale)[:2] == (0, fresh)
     first = (tmp_path / "visible.png").read_bytes()
     assert run(fresh)[:2] == (0, fresh)
