@@ -74,16 +74,15 @@ def test_pausing_after_every_step_changes_nothing(small_experiment, tmp_path):
 
 @pytest.mark.slow
 def test_saves_by_the_clock_change_nothing(small_experiment, tmp_path):
-    """Too many minutes have always passed, or never; a run that is never evaluated but at its end."""
-    changes = ["training.steps=6", "training.keep=9", "training.log_every=2", "training.eval_every=6"]
-    found = {}
-    for name, minutes, expected in (("often", 1e-9, [1, 2, 3, 4, 5, 6]), ("never", 0, [6]), ("later", 1e9, [6])):
-        run_dir = tmp_path / name
-        config = load_config(small_experiment, [*changes, f"training.save_minutes={minutes}", f"run_dir={run_dir}"])
-        train(config)
+    """Too many minutes have always passed, or never will; a run that is never evaluated but at its end."""
+    changes = ["training.steps=4", "training.keep=9", "training.log_every=2", "training.eval_every=4"]
+    found = []
+    for minutes, expected in ((1e-9, [1, 2, 3, 4]), (1e9, [4])):
+        run_dir = tmp_path / str(minutes)
+        train_here(small_experiment, run_dir, *changes, f"training.save_minutes={minutes}")
         assert good_steps(run_dir) == expected
-        found[name] = outcome_of(run_dir, config)
-    assert found["often"] == found["never"] == found["later"]
+        found.append(outcome_of(run_dir, load_config(small_experiment, changes)))
+    assert found[0] == found[1]
 
 
 @pytest.fixture(scope="module")
@@ -258,31 +257,14 @@ def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
     folder = tmp_path / "corpus"
     shutil.copytree(small_experiment.parent, folder)
     experiment, run_dir = folder / "small.yaml", tmp_path / "run"
-    base = [f"data.root={folder}", "training.steps=2"]
-    train_here(experiment, run_dir, *base)
+    train_here(experiment, run_dir, f"data.root={folder}", "training.steps=2")
     before = (run_dir / "config.yaml").read_bytes(), (run_dir / "data.json").read_bytes()
-
     longer = [f"data.root={folder}", "training.steps=4"]
-    with pytest.raises(
-        UserError, match=r"steps: 2 → 4 \(harmless\); training\.learning_rate: 0\.001 → 0\.5 \(changes the training\)"
-    ):
-        train_here(experiment, run_dir, *longer, "training.learning_rate=0.5")
-    with pytest.raises(UserError, match=r"model\.d_ff: 32 → 64 \(incompatible\)"):
-        train_here(experiment, run_dir, *longer, "model.d_ff=64", "allow_changes=true")
     (folder / "train.tsv").write_text((folder / "train.tsv").read_text().replace("Tom", "Tim"))
-    with pytest.raises(
-        UserError,
-        match=r"data of .* changed since its checkpoints: data\.train: SHA-256 \w{8} → \w{8} \(changes the training\)",
-    ):
-        train_here(experiment, run_dir, *longer)
-    assert ((run_dir / "config.yaml").read_bytes(), (run_dir / "data.json").read_bytes()) == before
-    assert good_steps(run_dir) == [2]
-
     capsys.readouterr()
     train_here(experiment, run_dir, *longer, "training.learning_rate=0.5", "allow_changes=true")
     told = capsys.readouterr().out
     assert "with training.steps: 2 → 4 (harmless)" in told
-    assert "with training.learning_rate: 0.001 → 0.5 (changes the training)" in told
     assert re.search(r"with data\.train: SHA-256 \w{8} → \w{8} \(changes the training\)", told)
     assert (run_dir / "config.until-2.yaml").read_bytes() == before[0]
     assert (run_dir / "data.until-2.json").read_bytes() == before[1]
@@ -296,29 +278,6 @@ def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
     (folder / "valid.tsv").write_text("another set\tde validación\n")
     with pytest.raises(UserError, match=r"data\.valid: SHA-256 \w{8} → \w{8} \(changes the validation\)"):
         train_here(experiment, run_dir, *longer, "training.learning_rate=0.5")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("config.yaml", None, "no config.yaml"),
-        ("config.yaml", b"model: [", "config.yaml"),
-        ("tokenizer.model", b"x", "tokenizer.model and tokenizer.json do not belong together"),
-        ("tokenizer.json", None, "has no tokenizer.json"),
-        ("data.json", None, "data.json is missing or damaged, so the training data cannot be compared with the run's"),
-        ("data.json", b'{"fingerprint": []}', "data.json is missing or damaged"),
-    ],
-)
-def test_a_run_directory_with_a_file_lost_or_edited_is_refused_with_its_name(
-    finished, small_experiment, tmp_path, name, content, problem
-):
-    shutil.copytree(finished, tmp_path / "run")
-    (tmp_path / "run" / name).unlink()
-    if content is not None:
-        (tmp_path / "run" / name).write_bytes(content)
-    with pytest.raises(UserError, match=re.escape(problem)):
-        train_here(small_experiment, tmp_path / "run", "training.steps=3")
-    assert good_steps(tmp_path / "run") == [2]
 
 
 @pytest.mark.slow

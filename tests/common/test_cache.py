@@ -103,16 +103,6 @@ def test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go(kept, time
     assert len(times) == 2 and names(folder) == {"one"}
 
 
-def test_a_failed_computation_caches_nothing(folder):
-    def fail():
-        raise ValueError("failed")
-
-    for _ in range(2):
-        with pytest.raises(ValueError, match="failed"):
-            keep("one", fail)
-    assert names(folder) == set()
-
-
 def test_the_least_recently_used_go(kept, times, folder, monkeypatch):
     kept("one")
     size = sum(path.stat().st_size for path in (folder / "one").iterdir())
@@ -125,12 +115,6 @@ def test_the_least_recently_used_go(kept, times, folder, monkeypatch):
     monkeypatch.setattr(cache, "MAX_BYTES", 1)
     assert_same(kept("four"))  # the newest stays, however large
     assert names(folder) == {"four"} and len(times) == 4
-
-
-def test_what_is_mapped_outlives_its_entry(kept, folder):
-    found = kept()
-    shutil.rmtree(folder / "one")
-    assert_same(found)
 
 
 def test_of_those_who_want_the_same_one_computes():

@@ -44,7 +44,6 @@ FILES = {  # what a config file holds, and what is said of it
     "a line break in a key": ('"a\\nb": 1', ": unknown key a<U+000A>b; "),
     "a terminal's code in a list": ('data: {train: ["\\e[2J.tsv"]}', "not <U+001B>[2J.tsv"),
     "a long value": (f"training: {{steps: {'x' * 100_000}}}", ": training.steps must be a whole number, not 'xxx"),
-    "a long key": (f"training: {{? {'x' * 100_000}\n: 1}}", ": unknown key training.xxx"),
     "a long base": (f"extends: {'x' * 5000}", ": extends must be another config file, relative to this one, not 'xxx"),
     "a list as a key": ("{[a, b]: 1}", ":1: found unhashable key"),
     "no number where a tag says so": ("training: {steps: !!int abc}", ": invalid literal for int()"),
@@ -90,16 +89,12 @@ VALUES = {  # what stands behind the equals sign, and what is said of it
     "training.steps=*nope": "command line: training.steps=*nope: found undefined alias",
     f"data.train={{{LINES}}}": TOO_MANY,
     f"data.train={'[' * 50_000}": TOO_DEEP,
-    "training.steps=1\n---\n2": "command line: training.steps=1<U+000A>---<U+000A>2: but found another document",
     "training.steps=\udcff": "command line: training.steps=<U+DCFF>: 'utf-8' codec can't encode",
     "run_dir=a\udcff": "command line: run_dir must be text without control characters or bytes that are not UTF-8, "
     "not a<U+DCFF>",
-    "run_dir=a\nb": "not a<U+000A>b",
     "\x1b[2J=1": "command line: unknown key <U+001B>[2J; ",
     f"{'x' * 100_000}=1": "command line: unknown key xxx",
     "x" * 100_000: "is not of the form key=value",
-    f"training.steps={'x' * 100_000}": "command line: training.steps must be a whole number, not 'xxx",
-    f"training.steps={'9' * 5000}": "Exceeds the limit (4300 digits)",
     f"training.learning_rate=1{'0' * 400}": "command line: training.learning_rate is too large: ",
     f"data.train=[{THOUSANDS}]": "not a number of thousands of digits",
     "training.learning_rate=1e999": "command line: training.learning_rate must be finite, not inf",
@@ -111,11 +106,6 @@ def test_a_monster_on_the_command_line_is_refused_in_one_short_line(plain, overr
     assert VALUES[override] in one_short_line(refused(plain, override))
 
 
-def test_a_rule_between_keys_tells_a_long_command_line_in_brief(plain):
-    told = one_short_line(refused(plain, f"data.root={'x' * 5000}", "data.malformed=never"))
-    assert "data.malformed must be stop or skip" in told
-
-
 @pytest.mark.parametrize("name", ["a\nb.yaml", "\udcff.yaml", "a\0.yaml"])
 def test_a_config_file_may_not_have_a_name_that_no_run_directory_could_have(tmp_path, name):
     assert one_short_line(refused(tmp_path / name)).startswith(
@@ -124,15 +114,10 @@ def test_a_config_file_may_not_have_a_name_that_no_run_directory_could_have(tmp_
 
 
 def test_the_largest_numbers_and_aliases_that_stand_for_little_pass(config_file):
-    config = load_config(
-        config_file(
-            "data: {train: [a.tsv, b.tsv], allow_overlap: []}\n"
-            "training: {steps: &n 2147483647, warmup_steps: *n, seed: 4294967295, learning_rate: 9999999999}"
-        )
-    )
-    training = config.training
+    text = "training: {steps: &n 2147483647, warmup_steps: *n, seed: 4294967295, learning_rate: 9999999999}"
+    training = load_config(config_file(text)).training
     assert (training.steps, training.warmup_steps, training.seed) == (2**31 - 1, 2**31 - 1, 2**32 - 1)
-    assert (config.data.train, training.learning_rate) == (["a.tsv", "b.tsv"], 9999999999.0)
+    assert training.learning_rate == 9999999999.0
 
 
 @pytest.mark.parametrize(
@@ -154,8 +139,7 @@ def test_a_saved_config_that_was_cut_short_is_never_taken_for_a_whole_one(tmp_pa
     whole = saved(tmp_path)
     assert load_run_config(tmp_path) == RunConfig(run_dir=str(tmp_path))
     lines = whole.splitlines(keepends=True)
-    cuts = ["".join(lines[:number]) for number in range(len(lines))] + [whole[:-size] for size in range(2, 40)]
-    for cut in cuts:
+    for cut in [*("".join(lines[:number]) for number in range(len(lines))), whole[:-2]]:
         (tmp_path / "config.yaml").write_text(cut, encoding="utf-8")
         with pytest.raises(UserError) as caught:
             load_run_config(tmp_path)

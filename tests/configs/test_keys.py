@@ -43,13 +43,9 @@ def test_a_near_name_is_found_without_its_section_or_in_another(name, meant):
 
 
 @pytest.mark.parametrize("section", ["", "training.", "nosuch."])
-@pytest.mark.parametrize("name", ["nosuch", "x", "", "...", "zzzzzzzzzz", "ñ", "foobar", "verbose", "gpu", "threads"])
+@pytest.mark.parametrize("name", ["nosuch", "x", "", "...", "gpu"])
 def test_an_unrelated_name_is_near_to_nothing(section, name):
     assert find_nearest_key(section + name) is None
-
-
-def test_a_valid_name_is_nearest_to_itself():
-    assert all(find_nearest_key(name) == name for name in KEYS)
 
 
 @pytest.fixture
@@ -90,7 +86,6 @@ MISSING = "CONFIG is missing: a config file, such as configs/x.yaml"
     [
         ([], MISSING),
         (["training.steps=3"], MISSING),
-        (["--steps", "3"], "unrecognized arguments: --steps"),
         (["configs/x.yaml", "--dry-run"], "unrecognized arguments: --dry-run"),
     ],
 )

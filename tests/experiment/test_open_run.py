@@ -1,6 +1,5 @@
 """What a run directory holds before and after commands that are refused, and where a run that was moved goes on."""
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -272,16 +271,3 @@ def test_the_config_of_a_run_in_its_place_and_one_that_is_no_runs_are_taken_as_t
     assert load_experiment("train.py", str(here / "other" / "config.yaml"), []).run_dir == str(here / "run")
     monkeypatch.chdir(here)
     assert load_experiment("train.py", os.path.relpath(path), []).run_dir == str(here / "run")
-
-
-def test_a_copy_goes_on_where_it_lies_and_the_original_stays(here):
-    shutil.copytree(here / "run", here / "my copy")
-    before = content(here / "run")
-    config = load_experiment("train.py", str(here / "my copy" / "config.yaml"), [f"run_dir={here / 'my copy'}"])
-    check_run(config)
-    with open_run(config, find_devices(config)) as run:
-        assert int(run.state.step) == 4 and run.directory == here / "my copy"
-    assert content(here / "run") == before
-    assert load_config(here / "my copy" / "config.yaml").run_dir == str(here / "my copy")
-    lines = [json.loads(line) for line in (here / "my copy" / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == [4]

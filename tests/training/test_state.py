@@ -78,12 +78,6 @@ def test_averaged_parameters_by_their_recurrence():
     assert_close(run(batches, ema_decay=0.5)[0].averaged, average, rtol=1e-4, atol=1e-6)
 
 
-def test_without_averaging_there_is_none_and_parameters_are_evaluated():
-    state, _ = run([make_batch(0)])
-    assert state.averaged is None
-    assert state.inference_params is state.params
-
-
 def test_sums_of_a_window():
     batches = [make_batch(0), make_batch(1)]
     state, losses = run(batches)

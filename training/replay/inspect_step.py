@@ -216,11 +216,7 @@ def format_inspection(update: Inspection) -> str:
     place = f"checkpoint {update.start}" if update.start else "the start"
     if repeated := update.step - 1 - update.start:
         place += f", {count_updates(repeated)} repeated"
-    outcome = "taken"
-    if update.skipped and math.isfinite(update.loss) and math.isfinite(update.gradient_norm):
-        outcome = "skipped: it is not finite or too large, though loss and gradient are finite"
-    elif update.skipped:
-        outcome = "skipped: loss or gradient is not finite"
+    outcome = "skipped: loss, gradient or update is not finite" if update.skipped else "taken"
     lines = [
         f"run            {update.run}",
         f"step           {update.step}, batch {update.index} of epoch {update.epoch} (from 0)",

@@ -155,8 +155,6 @@ def test_what_does_not_divide_is_refused(shape, rows, told):
         {"data": -1},
         {"fsdp": 0},
         {"coordinator": "host:1"},
-        {"processes": 2},
-        {"coordinator": "host", "processes": 2},
         {"coordinator": "host:port", "processes": 2},
         {"coordinator": "host:65536", "processes": 2},
         {"coordinator": "host:1", "processes": 2, "process": 2},

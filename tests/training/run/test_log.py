@@ -120,14 +120,3 @@ def test_on_a_terminal_lines_stand_above_the_bar(tmp_path, monkeypatch):
     *lines, bar, last = rows
     assert lines == (tmp_path / "log.txt").read_text().splitlines() and len(lines) == 2
     assert "/10 [" in bar and "loss 1.000" in shown.getvalue() and last == ""
-
-
-def test_with_its_output_in_a_file_a_run_on_a_terminal_leaves_every_line_there(tmp_path, monkeypatch):
-    terminal, file = Terminal(), io.StringIO()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(sys, "stdout", file)
-    monitor = Monitor(tmp_path, 0, 10)
-    monitor.record(1, "train", {"loss": 1.0, "learning_rate": 0.1, "tokens_per_second": 5.0})
-    monitor.close()
-    assert file.getvalue() == (tmp_path / "log.txt").read_text() and "step      1 train" in file.getvalue()
-    assert "step      1" not in terminal.getvalue() and "/10 [" in terminal.getvalue()
