@@ -68,14 +68,9 @@ def require_in_bounds(section: str, config: Any) -> None:
             words, holds = BOUNDS[bound]
             if not holds(value, limit):
                 raise ValueError(f"{section}.{key.name} must be {words} {limit}, not {value}")
-        if choices := key.metadata["choices"]:
-            require_choice(f"{section}.{key.name}", value, *choices)
-
-
-def require_choice(key: str, value: str, *known: str) -> None:
-    """ValueError unless ``value`` is one of the known ones."""
-    if value not in known:
-        raise ValueError(f"{key} must be {one_of(known)}, not {value}")
+        choices = key.metadata["choices"]
+        if choices and value not in choices:
+            raise ValueError(f"{section}.{key.name} must be {one_of(choices)}, not {value}")
 
 
 def one_of(choices: Sequence[str]) -> str:

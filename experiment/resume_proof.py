@@ -15,7 +15,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import sha256_of_file
-from common.programs import program_environment
+from common.programs import ROOT, program_environment
 from configs.schema import RunConfig
 from evaluation.report import translations_beside
 from experiment.load_run import load_run
@@ -27,7 +27,6 @@ from training.run.corpus import load_tokenizer
 from training.run.layout import LOG
 from training.run.retention import damaged_steps, good_steps
 
-ROOT = Path(__file__).parents[1]
 MOMENTS = "right after the start", "in steps", "writing a checkpoint", "in an evaluation"
 START, STEPS, CHECKPOINT, EVALUATION = MOMENTS
 SHARES = 1, 1, 3, 1  # of the kills: a save is so short that every other one is missed

@@ -217,19 +217,6 @@ def test_a_schedule_that_ends_takes_no_epochs(small_experiment, schedule):
         check_run(config)
 
 
-def test_a_continuation_that_is_accepted_is_recorded(here):
-    """The files that the refused commands leave alone are those that an accepted one changes."""
-    before = content(here / "run")
-    config = load_config(here / "corpus" / "small.yaml", overridden(here, *LEARN_FASTER, "training.steps=4"))
-    check_run(config)
-    with open_run(config, find_devices(config)) as run:
-        np.testing.assert_array_equal(run.state.step, 4)
-    after = content(here / "run")
-    changed = {name for name in before if after.get(name) != before[name]}
-    assert {"config.yaml", "metrics.jsonl", "log.txt", "config.until-6.yaml", "data.until-6.json"} <= changed
-    assert {"config.until-4.yaml", "environment.json"} <= after.keys() - before.keys()
-
-
 def test_a_new_run_that_is_refused_leaves_nothing(here):
     overrides = ["model.positions=learned", "model.max_positions=8", f"run_dir={here / 'new'}"]
     before = content(here)

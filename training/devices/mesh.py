@@ -71,9 +71,8 @@ class Devices:
     @cached_property
     def local_rows(self) -> slice:
         """The rows of a batch that the devices of this process work on: all that it has to read."""
-        parts = self.by_rows.addressable_devices_indices_map((self.batch_rows,)).values()
-        bounds = [index[0].indices(self.batch_rows) for index in parts if index]
-        return slice(min(start for start, _, _ in bounds), max(stop for _, stop, _ in bounds))
+        parts = [self._rows(i) for i in self.by_rows.addressable_devices_indices_map((self.batch_rows,)).values()]
+        return slice(min(part.start for part in parts), max(part.stop for part in parts))
 
     @cached_property
     def counted_rows(self) -> frozenset[int]:
@@ -81,18 +80,20 @@ class Devices:
         holders = defaultdict(list)
         places: Mapping[Any, Any] = self.by_rows.devices_indices_map((self.batch_rows,))
         for device, index in places.items():
-            rows = index[0].indices(self.batch_rows) if index else (0, self.batch_rows, 1)
-            holders[rows].append(device.process_index)
-        mine = [range(*rows) for rows, processes in holders.items() if min(processes) == jax.process_index()]
+            holders[self._rows(index)].append(device.process_index)
+        mine = [rows for rows, processes in holders.items() if min(processes) == jax.process_index()]
         return frozenset(chain.from_iterable(mine))
+
+    def _rows(self, index: tuple[slice, ...] | None) -> range:
+        return range(self.batch_rows)[index[0] if index else slice(None)]
 
     def place(self, batch: Batch) -> Batch:
         """The global batch, of which ``batch`` holds the local rows; each device gets its own rows."""
 
         def place_array(rows: np.ndarray) -> jax.Array:
             def part(index: tuple[slice, ...] | None) -> np.ndarray:
-                start, stop, _ = index[0].indices(self.batch_rows) if index else (0, self.batch_rows, 1)
-                return rows[start - self.local_rows.start : stop - self.local_rows.start]
+                mine, first = self._rows(index), self.local_rows.start
+                return rows[mine.start - first : mine.stop - first]
 
             return jax.make_array_from_callback((self.batch_rows, *rows.shape[1:]), self.by_rows, part)
 

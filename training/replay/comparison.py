@@ -18,8 +18,7 @@ from training.replay.replay import RecordedRun, Replay, ReplayedUpdate, show_pro
 from training.run.checkpoint import list_shapes
 from training.run.config_history import change_steps
 from training.run.corpus import load_tokenizer
-from training.run.layout import DATA, ENVIRONMENT, checkpoint_path
-from training.run.manifest import is_intact
+from training.run.layout import DATA, ENVIRONMENT
 from training.run.retention import good_steps
 from training.state import TrainState
 
@@ -68,7 +67,6 @@ class Comparison:
     line_differences: list[str] = field(default_factory=list)
     apart: int | None = None
     updates: list[tuple[ReplayedUpdate, ReplayedUpdate]] = field(default_factory=list)  # the last two
-    not_reproduced: list[str] = field(default_factory=list)
 
 
 def compare_runs(one: RecordedRun, other: RecordedRun, config: list[str], limit: int | None) -> Comparison:
@@ -101,14 +99,10 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
     start, until = one.step, comparison.until or one.step
     divergence = compare_states(start, one.state, other.state)
     updates: list[tuple[ReplayedUpdate, ReplayedUpdate]] = []
-    not_reproduced: dict[Path, list[str]] = {}  # of a run's first such step only: those after it follow from it
     for _ in show_progress(range(start, start if divergence else until), one, other):
         ours, theirs = one.take_update(), other.take_update()
         divergence = compare_updates(ours, theirs) or compare_states(ours.step, one.state, other.state)
         updates = [*updates[-1:], (ours, theirs)]
-        for replay, update in ((one, ours), (other, theirs)):
-            if problems := _list_not_reproduced(replay, update):
-                not_reproduced.setdefault(replay.run.folder, problems)
         if divergence:
             break
     return replace(
@@ -117,23 +111,7 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
         divergence=divergence,
         differ=bool(divergence) or comparison.line is not None or comparison.apart is not None,
         updates=updates,
-        not_reproduced=[line for problems in not_reproduced.values() for line in problems],
     )
-
-
-def _list_not_reproduced(replay: Replay, update: ReplayedUpdate) -> list[str]:
-    """Lines on what the run recorded of this step and its replay does not reproduce."""
-    prefix, lines = f"the replay of {replay.run.folder} does not give its", []
-    if differences := replay.run.list_metric_differences(update):
-        lines.append(f"{prefix} recorded line at step {update.step}: {'; '.join(differences)}")
-    if is_intact(checkpoint_path(replay.run.folder, update.step)) and (found := compare_with_checkpoint(replay)):
-        lines.append(f"{prefix} checkpoint at step {update.step}: it differs {found}")
-    return lines
-
-
-def compare_with_checkpoint(replay: Replay) -> LeafDifference | None:
-    """Where the replayed state differs from the intact checkpoint of its step."""
-    return find_leaf_difference(replay.state, replay.run.restore_state(replay.step))
 
 
 def compare_states(step: int, one: TrainState, other: TrainState) -> Divergence | None:
@@ -234,7 +212,7 @@ def format_comparison(comparison: Comparison) -> str:
     if comparison.start is not None:
         differences = [f"differ first at step {comparison.line}: {line}" for line in comparison.line_differences]
         lines += [*_format_block("metrics", differences), *_format_updates(comparison)]
-    return "\n".join([*lines, *comparison.not_reproduced, _describe_verdict(comparison)])
+    return "\n".join([*lines, _describe_verdict(comparison)])
 
 
 def _format_block(name: str, lines: list[str]) -> list[str]:
@@ -265,5 +243,6 @@ def _describe_verdict(comparison: Comparison) -> str:
         return f"no difference up to step {comparison.until}"
     return (
         f"what was recorded differs at step {comparison.until}, and yet both replays are equal up to there: it was the "
-        "machine, its versions or chance, and neither config nor data"
+        f"machine, its versions or chance, and neither config nor data (RUN --step {comparison.until} compares each "
+        "run's records with its replay)"
     )

@@ -108,8 +108,7 @@ def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs,
 
 def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
     """Write the hashes of the training sentences, so that later test sets can be compared with them."""
-    with open_atomically(run_dir / TRAINING_SENTENCES) as file:
-        np.savez(file, source=hashes.source, target=hashes.target)
+    save_arrays(run_dir / TRAINING_SENTENCES, source=hashes.source, target=hashes.target)
 
 
 def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
@@ -123,16 +122,10 @@ def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
 
 def load_hashes(run_dir: Path) -> Sides[Hashes]:
     """Read what ``save_hashes`` wrote; UserError if it is missing or damaged."""
-    path = run_dir / TRAINING_SENTENCES
-    try:
-        sources, targets = read_arrays(path, {"source": np.uint64, "target": np.uint64})
-    except FileNotFoundError as error:
-        raise UserError(f"{run_dir} has no {path.name}: is it the directory of a training run?") from error
-    except ValueError as error:
-        raise UserError(
-            f"{path} is damaged: continue the run with train.py, which writes it again, or bring the file back"
-        ) from error
-    return Sides(sources, targets)
+    arrays = read_arrays(run_dir / TRAINING_SENTENCES, source=np.uint64, target=np.uint64)
+    if arrays is None:
+        raise UserError(f"{run_dir} has no {TRAINING_SENTENCES}: is it the directory of a training run?")
+    return Sides(*arrays)
 
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
@@ -148,8 +141,7 @@ def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterab
 def save_word_counts(run_dir: Path, counts: Sides[WordCounts]) -> None:
     """Write the counts of both sides, each to a file of its own."""
     for side, found in (("source", counts.source), ("target", counts.target)):
-        with open_atomically(run_dir / WORD_COUNTS.format(side=side)) as file:
-            np.savez(file, hashes=found.hashes, counts=found.counts)
+        save_arrays(run_dir / WORD_COUNTS.format(side=side), hashes=found.hashes, counts=found.counts)
 
 
 def load_word_counts(run_dir: Path, side: str) -> WordCounts | None:
@@ -157,31 +149,27 @@ def load_word_counts(run_dir: Path, side: str) -> WordCounts | None:
 
     None if the run has no counts, as those of older versions; UserError if they are damaged.
     """
-    path = run_dir / WORD_COUNTS.format(side=side)
-    try:
-        hashes, counts = read_arrays(path, {"hashes": np.uint64, "counts": np.int64})
-        if hashes.shape == counts.shape:
-            return WordCounts(hashes, counts)
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        pass
-    raise UserError(f"{path} is damaged: continue the run with train.py, which writes it again, or delete it")
+    arrays = read_arrays(run_dir / WORD_COUNTS.format(side=side), hashes=np.uint64, counts=np.int64)
+    return None if arrays is None else WordCounts(*arrays)
 
 
-def read_arrays(path: Path, dtypes: dict[str, type]) -> list[np.ndarray]:
-    """The flat arrays of these names and dtypes in a file, without unpickling; ValueError if it holds anything else."""
+def save_arrays(path: Path, **arrays: np.ndarray) -> None:
+    with open_atomically(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+
+
+def read_arrays(path: Path, **dtypes: type) -> list[np.ndarray] | None:
+    """The flat arrays of these names and dtypes, never unpickled; None if there is no file. UserError for any other."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = [file[name] for name in dtypes]
-        found = [(array.dtype, array.ndim) for array in arrays]
+        if [(array.dtype, array.ndim) for array in arrays] == [(dtype, 1) for dtype in dtypes.values()]:
+            return arrays
     except FileNotFoundError:
-        raise
-    except Exception as error:  # of zipfile, zlib and NumPy: they have no common ancestor
-        raise ValueError("no arrays") from error
-    if found != [(dtype, 1) for dtype in dtypes.values()]:
-        raise ValueError("other arrays")
-    return arrays
+        return None
+    except Exception:  # of zipfile, zlib and NumPy: they have no common ancestor
+        pass
+    raise UserError(f"{path} is damaged: continue the run with train.py, which writes it again")
 
 
 def identify(report: DataReport) -> DataIdentity:

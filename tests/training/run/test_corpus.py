@@ -156,11 +156,9 @@ def test_words_are_stored_for_both_sides_without_text(tmp_path):
     assert source is not None and source.of(["the", "cat", "el"]).tolist() == [2, 1, 0]
     assert target is not None and target.of(["el", "the"]).tolist() == [1, 0]
     assert b"gato" not in path.read_bytes()
-    np.savez(path, hashes=np.zeros(2, np.uint64), counts=np.zeros(3, np.int64))
-    for content in (path.read_bytes(), b"no archive"):
-        path.write_bytes(content)
-        with pytest.raises(UserError, match=r"target_words\.npz is damaged: continue the run"):
-            load_word_counts(tmp_path, "target")
+    path.write_bytes(b"no archive")
+    with pytest.raises(UserError, match=r"target_words\.npz is damaged: continue the run"):
+        load_word_counts(tmp_path, "target")
 
 
 def test_row_counts_are_stored_as_they_are_found_and_used_by_the_same_batches_alone(folder):
