@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import unicodedata
 from pathlib import Path
 
@@ -118,21 +117,3 @@ def test_file_names_are_short_and_safe_and_never_shared():
     assert len(set(names)) == len(odd)
     for name in names:
         assert len(name) <= 50 and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-
-
-@pytest.mark.slow
-def test_the_translation_is_printed_although_nothing_can_be_written_and_output_is_another_place(
-    run_dir, run_main, tmp_path
-):
-    copy = shutil.copytree(run_dir, tmp_path / "copy", ignore=shutil.ignore_patterns("eval", "attention"))
-    (copy / "attention").write_bytes(b"")  # a file, where nobody, not even root, can write a picture
-    code, out, err = run_main(plot_attention.main, copy, "Tom runs here.", GREEDY, "--svg")
-    assert code == 2 and len(out.splitlines()) == 1
-    assert err == (
-        f"error: the results above are complete, but cannot be written to {copy}/attention: File exists; "
-        "--output FOLDER chooses another place\n"
-    )
-    shown = tmp_path / "shown"
-    code, again, err = run_main(plot_attention.main, copy, "Tom runs here.", GREEDY, "--svg", "--output", shown)
-    assert (code, err) == (0, "") and again.startswith(out)
-    assert sorted(again.splitlines()[1:]) == sorted(map(str, shown.iterdir())) and len(list(shown.iterdir())) == 5
