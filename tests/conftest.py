@@ -51,6 +51,14 @@ def release_compiled_programs():
         gc.collect()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever reads the real corpus is slow."""
+    for item in items:
+        if "corpus_root" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
 SMALL: dict[str, dict[str, Any]] = {
     "tokenizer": {"vocab_size": 300},
