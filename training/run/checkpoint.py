@@ -67,8 +67,8 @@ def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
     directory = checkpoint_path(run_dir, step)
     parts = {name: _restore_tree(directory / name, tree) for name, tree in _split_as_saved(directory, like).items()}
     rest, averaged = parts["rest"], parts.get("averaged")
-    saved, zero = rest["sums"], _zero(like.sums.steps)
-    sums = Sums(*(saved.get(name, zero) for name in Sums._fields))
+    saved = rest["sums"]  # a zero of its own for each that is missing: a step may not be given an array twice
+    sums = Sums(*(saved[name] if name in saved else _zero(like.sums.steps) for name in Sums._fields))
     return TrainState(rest["step"], parts["params"], rest["opt_state"], averaged, sums, rest["skipped"])
 
 

@@ -76,6 +76,7 @@ def test_a_sum_that_an_older_checkpoint_lacks_begins_at_zero_and_one_that_is_no_
     assert {name: float(value) for name, value in restored.sums._asdict().items()} == expected
     assert_same(restored._replace(sums=state.sums), state)
     assert {leaf.sharding for leaf in restored.sums} == {state.sums.steps.sharding}
+    jax.jit(lambda sums: sums, donate_argnums=0)(restored.sums)  # as a step does: no two sums share a buffer
 
 
 def test_anything_else_that_a_checkpoint_lacks_is_refused_before_an_array_is_read(tmp_path):
