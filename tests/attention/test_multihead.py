@@ -95,12 +95,12 @@ def test_queries_that_see_nothing_yield_zeros_and_zero_gradients(kernel, qkv, di
         assert np.isfinite(of_position).all() and (of_position[~nothing] != 0).any()
 
 
-def thinned(groups=2, seed=0, rate=0.5):
+def thinned(groups):
     """Which of 64 equal weights dropout leaves, by sentence, head, query and key; every head gets the same inputs."""
     mask = Mask(jnp.ones((2, 3), int), jnp.ones((2, 64), int))
     value = jnp.broadcast_to(jnp.eye(64), (2, groups, 64, 64))
     query, key = jnp.ones((2, 4, 3, 1)), jnp.ones((2, groups, 64, 1))
-    return np.asarray(compiled(query, key, value, mask=mask, dropout_rate=rate, dropout_key=jax.random.key(seed)))
+    return np.asarray(compiled(query, key, value, mask=mask, dropout_rate=0.5, dropout_key=jax.random.key(0)))
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -112,11 +112,6 @@ def test_every_sentence_head_and_query_drops_weights_of_its_own(groups):
     # Two independent patterns differ in 32 ± 4 of 64 places.
     rows = left.reshape(-1, 64) != 0
     assert all(12 < np.sum(a != b) < 52 for i, a in enumerate(rows) for b in rows[:i])
-
-
-def test_dropout_is_a_function_of_its_key():
-    np.testing.assert_array_equal(thinned(seed=3), thinned(seed=3))
-    assert (thinned(seed=3) != thinned(seed=4)).mean() > 0.3
 
 
 @pytest.mark.parametrize(("rate", "key"), [(0.0, jax.random.key(0)), (0.5, None)])
