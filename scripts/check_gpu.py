@@ -153,7 +153,6 @@ def agree(runs: Path, experiment: list[str], kernels: list[str], steps: int) -> 
     for kernel, run in zip(kernels, pair, strict=True):
         own = [f"model.kernel={kernel}", f"run_dir={run}"]
         commands.append(Command(4, "train.py", [*experiment, *changes, *own]))
-        commands.append(Command(1, "scripts/show_profile.py", [run, "--json", f"{runs.parent}/profile-{kernel}.json"]))
     return [*commands, Command(3, "scripts/replay.py", pair, compares=True)]
 
 

@@ -102,7 +102,7 @@ class TrainingConfig:
     )
     profile: list[int] = option(
         [],
-        "FROM,TO: the updates to profile in RUN/profile, such as [21,30]; scripts/show_profile.py reads it",
+        "FROM,TO: the updates to profile in RUN/profile, such as [21,30]; XProf and Perfetto show it",
         changes="nothing",
     )
     keep: int = option(1, "newest checkpoints kept, besides the best", min=1, changes="nothing")

@@ -40,7 +40,7 @@ def test_the_programs_take_the_commands_for_a_gpu(monkeypatch, small, tmp_path):
                     assert names == (peers if parsed.peer else ["puente cudnn", "puente definition"])
         programs.add(command.program)
     assert programs == {"-m", "train.py", "eval.py"} | {
-        f"scripts/{name}.py" for name in ("benchmark", "prove_resume", "replay", "show_profile")
+        f"scripts/{name}.py" for name in ("benchmark", "prove_resume", "replay")
     }
 
 

@@ -19,7 +19,7 @@ def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Pa
     """``train_step`` that records the updates from ``steps[0]`` to ``steps[1]`` in ``folder``, if there are ``steps``.
 
     Before the first call, ``taken`` updates were taken. A recording that has not ended at the end is written, too.
-    TensorBoard and Perfetto show the folder, and scripts/show_profile.py sums it up.
+    XProf, TensorBoard and Perfetto show the folder.
     """
     if not steps:
         yield train_step
