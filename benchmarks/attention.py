@@ -124,14 +124,11 @@ def jax_attention(name: str, case: Case) -> Callable[..., Array]:
 
 
 def measure_attention(
-    cases: Sequence[Case], kernels: Sequence[str], rounds: int, *, with_rates: bool, deadline: float = math.inf
+    cases: Sequence[Case], kernels: Sequence[str], rounds: int, *, deadline: float = math.inf
 ) -> Report:
-    """Measure every contestant at every case, ``with_rates`` in turns with plain matrix products.
-
-    UserError if none could take part.
-    """
-    products, groups = enter_products if with_rates else None, [list_contestants(case, kernels) for case in cases]
-    results = measure(groups, prepare, products, rounds, apart=False, deadline=deadline)
+    """Measure every contestant at every case, in turns with plain products; UserError if none could take part."""
+    groups = [list_contestants(case, kernels) for case in cases]
+    results = measure(groups, prepare, enter_products, rounds, apart=False, deadline=deadline)
     if all(each.obstacle for each in results.measurements):
         raise UserError("; ".join(results.notes()))
     return report_attention(results)

@@ -14,11 +14,9 @@ from benchmarks.report import Report, Row, best_rate, create_report, describe_mo
 from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.special_tokens import EOS
-from common.text_table import Table, three_digits
-from evaluation.evaluate import Evaluation
+from common.text_table import three_digits
 from evaluation.side_by_side import side_by_side, workers
 from evaluation.translate import Hypothesis, hypotheses_of, search_batch
-from model.config import DecodingConfig
 from model.decoding.settings import SearchSettings
 from model.transformer import Params, build, init_params
 
@@ -105,16 +103,14 @@ def prepare(beams: Sequence[int], contestant: Contestant[DecodingCost]) -> Entra
     return enter({beam_size: partial(decode, beam_size) for beam_size in beams})
 
 
-def measure_decoding(
-    cost: DecodingCost, beams: Sequence[int], names: Sequence[str], rounds: int, *, with_rates: bool
-) -> Report:
+def measure_decoding(cost: DecodingCost, beams: Sequence[int], names: Sequence[str], rounds: int) -> Report:
     """Measure contestants, each in its own process, at every beam size; UserError if none of them can take part."""
-    contestants, products = [Contestant(name, cost) for name in names], enter_products if with_rates else None
-    return report_decoding(measure([contestants], partial(prepare, beams), products, rounds, apart=True))
+    contestants = [Contestant(name, cost) for name in names]
+    return report_decoding(measure([contestants], partial(prepare, beams), enter_products, rounds, apart=True))
 
 
 def report_decoding(results: Results[DecodingCost]) -> Report:
-    """Return the figures by beam size, in the table with its ceiling where the rate of matrix products is known.
+    """Return the figures by beam size, in the table with its ceiling at the rate of plain matrix products.
 
     UserError if no contestant could take part.
     """
@@ -133,25 +129,10 @@ def report_decoding(results: Results[DecodingCost]) -> Report:
             objects.append({"beam_size": beam, "flops_per_sentence": flops} | row.as_json("sentences"))
             speed = three_digits(row.per_second)
             cells.append([str(beam), row.contestant.name, speed, *row.speed_cells(results.rates)])
-        if rate:
-            ceiling, speed = three_digits(rate / flops), three_digits(rate / flops_unit(results.rates)[1])
-            cells.append([str(beam), "ceiling", ceiling, "", speed, "100%"])
+        ceiling, speed = three_digits(rate / flops), three_digits(rate / flops_unit(results.rates)[1])
+        cells.append([str(beam), "ceiling", ceiling, "", speed, "100%"])
     header = ["beam", "contestant", "sentences/s", "ratio", flops_unit(results.rates)[0], "of rate"]
     costs = ", ".join(f"{three_digits(flops / 1e6)} with beam {beam}" for beam, flops in beams.items())
     what = f"{describe_model(cost.model, cost.vocab_size)}: {cost}"
     report = create_report(results, "Decoding", what, header, cells, objects, f"MFLOP a sentence: {costs}.")
     return replace(report, json=report.json | {"work": asdict(cost)})
-
-
-def report_text(run: str, step: int, decoding: DecodingConfig, evaluation: Evaluation) -> Report:
-    """Return how fast a run translated real text, in a table of its own: no other contestant has this model."""
-    sentences, bleu = len(evaluation.sentences), evaluation.scores.bleu
-    speeds = evaluation.sentences_per_second, evaluation.target_tokens_per_second
-    figures = {"run": run, "step": step, "decoding": asdict(decoding), "sentences": sentences}
-    figures |= {"target_tokens": evaluation.target_tokens, "seconds": evaluation.seconds}
-    figures |= {"sentences_per_second": speeds[0], "target_tokens_per_second": speeds[1], "bleu": bleu}
-    note = "The run's test set with its own settings; everything was compiled before."
-    header = ["run", "step", "beam", "batch", "sentences", "sentences/s", "target tokens/s", "BLEU"]
-    settings = [run, f"{step}", f"{decoding.beam_size}", f"{decoding.batch_sentences}", f"{sentences:,}"]
-    row = [*settings, *map(three_digits, speeds), f"{bleu:.2f}"]
-    return Report([Table("Decoding real text", note, header, [row])], figures)

@@ -40,10 +40,9 @@ class Row(Generic[Workload]):
         return 1e3 * self.flops / self.milliseconds
 
     def speed_cells(self, rates: Mapping[str, float], *, bfloat16: bool = False) -> list[str]:
-        """Return the cells ratio, FLOP/s and share of the machine's rate; the last two are empty without rates."""
+        """Return the cells ratio, FLOP/s and share of the machine's rate."""
         speed, rate = self.flops_per_second, best_rate(rates, bfloat16=bfloat16)
-        shares = [three_digits(speed / flops_unit(rates)[1]), f"{speed / rate:.0%}"] if rate else ["", ""]
-        return [f"{self.ratio:.2f}", *shares]
+        return [f"{self.ratio:.2f}", three_digits(speed / flops_unit(rates)[1]), f"{speed / rate:.0%}"]
 
     def as_json(self, unit: str) -> dict[str, Any]:
         """Return the figures by their keys in the report; ``unit`` names what the amount counts."""
@@ -66,16 +65,16 @@ def with_ratios(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list
     return [replace(a, ratio=a.per_second / b.per_second, ratio_to=b.contestant.name) for a, b in pairs]
 
 
-def best_rate(rates: Mapping[str, float], *, bfloat16: bool = False) -> float | None:
+def best_rate(rates: Mapping[str, float], *, bfloat16: bool = False) -> float:
     """Return the FLOP/s of the fastest matrix product; of bfloat16 operands only where these were measured apart."""
     narrow = {name: rate for name, rate in rates.items() if name.endswith("bfloat16")}
     usual = [rate for name, rate in rates.items() if name not in narrow]
-    return max(narrow.values() if bfloat16 and narrow else usual, default=None)
+    return max(narrow.values() if bfloat16 and narrow else usual)
 
 
 def flops_unit(rates: Mapping[str, float]) -> tuple[str, float]:
     """Return a unit of FLOP/s that fits a CPU or a GPU, and its size."""
-    return ("TFLOP/s", 1e12) if max(rates.values(), default=0) >= 1e13 else ("GFLOP/s", 1e9)
+    return ("TFLOP/s", 1e12) if max(rates.values()) >= 1e13 else ("GFLOP/s", 1e9)
 
 
 def mebibytes(size: int | None, digits: int) -> str:
@@ -109,7 +108,7 @@ def create_report(
     """Return a table without empty columns, with a note on the measurement, and the rows of the JSON (``objects``)."""
     unit, size = flops_unit(results.rates)
     reached = ", ".join(f"{name} {rate / size:.0f}" for name, rate in results.rates.items())
-    products = f"Products of {matrix_size()[0]} × {matrix_size()[0]} matrices, {unit}: {reached}." if reached else ""
+    products = f"Products of {matrix_size()[0]} × {matrix_size()[0]} matrices, {unit}: {reached}."
     against = ", ".join(dict.fromkeys(figures["ratio_to"] for figures in objects if "ratio_to" in figures))
     cores = f"{count_cores()} core{'s' * (count_cores() > 1)} of {processor()}"
     machine = cores if jax.default_backend() == "cpu" else jax.devices()[0].device_kind

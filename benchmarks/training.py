@@ -270,7 +270,7 @@ def contestant_json(measured: Measurement[Task], row: Row[Task] | None, rates: M
         return figures
     figures |= asdict(row.facts) | row.as_json("tokens")
     figures["input_milliseconds"] = task.corpus.input_milliseconds if task.corpus else None
-    return figures | {"share_of_rate": row.flops_per_second / (best_rate(rates, bfloat16=narrow) or 1)}
+    return figures | {"share_of_rate": row.flops_per_second / best_rate(rates, bfloat16=narrow)}
 
 
 def figure_cells(row: Row[Task], rates: Mapping[str, float]) -> list[str]:

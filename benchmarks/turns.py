@@ -76,13 +76,13 @@ class Results(Generic[Workload]):
 def measure(
     groups: Iterable[Sequence[Contestant[Workload]]],
     prepare: Callable[[Contestant[Workload]], Entrant],
-    products: Callable[[], Entrant] | None,
+    products: Callable[[], Entrant],
     rounds: int,
     *,
     apart: bool,
     deadline: float = math.inf,
 ) -> Results[Workload]:
-    """Let the contestants of a group take turns with each other and with plain matrix products, unless these are None.
+    """Let the contestants of a group take turns with each other and with plain matrix products.
 
     A contestant whose ``prepare`` fails has a measurement that says why. With ``apart`` each has its own process. No
     group begins after the ``deadline`` of ``time.monotonic()``.
@@ -93,7 +93,7 @@ def measure(
 
     measurements: list[Measurement[Workload]] = []
     rates: dict[Any, float] = {}
-    with start(products) if products else nullcontext(Entrant({})) as plain:
+    with start(products) as plain:
         for group in groups:
             if time.monotonic() > deadline:
                 measurements += [Measurement(who, {}, None, LEFT_OUT) for who in group]

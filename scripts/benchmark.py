@@ -19,7 +19,7 @@ from pathlib import Path
 from attention import KERNELS
 from benchmarks.attention import Case, measure_attention
 from benchmarks.cost.operations import DecodingCost, StepCost
-from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding, report_text
+from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding
 from benchmarks.machine import count_cores, use_cores, use_gpu
 from benchmarks.report import Report
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, list_on_corpus, measure_training
@@ -28,12 +28,9 @@ from cli.command_line import Parser, output_file, positive_integer, positive_int
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_markdown, as_text
-from configs.load import load_config, load_run_config
+from configs.load import load_config
 from configs.schema import RunConfig
-from evaluation.evaluate import evaluate
-from experiment.load_run import load_run
 from model.config import ModelConfig
-from training.run.corpus import load_held_out
 
 ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this
 project that can serve, jax.nn.dot_product_attention in its own layout, and PyTorch's scaled_dot_product_attention where
@@ -46,7 +43,7 @@ On one thread of a CPU in float32; with --gpu on a GPU in bfloat16, with and wit
   temp MiB  what XLA plans for the gradients, besides inputs and results
 """
 ATTENTION_EXAMPLES = """examples:
-  python scripts/benchmark.py attention --machine-rate --json attention.json
+  python scripts/benchmark.py attention --json attention.json
   python scripts/benchmark.py attention --kernels definition,chunked --sizes "16,8,128,64;2,8,1024,64" --causal
   python scripts/benchmark.py attention --gpu --markdown
 """
@@ -65,13 +62,11 @@ part where they are installed: pip install -e '.[bench]'.
   ratio    sentences a second divided by those of ctranslate2, or of puente where there is no CTranslate2
   of rate  share of the machine's rate in matrix products, on a CPU in float32: other operands may pass 100%
   ceiling  sentences a second if all matrix products ran at that rate, and nothing else took time
-
-With --run RUN also real text: the run's test set with the run's own settings, translated once to compile, then timed.
 """
 DECODE_EXAMPLES = """examples:
-  python scripts/benchmark.py decode --machine-rate --json decode.json
+  python scripts/benchmark.py decode --json decode.json
   python scripts/benchmark.py decode --contestants puente,ctranslate2 --beams 5 --rounds 10
-  python scripts/benchmark.py decode --run runs/tatoeba-small --markdown
+  python scripts/benchmark.py decode --beams 5 --markdown
 """
 TRAIN = """Time training steps, from a batch to new parameters, on full batches: every place of every row holds a real
 token. If the config's corpus can be read, also time steps on its packed rows, as train.py takes them.
@@ -130,8 +125,7 @@ def main() -> None:
 def benchmark_attention(arguments: argparse.Namespace) -> Report:
     cases = list_cases(arguments.sizes, arguments.gpu, arguments.causal)
     use_gpu() if arguments.gpu else use_cores(1)
-    options = {"with_rates": arguments.gpu or arguments.machine_rate, "deadline": deadline_of(arguments)}
-    return measure_attention(cases, arguments.kernels, arguments.rounds, **options)
+    return measure_attention(cases, arguments.kernels, arguments.rounds, deadline=deadline_of(arguments))
 
 
 def deadline_of(arguments: argparse.Namespace) -> float:
@@ -153,13 +147,8 @@ def benchmark_decoding(arguments: argparse.Namespace, model: ModelConfig | None 
     contestants = arguments.contestants or list(known)
     if unknown := [name for name in contestants if name not in known]:
         raise UserError(f"--contestants: there is no {unknown[0]} on a GPU; choose from {','.join(known)}")
-    if arguments.run:
-        load_run_config(arguments.run)  # a mistake in it ends the program now
     use_processes(arguments.gpu, cost.threads)
-    with_rates = arguments.gpu or arguments.machine_rate
-    report = measure_decoding(cost, arguments.beams, contestants, arguments.rounds, with_rates=with_rates)
-    text = translate_test_set(arguments.run) if arguments.run else Report([], {})
-    return Report([*report.tables, *text.tables], report.json | {"text": text.json or None})
+    return measure_decoding(cost, arguments.beams, contestants, arguments.rounds)
 
 
 def use_processes(gpu: bool, cores: int) -> None:
@@ -174,15 +163,6 @@ def decoding_cost(arguments: argparse.Namespace, model: ModelConfig | None = Non
         config = load_config(GPU_CONFIG)
         cost = replace(cost, model=config.model, vocab_size=config.tokenizer.vocab_size, batch=GPU_BATCH)
     return replace(cost, batch=arguments.batch or cost.batch, model=model or cost.model)
-
-
-def translate_test_set(run_dir: Path) -> Report:
-    """Translate twice: the first time compiles."""
-    print(f"translating the test set of {run_dir}", file=sys.stderr)
-    run = load_run(run_dir, [], "benchmarking")
-    pairs, _ = load_held_out(run.config.data, "test", run_dir)
-    evaluate(run.translator, run.params, pairs)
-    return report_text(str(run_dir), run.step, run.config.decoding, evaluate(run.translator, run.params, pairs))
 
 
 def benchmark_training(arguments: argparse.Namespace) -> Report:
@@ -263,7 +243,7 @@ def command_line() -> argparse.Namespace:
     kernels = partial(names_among, KERNELS)
     add("--kernels", type=kernels, default=KERNELS, metavar="NAME,…", help=f"of {','.join(KERNELS)} (all)")
     add("--causal", action="store_true", help="each size also with causality")
-    add("--gpu", action="store_true", help="on a GPU: causality, packing and machine rate included")
+    add("--gpu", action="store_true", help="on a GPU, with causality and packing")
 
     summary = "greedy and beam search, next to MarianMT and CTranslate2"
     decode = commands.add_parser("decode", description=DECODE, epilog=DECODE_EXAMPLES, help=summary)
@@ -274,8 +254,7 @@ def command_line() -> argparse.Namespace:
     add("--sources", type=positive_integer, default=usual.sources, help="tokens a sentence (%(default)s)")
     add("--length", type=positive_integer, default=usual.length, help="tokens generated for each (%(default)s)")
     add("--contestants", type=contestants, metavar="NAME,…", help=f"of {','.join(CONTESTANTS)} (all)")
-    add("--run", type=Path, metavar="RUN", help="also translate the test set of this run directory")
-    add("--gpu", action="store_true", help="on a GPU, machine rate included")
+    add("--gpu", action="store_true", help="on a GPU")
 
     summary = "the training step, next to MarianMT and nn.Transformer"
     train = commands.add_parser("train", description=TRAIN, epilog=TRAIN_EXAMPLES, help=summary)
@@ -294,8 +273,6 @@ def command_line() -> argparse.Namespace:
     for command in (attention, train):
         explanation = "begin no contestant after so many minutes (no limit)"
         command.add_argument("--minutes", type=positive_integer, default=math.inf, help=explanation)
-    for command in (attention, decode):
-        command.add_argument("--machine-rate", action="store_true", help="time plain matrix products, too")
     for command in (attention, decode, train):
         add = command.add_argument
         add("--rounds", type=positive_integer, default=5, help="turns of everyone, of which the best counts (5)")

@@ -8,7 +8,7 @@ docs/devices.md says what has never run on a GPU. Whoever has one can fill the g
   training    training steps of three models, next to PyTorch's
   attention   attention alone, by length
   quality     configs/tatoeba-base.yaml for eight minutes, and BLEU on its test set
-  decoding    the search, next to other programs, and with that run
+  decoding    the search, next to other programs
 
 Each is a few commands that you can run yourself. They are printed; their output is in FOLDER/STEP.log, their figures in
 JSON files beside it, and FOLDER/steps.json says how they ended. If a command fails or takes longer than its limit, the
@@ -124,7 +124,7 @@ def list_steps(arguments: Namespace, *, gpu: bool) -> dict[str, list[Command]]:
     once = ["--rounds=1"] if small else []
     figures = ["--kernels=definition,chunked,cudnn", "--minutes=5", "--json", f"{folder}/attention.json"]
     sizes = ["--sizes", "2,2,16,16"] if small else []
-    decoding = ["--run", f"{runs}/quality", "--json", f"{folder}/decoding.json"]
+    decoding = ["--json", f"{folder}/decoding.json"]
     little = ["--batch=2", "--sources=3", "--length=3", "--contestants=puente"] if small else []
     limit = "training.steps=24" if small else "training.minutes=8"
     return {

@@ -58,7 +58,7 @@ def test_a_contestant_that_needs_more_memory_than_there_is_is_refused():
 
 def test_if_none_can_take_part_it_says_why():
     with pytest.raises(UserError, match=r"^jax\.nn: left out: the time was up; definition: left out"):
-        measure_attention([Case(1, 1, 2, 2, "bfloat16")], ["definition"], 1, with_rates=False, deadline=0.0)
+        measure_attention([Case(1, 1, 2, 2, "bfloat16")], ["definition"], 1, deadline=0.0)
 
 
 def test_a_kernel_that_cannot_serve_is_refused():

@@ -59,7 +59,7 @@ def test_a_group_that_would_begin_after_the_deadline_is_left_out(capsys):
         return enter({"x": tuple})
 
     groups = [[Contestant("first", "x")], [Contestant("second", "x"), Contestant("third", "y")]]
-    found = measure(groups, wait, None, 1, apart=False, deadline=time.monotonic() + 0.05)
+    found = measure(groups, wait, partial(enter, {"jax": tuple}), 1, apart=False, deadline=time.monotonic() + 0.05)
     assert prepared == ["first"] and "second" not in capsys.readouterr().err
     assert found.notes() == ["second: left out: the time was up", "third: left out: the time was up"]
     assert [bool(each.milliseconds) for each in found.measurements] == [True, False, False]
