@@ -6,18 +6,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import UserError, write_note
+from common.errors import UserError
 from common.files import read_json_object
 from configs.keys import KEYS
 from configs.load import find_differences, load_run_config
 from configs.schema import RunConfig
-from data.corpus.word_counts import WordCounts
 from evaluation.comparison.compare import EvaluatedRun, System
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
 from experiment.reports import own_report
 from model.config import DecodingConfig
-from training.run.corpus import load_word_counts
 from training.run.layout import REPORTS
 
 SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}
@@ -124,13 +122,3 @@ def name_system(names: list[str], seeds: list[int]) -> str:
         return names[0]
     stems = {re.sub(r"[-_.,]?(seed)?[-_.=]?[0-9]+$", "", name) for name in names}
     return f"{names[0] if len(stems) > 1 else stems.pop()} (seeds {', '.join(map(str, seeds))})"
-
-
-def load_frequencies(base: ReportedRun) -> WordCounts | None:
-    """How often the baseline's training has each word of its target language; None, with a note, if that is unknown."""
-    direction = base.report.get("direction") or f"{base.config.data.source}-{base.config.data.target}"
-    side = "target" if direction.endswith(f"-{base.config.data.target}") else "source"
-    found = load_word_counts(base.run_dir, side)
-    if found is None:
-        write_note(f"note: {base.run_dir} has no counts of its training words, which train.py writes at each start")
-    return found

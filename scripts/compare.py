@@ -1,9 +1,9 @@
 """Compare runs on one test set: python scripts/compare.py BASE RUN [RUN …] [--set SET]
 
 Prints BLEU and chrF of each, their differences from BASE with intervals and p-values, and where the systems differ: by
-length of the source, by frequency of words in the training of BASE, and in single sentences. Nothing is
-translated: eval.py has kept the sentences in RUN/eval/SET.jsonl, and the set is the run's own test set unless --set
-names another. In place of a run, any report of one may be named, such as that of another checkpoint or search.
+length of the source, and in single sentences. Nothing is translated: eval.py has written the sentences to
+RUN/eval/SET.jsonl, and the set is the run's own test set unless --set names another. In place of a run, any report of
+one may be named, such as that of another checkpoint or search.
 
 Runs whose configs differ by training.seed alone are one system. Its score is the mean over its runs, and runs of the
 same seed are compared with each other. Intervals are of 95 %: by sentences (bootstrap) they cover other test sets, by
@@ -20,7 +20,7 @@ from common.files import write_atomically
 from common.text_table import as_text
 from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import tables_of
-from experiment.evaluated_runs import group_by_system, load_frequencies, read_reported
+from experiment.evaluated_runs import group_by_system, read_reported
 
 EXAMPLES = """examples:
   python scripts/compare.py runs/tatoeba-small runs/with-dropout-0.2
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every figure")
     arguments = parser.parse_args()
     found = [read_reported(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
-    comparison = compare_systems(group_by_system(found), load_frequencies(found[0]))
+    comparison = compare_systems(group_by_system(found))
     print("\n\n".join(map(as_text, tables_of(comparison))))
     if arguments.json:
         write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")

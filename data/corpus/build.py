@@ -1,4 +1,4 @@
-"""Sources of pairs → one corpus: rows read and filtered, splits checked for overlap, sentences and words counted."""
+"""Sources of pairs → one corpus: rows read and filtered, splits checked for overlap."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,10 +12,10 @@ from common.errors import UserError
 from common.files import sha256
 from data.config import DataConfig
 from data.corpus.report import Dropped, Files, Overlap, SharedSentences, Sides, SourceAccount, TakenOutReport
-from data.corpus.splits import Hashes, find_overlap, hold_out, refuse_overlap, without_shared
+from data.corpus.splits import Hashes, find_overlap, hash_sentences, hold_out, refuse_overlap, without_shared
 from data.corpus.warnings import find_warnings
-from data.corpus.word_counts import WordCounts, summarise
 from data.pairs import Pairs, Weights, as_tsv, concatenate
+from data.sentences import move_to_disk
 from data.sources.report import SourceReport
 from data.sources.source import Source, swap_if_reversed
 
@@ -27,7 +27,7 @@ Training = list[tuple[Pairs, SourceAccount]]  # each source's pairs and what bec
 class Corpus:
     """Training pairs of all sources in one, the held-out sets, and what is known of them.
 
-    ``warnings`` are those of find_warnings; ``hashes`` and ``words`` those of the training sentences, by side.
+    ``warnings`` are those of find_warnings; ``hashes`` those of the training sentences, by side.
     """
 
     training: Pairs
@@ -37,7 +37,6 @@ class Corpus:
     overlap: Overlap
     warnings: list[str]
     hashes: Sides[Hashes]
-    words: Sides[WordCounts]
 
     @property
     def weights(self) -> Weights:
@@ -55,15 +54,11 @@ class Corpus:
         return [Pairs(self.training.sources[part], self.training.targets[part]) for part in parts]
 
     def arrays(self) -> Arrays:
-        """Its sentences and counts."""
+        """Its sentences and hashes."""
         arrays: Arrays = {}
         for name, pairs in (("training", self.training), ("valid", self.valid), ("test", self.test)):
             arrays |= pairs.arrays(name)
-        for side in SIDES:
-            words = vars(self.words)[side]
-            arrays |= {f"{side}_hashes": vars(self.hashes)[side]}
-            arrays |= {f"{side}_words": words.hashes, f"{side}_word_counts": words.counts}
-        return arrays
+        return arrays | {f"{side}_hashes": vars(self.hashes)[side] for side in SIDES}
 
     def facts(self) -> dict[str, Any]:
         """The rest, as JSON has it."""
@@ -86,7 +81,6 @@ class Corpus:
             {splits: Sides(*(SharedSentences(**sides[side]) for side in SIDES)) for splits, sides in overlap.items()},
             facts["warnings"],
             Sides(*(arrays[f"{side}_hashes"] for side in SIDES)),
-            Sides(*(WordCounts(arrays[f"{side}_words"], arrays[f"{side}_word_counts"]) for side in SIDES)),
         )
 
 
@@ -121,7 +115,6 @@ def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
     everything = concatenate([pairs for pairs, _ in training])
     overlap = find_overlap({"train": everything, "valid": valid, "test": test})
     refuse_overlap(overlap, config.allow_overlap)
-    summaries = [summarise(side) for side in (everything.sources, everything.targets)]
     return Corpus(
         everything,
         valid,
@@ -129,8 +122,7 @@ def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
         Files([account for _, account in training], valid_report, test_report),
         overlap,
         warnings,
-        Sides(*(hashes for hashes, _ in summaries)),
-        Sides(*(words for _, words in summaries)),
+        Sides(*(move_to_disk(hash_sentences(side)) for side in (everything.sources, everything.targets))),
     )
 
 

@@ -80,13 +80,8 @@ def hash_sentences(sentences: Iterable[str]) -> Hashes:
     """Sorted distinct 8-byte BLAKE2b hashes of the folded sentences."""
     digests = bytearray()  # the sentences themselves would take too much memory
     for block in in_blocks(sentences):
-        digests += hash_folded(fold_all(block))
+        digests += b"".join([hashlib.blake2b(one.encode(), digest_size=8).digest() for one in set(fold_all(block))])
     return sorted_distinct(np.frombuffer(digests, dtype="<u8"))
-
-
-def hash_folded(folded: Iterable[str]) -> bytes:
-    """The hashes of distinct folded sentences, one after another, in any order."""
-    return b"".join([hashlib.blake2b(sentence.encode(), digest_size=8).digest() for sentence in set(folded)])
 
 
 def sorted_distinct(hashes: UInt64[np.ndarray, " hashes"]) -> Hashes:

@@ -8,12 +8,10 @@ from statistics import fmean
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from data.corpus.word_counts import WordCounts
 from evaluation.comparison.differences import (
     Change,
     Group,
     by_source_length,
-    by_word_frequency,
     changed_sentences,
 )
 from evaluation.comparison.significance import (
@@ -86,7 +84,6 @@ class Against:
     bleu: Difference
     chrf: Difference
     lengths: list[Group]
-    frequencies: list[Group]  # empty where the frequencies of words in training are not known
     gains: list[Change]
     losses: list[Change]
 
@@ -101,12 +98,9 @@ class Comparison:
     against: list[Against]
 
 
-def compare_systems(systems: Sequence[System], frequencies: WordCounts | None = None) -> Comparison:
-    """Compare every other system with the first, on one test set.
-
-    ``frequencies`` are those of the words of the target language in the training of the baseline.
-    """
-    against = [set_against(systems[0], other, frequencies) for other in systems[1:]]
+def compare_systems(systems: Sequence[System]) -> Comparison:
+    """Compare every other system with the first, on one test set."""
+    against = [set_against(systems[0], other) for other in systems[1:]]
     bleu = [score_of([run.bleu for run in system.runs]) for system in systems]
     chrf = [score_of([run.chrf for run in system.runs]) for system in systems]
     return Comparison([system.name for system in systems], bleu, chrf, adjust(against))
@@ -117,7 +111,7 @@ def score_of(runs: Sequence[Statistics]) -> Score:
     return Score(scores, fmean(scores), seed_interval(scores))
 
 
-def set_against(base: System, other: System, frequencies: WordCounts | None) -> Against:
+def set_against(base: System, other: System) -> Against:
     pairs = pair_runs(base, other)
     bleu = [RunPair(run.bleu, another.bleu) for run, another in pairs]
     chrf = [RunPair(run.chrf, another.chrf) for run, another in pairs]
@@ -129,7 +123,6 @@ def set_against(base: System, other: System, frequencies: WordCounts | None) -> 
         difference_of(bleu),
         difference_of(chrf),
         by_source_length(found[0], bleu),
-        by_word_frequency(found, others_found, frequencies) if frequencies else [],
         *changed_sentences(found, others_found, chrf),
     )
 

@@ -50,20 +50,19 @@ def tables_of_one(against: Against) -> list[Table]:
     pairs = "Compared: " + "; ".join(f"{other} against {base}" for base, other in against.pairs)
     tables = [
         Table("What differs", pairs, ["key", "baseline", "here"], keys),
-        groups("BLEU by words of the source", "words", "sentences", against.lengths),
-        groups("F1 of words by their frequency in training", "occurrences", "words", against.frequencies),
+        groups(against.lengths),
         sentences("Largest gains", against.gains),
         sentences("Largest losses", against.losses),
     ]
     return [table for table in tables if table.rows]
 
 
-def groups(title: str, of: str, size: str, found: Sequence[Group]) -> Table:
+def groups(found: Sequence[Group]) -> Table:
     rows = [
         [each.name, str(each.size), f"{each.base:.2f}", f"{each.other:.2f}", f"{each.other - each.base:+.2f}"]
         for each in found
     ]
-    return Table(title, "", [of, size, "baseline", "here", "difference"], rows)
+    return Table("BLEU by words of the source", "", ["words", "sentences", "baseline", "here", "difference"], rows)
 
 
 def sentences(title: str, found: Sequence[Change]) -> Table:

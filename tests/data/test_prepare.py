@@ -41,10 +41,9 @@ def outcome(prepared):
     stream, corpus = prepared.stream, prepared.corpus
     batches = [array.tolist() for step in range(2 * stream.steps_in(0)) for array in stream.batch(step)]
     splits = [[*pairs.sources, *pairs.targets] for pairs in (corpus.training, corpus.valid, corpus.test)]
-    counts = [[each.hashes.tolist(), each.counts.tolist()] for each in (corpus.words.source, corpus.words.target)]
     hashes = [corpus.hashes.source.tolist(), corpus.hashes.target.tolist()]
     tokenizer = prepared.tokenizer
-    return batches, splits, counts, hashes, corpus.warnings, prepared.report, tokenizer.model, tokenizer.key
+    return batches, splits, hashes, corpus.warnings, prepared.report, tokenizer.model, tokenizer.key
 
 
 def refuse(*arguments):
@@ -129,9 +128,9 @@ def test_format_is_raised_when_the_meaning_of_an_entry_changes(folder):
     parts = [corpus.training, corpus.valid, corpus.test]
     text = "\n".join(sentence for pairs in parts for side in (pairs.sources, pairs.targets) for sentence in side)
     digest = hashlib.sha256(text.encode())
-    for array in (corpus.hashes.source, corpus.hashes.target, corpus.words.source.hashes, corpus.words.target.counts):
+    for array in (corpus.hashes.source, corpus.hashes.target):
         digest.update(array.tobytes())
-    assert (data.prepare.FORMAT, digest.hexdigest()[:16]) == (1, "52d6493033f21e5b")
+    assert (data.prepare.FORMAT, digest.hexdigest()[:16]) == (1, "70d9f22a97cdd761")
 
 
 def test_a_file_that_is_written_while_it_is_read_is_read_again_and_not_cached(folder, monkeypatch):

@@ -6,16 +6,12 @@ import shutil
 import pytest
 
 from configs.load import load_config, save_config
-from data.corpus.report import Sides
-from data.corpus.word_counts import summarise
 from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
 from evaluation.report import ReportKey, write_report
 from scripts.compare import main
 from tests.evaluation.comparison.systems import drawn_set, noisy
-from training.run.corpus import save_word_counts
-from training.run.layout import WORD_COUNTS
 
 SET = SourceReport("test.tsv", "ab" * 32, 40)
 SENTENCES = drawn_set(40)
@@ -31,7 +27,6 @@ def make_run(tmp_path, small_experiment):
         run.mkdir(exist_ok=True)
         if report == "test":
             save_config(config, run / "config.yaml")
-            save_word_counts(run, Sides(summarise(["zero"])[1], summarise(["uno uno"])[1]))
         sentences = noisy(SENTENCES, rate, noise)
         scores = score([each.translation for each in sentences], [each.references for each in sentences])
         evaluation = Evaluation(sentences, scores, 1.0)
@@ -76,29 +71,10 @@ def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path)
         "DIFFERENCES",
         "WHAT DIFFERS",
         "BLEU BY WORDS OF THE SOURCE",
-        "F1 OF WORDS BY THEIR FREQUENCY IN TRAINING",
         "LARGEST GAINS",
     ):
         assert f"\n\n{heading}" in f"\n\n{out}"
     assert "model.dropout       0.1   0.3\n" in out
-
-
-def test_runs_without_counts_of_words_are_compared_without_them(runs, run_main):
-    (runs[0] / WORD_COUNTS.format(side="target")).unlink()
-    code, out, err = run_main(main, *runs)
-    assert code == 0 and "F1 OF WORDS" not in out and "LARGEST GAINS" in out
-    assert err == f"note: {runs[0]} has no counts of its training words, which train.py writes at each start\n"
-
-
-def test_words_of_a_reversed_direction_are_counted_on_the_source_side(make_run, run_main, tmp_path):
-    """uno is a word of the training targets alone: seen in one direction, never in the other."""
-    for direction, names in (("en-es", ["0", "1 to 9"]), ("es-en", ["0"])):
-        pair = [make_run(f"{direction}-{noise}", 0.3, noise, f"training.seed={noise}") for noise in (1, 2)]
-        for run in pair:
-            report = json.loads((run / "eval/test.json").read_text(encoding="utf-8"))
-            (run / "eval/test.json").write_text(json.dumps(report | {"direction": direction}))
-        _, facts = compared(run_main, tmp_path, *pair)
-        assert [group["name"] for group in facts["against"][0]["frequencies"]] == names
 
 
 def test_seeds_of_one_config_are_compared_with_each_other(runs, run_main, tmp_path):

@@ -1,6 +1,6 @@
-"""What a run stores of its corpus: tokenizer, report, held-out sets, hashes of its sentences and counts of its words.
+"""What a run stores of its corpus: tokenizer, report, held-out sets, and hashes of its sentences.
 
-Hashes and counts serve comparisons with other sets; they hold no text.
+Hashes serve comparisons with other sets; they hold no text.
 """
 
 import json
@@ -18,13 +18,12 @@ from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import as_file
 from data.corpus.report import SPLITS, DataReport, Sides, TakenOutReport
 from data.corpus.splits import Hashes, hash_sentences
-from data.corpus.word_counts import WordCounts
 from data.pairs import Pairs
 from data.prepare import Prepared, prepare
 from data.sources.report import SourceReport
 from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer
-from training.run.layout import DATA, TOKENIZER, TOKENIZER_KEY, TRAINING_SENTENCES, WORD_COUNTS, held_out_path
+from training.run.layout import DATA, TOKENIZER, TOKENIZER_KEY, TRAINING_SENTENCES, held_out_path
 from training.run.retention import has_checkpoints
 from training.run.row_counts import RowCounts, load_row_counts
 
@@ -61,7 +60,6 @@ def save_corpus(run_dir: Path, prepared: Prepared) -> None:
             write_atomically(held_out_path(run_dir, split), as_file(prepared.stream.config, pairs))
     save_tokenizer(run_dir, prepared.tokenizer)
     save_hashes(run_dir, with_earlier(run_dir, corpus.hashes) if has_checkpoints(run_dir) else corpus.hashes)
-    save_word_counts(run_dir, corpus.words)
     write_atomically(run_dir / DATA, prepared.report.as_json())
 
 
@@ -108,7 +106,8 @@ def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs,
 
 def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
     """Write the hashes of the training sentences, so that later test sets can be compared with them."""
-    save_arrays(run_dir / TRAINING_SENTENCES, source=hashes.source, target=hashes.target)
+    with open_atomically(run_dir / TRAINING_SENTENCES) as file:
+        np.savez(file, source=hashes.source, target=hashes.target)
 
 
 def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
@@ -121,11 +120,18 @@ def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
 
 
 def load_hashes(run_dir: Path) -> Sides[Hashes]:
-    """Read what ``save_hashes`` wrote; UserError if it is missing or damaged."""
-    arrays = read_arrays(run_dir / TRAINING_SENTENCES, source=np.uint64, target=np.uint64)
-    if arrays is None:
-        raise UserError(f"{run_dir} has no {TRAINING_SENTENCES}: is it the directory of a training run?")
-    return Sides(*arrays)
+    """Read what ``save_hashes`` wrote, never unpickled; UserError if it is missing or damaged."""
+    path = run_dir / TRAINING_SENTENCES
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            sides = Sides(file["source"], file["target"])
+        if {(side.dtype, side.ndim) for side in (sides.source, sides.target)} == {(np.dtype(np.uint64), 1)}:
+            return sides
+    except FileNotFoundError as error:
+        raise UserError(f"{run_dir} has no {TRAINING_SENTENCES}: is it the directory of a training run?") from error
+    except Exception:  # of zipfile, zlib and NumPy: they have no common ancestor
+        pass
+    raise UserError(f"{path} is damaged: continue the run with train.py, which writes it again")
 
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
@@ -136,40 +142,6 @@ def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterab
         for sentences, hashes in ((sources, known.source), (targets, known.target))
     )
     return source, target
-
-
-def save_word_counts(run_dir: Path, counts: Sides[WordCounts]) -> None:
-    """Write the counts of both sides, each to a file of its own."""
-    for side, found in (("source", counts.source), ("target", counts.target)):
-        save_arrays(run_dir / WORD_COUNTS.format(side=side), hashes=found.hashes, counts=found.counts)
-
-
-def load_word_counts(run_dir: Path, side: str) -> WordCounts | None:
-    """Read what ``save_word_counts`` wrote of a ``side``, source or target.
-
-    None if the run has no counts, as those of older versions; UserError if they are damaged.
-    """
-    arrays = read_arrays(run_dir / WORD_COUNTS.format(side=side), hashes=np.uint64, counts=np.int64)
-    return None if arrays is None else WordCounts(*arrays)
-
-
-def save_arrays(path: Path, **arrays: np.ndarray) -> None:
-    with open_atomically(path) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
-
-
-def read_arrays(path: Path, **dtypes: type) -> list[np.ndarray] | None:
-    """The flat arrays of these names and dtypes, never unpickled; None if there is no file. UserError for any other."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = [file[name] for name in dtypes]
-        if [(array.dtype, array.ndim) for array in arrays] == [(dtype, 1) for dtype in dtypes.values()]:
-            return arrays
-    except FileNotFoundError:
-        return None
-    except Exception:  # of zipfile, zlib and NumPy: they have no common ancestor
-        pass
-    raise UserError(f"{path} is damaged: continue the run with train.py, which writes it again")
 
 
 def identify(report: DataReport) -> DataIdentity:

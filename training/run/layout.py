@@ -4,7 +4,7 @@ from pathlib import Path
 
 CONFIG, DATA, ENVIRONMENT = "config.yaml", "data.json", "environment.json"
 TOKENIZER, TOKENIZER_KEY = "tokenizer.model", "tokenizer.json"
-TRAINING_SENTENCES, WORD_COUNTS, ROW_COUNTS = "training_sentences.npz", "{side}_words.npz", "row_counts.json"
+TRAINING_SENTENCES, ROW_COUNTS = "training_sentences.npz", "row_counts.json"
 METRICS, REJECTED_METRICS, LOG, EVENTS = "metrics.jsonl", "metrics.rejected.txt", "log.txt", "events"
 LOCK, LOCK_HOLDER = ".lock", "process.json"
 REPORTS, HELD_OUT, PICTURES, PROFILE = "eval", "held_out", "attention", "profile"

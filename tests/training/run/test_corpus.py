@@ -10,7 +10,6 @@ from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import Sides
 from data.corpus.splits import hash_sentences
-from data.corpus.word_counts import summarise
 from data.pairs import Pairs, as_tsv
 from data.tokens.tokenizer import Tokenizer, train
 from tests.prepared import prepare_and_save, stream_of
@@ -18,12 +17,10 @@ from training.run.corpus import (
     find_changes,
     identify,
     load_tokenizer,
-    load_word_counts,
     overlap_with_training,
     prepare_for_run,
     save_hashes,
     save_tokenizer,
-    save_word_counts,
 )
 from training.run.row_counts import RowCounts, load_row_counts
 
@@ -60,7 +57,6 @@ def test_a_run_directory_tells_where_its_data_came_from(folder):
     assert len(prepared.corpus.valid) == 2
     assert {path.name for path in run.iterdir()} == {
         "data.json", "row_counts.json", "tokenizer.json", "tokenizer.model", "training_sentences.npz",
-        "source_words.npz", "target_words.npz"
     }  # fmt: skip
 
 
@@ -145,20 +141,6 @@ def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):
     with np.load(tmp_path / "training_sentences.npz", allow_pickle=False) as stored:
         found = {name: (stored[name].dtype, len(stored[name])) for name in stored}
     assert found == {"source": (np.uint64, 2), "target": (np.uint64, 2)}
-
-
-def test_words_are_stored_for_both_sides_without_text(tmp_path):
-    path = tmp_path / "target_words.npz"
-    assert load_word_counts(tmp_path, "target") is None
-    counted = [summarise(side)[1] for side in (["The cat.", "the house"], ["El gato.", "la casa"])]
-    save_word_counts(tmp_path, Sides(*counted))
-    source, target = (load_word_counts(tmp_path, side) for side in ("source", "target"))
-    assert source is not None and source.of(["the", "cat", "el"]).tolist() == [2, 1, 0]
-    assert target is not None and target.of(["el", "the"]).tolist() == [1, 0]
-    assert b"gato" not in path.read_bytes()
-    path.write_bytes(b"no archive")
-    with pytest.raises(UserError, match=r"target_words\.npz is damaged: continue the run"):
-        load_word_counts(tmp_path, "target")
 
 
 def test_row_counts_are_stored_as_they_are_found_and_used_by_the_same_batches_alone(folder):
