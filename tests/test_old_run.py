@@ -5,6 +5,7 @@ computed: every other file of the finished run, and the digests of its checkpoin
 """
 
 import json
+import os
 import tarfile
 from importlib.metadata import version
 from pathlib import Path
@@ -85,7 +86,9 @@ def test_it_continues_and_ends_as_it_did(folder, capsys):
         "metrics.jsonl": sha256(json.dumps(lines)),
         "sums and counts": digest_tree((state.step, sums, state.skipped)),
     }
-    same_arithmetic = environment["packages"]["jax"] == version("jax") and expected["processor"] == processor_id()
+    as_then = "optimization_level" not in os.environ.get("XLA_FLAGS", "")  # or LLVM rounds otherwise
+    same_jax = environment["packages"]["jax"] == version("jax")
+    same_arithmetic = as_then and same_jax and expected["processor"] == processor_id()
     compared = expected["digests"] if same_arithmetic else EQUAL_ON_EVERY_MACHINE
     assert {name: digests[name] for name in compared} == {name: expected["digests"][name] for name in compared}
 

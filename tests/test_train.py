@@ -251,6 +251,7 @@ def test_updates_that_are_not_finite_are_counted_and_too_many_stop_the_run(small
         train_here(small_experiment, tmp_path / "unsaved", *changes, "training.save_every=0")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_config_or_corpus_only_as_far_as_they_allow(
     small_experiment, tmp_path, capsys, monkeypatch
 ):

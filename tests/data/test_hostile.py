@@ -74,6 +74,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name):
 # Corpora: lines
 
 
+@pytest.mark.slow
 def test_a_million_characters_on_a_line_are_dropped_counted_and_change_nothing_else(tmp_path, phrases):
     good = list(zip(phrases.sources, phrases.targets, strict=True))
     letters, words, marks = "x" * LONG, ("casa " * (LONG // 5)).strip(), "a" + "\u0301\u0316" * (LONG // 2)

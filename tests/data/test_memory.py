@@ -45,7 +45,7 @@ print(json.dumps(found))
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory is a process's own")
-@pytest.mark.parametrize("pairs", [120_000, 2_000_000])
+@pytest.mark.parametrize("pairs", [120_000, pytest.param(2_000_000, marks=pytest.mark.nightly)])
 def test_a_pair_takes_a_few_numbers(tmp_path, pairs):
     """Lists of sentences took 1,600 bytes for each; an order, hashes and the sorting of them take a dozen numbers."""
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), "20000", str(pairs)]

@@ -174,6 +174,7 @@ def test_scores_that_do_not_compare_choose_the_best_checkpoint_anew(here, overri
             assert (run.progress.best_step, later.best_step, later.stale) == ((4, 6, 0) if anew else (4, 4, 3))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_from_before_such_a_change_is_judged_anew_too(here):
     """The change was made after step 6, whose checkpoint is lost."""
     update_notes(here / "run", 4, Progress(best_bleu=50.0, best_step=4).to_notes())
@@ -199,6 +200,7 @@ def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(her
     assert [len(new) - len(old) for old, new in sides] == [len(first.source), 0]
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_before_its_newest_checkpoint_is_evaluated_there(here):
     """As after Ctrl-C at step 4, when 3 steps were found to be enough."""
     config = load_config(here / "corpus" / "small.yaml", overridden(here, "training.steps=3"))

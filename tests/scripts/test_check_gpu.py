@@ -67,6 +67,7 @@ def test_how_a_command_ended(tmp_path):
         assert check_gpu.last_line(log) == "here"
 
 
+@pytest.mark.slow
 def test_a_command_that_takes_too_long_ends_with_all_that_it_started(tmp_path):
     child = f"import time; time.sleep(1); open({str(tmp_path / 'late')!r}, 'w')"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"

@@ -93,6 +93,7 @@ def test_no_other_set_or_search_replaces_the_runs_own_report(copy, run_main, tmp
     assert found in (copy / "eval").glob("test-????????.json")
 
 
+@pytest.mark.slow
 def test_a_test_set_that_has_changed_is_told_and_gets_another_report(copy, run_main, tmp_path):
     code, out, err = run_main(main, copy)
     own = (copy / "eval/test.json").read_bytes()

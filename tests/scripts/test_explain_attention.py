@@ -227,6 +227,7 @@ def run(tmp_path, monkeypatch, run_main):
     return run
 
 
+@pytest.mark.slow
 def test_the_program_writes_blocks_and_leaves_the_prose(run, tmp_path):
     page = "# Prose\n\n<!-- begin one-query -->\n\n{}\n\n<!-- end one-query -->\n\nMore \\1 prose.\n"
     stale, fresh = page.format("old"), page.format(PRINTED["one-query"])

@@ -43,6 +43,7 @@ def parts_of(run_dir, *overrides):
     return run.translator, run.params
 
 
+@pytest.mark.slow
 def test_pictures_a_page_and_an_archive_have_the_models_weights(run_dir, look):
     """And the translation is the search's, whatever the white space."""
     (translation,), files = look("  Tom runs   here.", GREEDY)

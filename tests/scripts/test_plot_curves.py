@@ -17,6 +17,7 @@ def runs(tmp_path):
     return tmp_path / "one", tmp_path / "two"
 
 
+@pytest.mark.slow
 def test_the_picture_goes_to_the_first_run_or_the_output_whose_name_decides_the_format(runs, tmp_path, run_main):
     """And equal figures are equal files."""
     for name, start in (("x.pdf", b"%PDF-"), ("x.svg", b"<?xml"), ("x.png", b"\x89PNG"), ("", b"\x89PNG")):

@@ -285,6 +285,7 @@ def test_another_learning_rate_from_step_4_on_is_found_at_step_5(plain, changed,
     assert found["updates"][-1][0]["loss"] == found["updates"][-1][1]["loss"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("override", "step", "what"),
     [
@@ -326,6 +327,7 @@ def test_another_model_differs_from_the_start(light, small_experiment, tmp_path,
     assert re.search(r"^first difference: step 0, parameters: decoder\.0\.\S+ is \(\d", out.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_other_machines_and_lines_are_reported(light, with_checkpoints, run_main):
     other = with_checkpoints(light, 7, 8)
     entries = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]

@@ -145,6 +145,7 @@ def test_a_line_for_a_line(run):
     assert translations[2] == translations[5]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(run_dir):
     """The reader takes one line and goes, as ``head -1`` does, while there are more blocks to translate."""
     command = [sys.executable, str(ROOT / PROGRAM), str(run_dir), GREEDY]

@@ -68,6 +68,7 @@ def test_accumulation_changes_nothing_but_memory(slices):
     assert_close(sliced.params, whole.params, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_averaged_parameters_by_their_recurrence():
     batches = [make_batch(seed) for seed in range(3)]
     average = drawn_state(MODEL, TrainingConfig(steps=10), VOCAB).params

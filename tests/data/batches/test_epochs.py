@@ -4,6 +4,7 @@ import collections
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ def epochs(stream: BatchStream, tokenizer) -> list[list[tuple[str, str]]]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     rows=PAIRS,

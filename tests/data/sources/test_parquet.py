@@ -223,6 +223,7 @@ def test_a_name_that_can_be_nothing_is_refused_at_once(tmp_path, monkeypatch, na
     assert told.endswith(") nor a folder nor OWNER/NAME of the hub")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["no connection", "silence"])
 def test_a_hub_that_does_not_answer_is_given_up_in_one_line_that_says_what_to_do(tmp_path, answer):
     """The library by itself asks six times, for half a minute or more, and tells of each."""

@@ -98,7 +98,7 @@ def test_a_run_given_twice_is_no_further_evidence():
     assert bootstrap_interval([pair] * 5, 500) == interval != bootstrap_interval([pair], 500, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_of_true_nulls_five_percent_are_rejected():
     """Systems of equal quality, 1,200 times: p below 0.05, and intervals without zero, in 3 to 7 percent."""
     rejected, outside, sentences = 0, 0, drawn_set(100)

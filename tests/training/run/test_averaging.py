@@ -113,6 +113,7 @@ def average_interrupted_at(call, monkeypatch, run, name):
             average_of(run, STEPS, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["write_manifest", "os.replace"])  # before the manifest, and before the renaming
 def test_an_interrupted_save_is_not_believed_and_its_leftovers_go(run, monkeypatch, call):
     average_of(run, [4], "kept")

@@ -141,6 +141,7 @@ def files_of(run_dir):
     return {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_damage_of_any_file_and_any_bit_of_a_manifest_are_seen(tmp_path):
     directory = save(tmp_path, make_state(2), {"best_step": 2, "best_bleu": 31.5, "seconds": 1e-05})
     files = files_of(directory)
@@ -186,6 +187,7 @@ def test_without_a_good_checkpoint_nothing_is_deleted_and_nothing_begins(tmp_pat
     assert files_of(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_retention_never_deletes_what_cannot_be_read_nor_what_is_no_checkpoint_of_its_own(tmp_path):
     for step in (1, 2, 3, 4, 5):
         save(tmp_path, make_state(step), {})
