@@ -100,6 +100,7 @@ def test_a_finished_run_says_so_and_changes_nothing(finished, small_experiment, 
     assert before == {path: path.read_bytes() for path in (finished / "checkpoints").rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_evaluated_on_its_validation_set_a_run_has_the_score_of_its_validation(
     finished, small_experiment, tmp_path, call
 ):

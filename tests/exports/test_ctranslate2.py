@@ -62,7 +62,15 @@ def test_every_key_of_the_model_is_among_the_cases():
     assert {field.name for field in fields(ModelConfig)} == {*CHOICES, *WITHOUT_EFFECT, *SIZES}
 
 
-@pytest.mark.parametrize("name", [name for name in CHANGES if name != "score=additive"])
+SLOW = ("activation=", "norm=", "key_value_heads=")
+SERVED = [
+    pytest.param(name, marks=pytest.mark.slow) if name.startswith(SLOW) else name
+    for name in CHANGES
+    if name != "score=additive"
+]
+
+
+@pytest.mark.parametrize("name", SERVED)
 def test_log_probabilities_are_ours(name, tmp_path):
     config = replace(BASE, **CHANGES[name])
     assert find_obstacle(config) == ""

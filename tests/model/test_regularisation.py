@@ -59,6 +59,7 @@ def test_a_hidden_word_keeps_its_place_and_has_no_embedding():
     assert not np.allclose(embedded[0, 0], places[0, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_word_dropout_hides_words_of_its_side_alone(side):
     """The model that hides words is the one that reads hidden words, with the same draws and nothing else changed."""

@@ -107,6 +107,7 @@ def test_another_search_of_the_same_run(make_run, run_main, tmp_path):
     assert facts["against"][0]["config"] == ["decoding.beam_size: 2 → 1"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared(runs, make_run, tmp_path, refuses):
     refuses(main, "RUN", runs[0])
     refuses(main, "is not a run directory", runs[0], tmp_path / "nothing")

@@ -90,6 +90,7 @@ def test_the_limit_of_length_cuts_the_translations_that_the_run_cuts(run_dir, ru
     assert code == 0 and alone == ours and alone.count("\n") == len(lines) + 1
 
 
+@pytest.mark.slow
 def test_a_line_that_is_too_long(exported):
     folder, _ = exported
     most = json.loads((folder / "export.json").read_text(encoding="utf-8"))["longest_source"]
@@ -99,6 +100,7 @@ def test_a_line_that_is_too_long(exported):
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(message)
 
 
+@pytest.mark.slow
 def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_run):
     folder, _ = exported
     run = load_run(ending_run, FLOAT32, "test")
@@ -109,6 +111,7 @@ def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_
     assert found and found.sentences == sum(length <= longest for length in lengths) < len(lines)
 
 
+@pytest.mark.slow
 def test_hostile_strings_have_the_same_tokens(exported, run_dir, monkeypatch):
     folder, _ = exported
     monkeypatch.syspath_prepend(folder)

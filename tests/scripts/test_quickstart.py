@@ -75,6 +75,7 @@ def test_a_run_of_another_experiment_is_not_this_one(finished, small_experiment,
     assert not quickstart.is_done()
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_is_the_last(finished, monkeypatch, capfd):
     monkeypatch.setattr("sys.argv", ["quickstart.py"])
     monkeypatch.setattr(quickstart, "EXPERIMENT", "configs/absent.yaml")

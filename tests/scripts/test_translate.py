@@ -103,6 +103,7 @@ def test_as_json_a_bad_line_has_its_number_and_error(run_dir, run_main):
 PREFIX = "Tom Ana runs here there"  # too long for "Tom"
 
 
+@pytest.mark.slow
 def test_a_prefix_too_long_for_one_line_costs_that_line_alone(run_dir, run_main):
     lines = ["Ana eats there today now, and Tom runs here.", "Tom", "", "Tom runs here and Ana eats there today now."]
     others = "\n".join(lines[:1] + lines[2:]).encode()

@@ -36,6 +36,7 @@ def copying(vocab_size: int) -> Batch:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides", [FAST, *(pytest.param(each, marks=pytest.mark.slow) for each in OVERRIDES)], ids=" ".join
 )

@@ -314,6 +314,7 @@ def check_skipping(folder: Path, name: str, expected: list[tuple[str, str] | Non
         assert (report.rows, report.malformed, report.empty) == (len(expected), malformed, empty)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(lines=LINES, end=st.sampled_from([b"\n", b"\r\n"]), ended=st.booleans(), packed=st.booleans())
 def test_skipping_loses_and_alters_no_good_line_of_a_table(tmp_path_factory, lines, end, ended, packed):

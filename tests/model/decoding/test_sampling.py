@@ -47,6 +47,7 @@ def test_frequencies_are_the_probabilities(sampling):
     np.testing.assert_allclose(log_probs[0], jax.nn.log_softmax(logits)[tokens[0]], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_whole_translations_come_as_often_as_the_model_says():
     """Of one sentence, with a limit of two tokens: all of the 9 + 81 that may be drawn, each by its probability."""
     model, count = TableModel(), 8192

@@ -94,6 +94,7 @@ def test_what_is_kept_is_what_inference_gets(run):
     assert {name.partition("/")[0] for name in manifest["sha256"]} == {"params"}
 
 
+@pytest.mark.slow
 def test_the_mean_of_one_checkpoint_has_its_bits(saved, run):
     state = restore(run, 10, saved[0.0][1])
     params = first_number_set(state.params, -0.0)  # 0 + -0.0 would be 0
