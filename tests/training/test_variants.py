@@ -18,8 +18,8 @@ SMALL = [
     *("model.d_model=16", "model.num_heads=4", "model.head_dim=4", "model.d_ff=32", "model.dropout=0"),
     *("model.encoder_layers=1", "model.decoder_layers=1", "training.warmup_steps=1", "training.label_smoothing=0"),
 ]
-FAST = ["model.score=general", "model.key_value_heads=1"]
 OVERRIDES = [
+    ["model.score=general", "model.key_value_heads=1"],
     *([f"model.{key}={value}" for key, value in changes.items()] for changes in variants().values()),
     ["model.rematerialize=true"],
     ["model.attention_dropout=0.1"],
@@ -37,9 +37,7 @@ def copying(vocab_size: int) -> Batch:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "overrides", [FAST, *(pytest.param(each, marks=pytest.mark.slow) for each in OVERRIDES)], ids=" ".join
-)
+@pytest.mark.parametrize("overrides", OVERRIDES, ids=" ".join)
 def test_it_learns_and_each_of_its_parameters_is_trained(overrides):
     config = load_config(QUICKSTART, [*SMALL, *overrides])
     state = drawn_state(config.model, config.training, 20)
