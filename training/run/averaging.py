@@ -18,8 +18,8 @@ from model.config import AVERAGE_NAME, ModelConfig
 from model.transformer import Params
 from training.progress import rank
 from training.run.checkpoint import load_params
-from training.run.layout import average_path, checkpoint_path
-from training.run.metrics import read_metrics
+from training.run.layout import METRICS, average_path, checkpoint_path
+from training.run.metrics import parse_metrics
 from training.run.write_trees import begin_writing
 
 By = Literal["last", "best"]
@@ -72,9 +72,18 @@ def choose_steps(run_dir: Path, good: list[int], count: int, by: By, validated: 
 
 
 def read_validated(run_dir: Path) -> dict[int, Validated]:
-    """Validations by step from the readable lines of the run's metrics.jsonl; of a step, the last one."""
-    lines = (line for line in read_metrics(run_dir) if line["kind"] == "valid")
-    return {line["step"]: Validated(float(line["bleu"]), float(line.get("loss", "nan"))) for line in lines}
+    """Validations by step from the run's metrics.jsonl, the last line of each step; UserError names a damaged line."""
+    path = Path(run_dir) / METRICS
+    found: dict[int, Validated] = {}
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
+        try:
+            entry = parse_metrics(line)
+            if entry["kind"] == "valid":
+                found[entry["step"]] = Validated(float(entry["bleu"]), float(entry.get("loss", "nan")))
+        except (ValueError, KeyError, TypeError):
+            problem = f"{path}:{number} is not a line of metrics: continue the run, or delete that line"
+            raise UserError(problem) from None
+    return found
 
 
 def check_name(name: str) -> None:

@@ -188,7 +188,6 @@ def test_steps_are_the_last_or_those_of_the_best_bleu():
 
 
 def test_bleu_and_loss_are_those_of_a_steps_newest_validation(tmp_path):
-    """What is not a line of metrics is passed over."""
     assert read_validated(tmp_path) == {}
     entries = [
         {"step": 50, "kind": "train", "loss": 3.0},
@@ -196,7 +195,28 @@ def test_bleu_and_loss_are_those_of_a_steps_newest_validation(tmp_path):
         {"step": 200, "kind": "valid", "loss": "nan", "bleu": 2},
         {"step": 100, "kind": "valid", "loss": 2.5, "bleu": 1.25},
     ]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries) + '{"step": 8, "ki')
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     found = read_validated(tmp_path)
     assert {step: each.bleu for step, each in found.items()} == {100: 1.25, 200: 2.0}
     assert found[100].loss == 2.5 and math.isnan(found[200].loss)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"step": 8, "ki',
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"step": 8}',
+        b'{"step": 8, "kind": "valid"}',
+        b'{"step": "x", "kind": "valid", "bleu": 2}',
+        b'{"step": 8, "kind": "valid", "bleu": null}',
+    ],
+)
+def test_a_line_that_is_none_of_metrics_is_named(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 2, "kind": "train"}\n' + line + b'\n{"step": 2, "kind": "train"}\n')
+    with pytest.raises(UserError) as caught:
+        read_validated(tmp_path)
+    assert str(caught.value).startswith(f"{path}:2 is not a line of metrics")
