@@ -14,6 +14,7 @@ from configs.schema import RunConfig
 
 PARTS = "base", "overrides", "grid", "cells", "seeds"
 CELL_KEYS = {"run_dir", "training.seed", "allow_changes", "dry_run"}  # those that the sweep itself sets, or not at all
+LONGEST_NAME = 150
 Changes = dict[str, object]  # key: value
 
 
@@ -71,6 +72,8 @@ def _make_cells(path: Path, base: Path, folder: Path, parts: list[tuple[Changes,
         name = name_cell(own, seed)
         if name in cells:
             raise UserError(f"{path}: two cells are {in_brief(name)}")
+        if len(name) > LONGEST_NAME:
+            raise UserError(f"{path}: {in_brief(name)} is too long for a folder; set what all cells share in overrides")
         cells[name] = cell = _make_cell(base, folder / name, name, changes, seed)
         first = first_of.setdefault(repr(replace(cell.config, run_dir="")), name)
         if first != name:

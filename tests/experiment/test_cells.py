@@ -84,6 +84,7 @@ def test_names_are_folders(write):
         ("base: small.yaml\nseeds: [1, 1]", "two cells are base,seed=1"),
         ("base: small.yaml\noverrides: {training.steps: 0, training.epochs: 1}", "a sweep need training.steps"),
         ("base: small.yaml\noverrides: {training.epochs: 1}", "a sweep end with training.steps; set training.epochs=0"),
+        ("base: small.yaml\ncells: [{data.train: [" + "a" * 200 + "]}]", "is too long for a folder"),
         ("base: small.yaml\ngrid: {model.dropout: [0.1", "mine.yaml:3: "),
     ],
 )  # fmt: skip

@@ -209,6 +209,21 @@ def test_how_a_cell_ended(folder, script, word, reason):
     assert work.failures == ({cell.name: reason} if reason else {})
 
 
+def test_a_job_that_started_while_a_signal_arrived_gets_it_once(folder):
+    loaded, output = load_sweep(folder / "mine.yaml"), folder / "output"
+    cell, share = loaded.cells[0], shares(None)[0]
+    work = Jobs(loaded, "valid", [], {}, report=lambda cell, state: None, signals=[signal.SIGTERM])
+    with open(output, "wb") as file:
+        work.running.append(Job(cell, share, "training", launch(["sh", "-c", COUNTING], share, file), output))
+    wait_for(lambda: b"ready" in output.read_bytes())
+    work.pass_signals_on()
+    wait_for(lambda: b"TERM" in output.read_bytes())
+    work.pass_signals_on()
+    Path("end").touch()
+    work.running[0].process.wait(timeout=60)
+    assert output.read_bytes() == b"ready\nTERM\n"
+
+
 @pytest.mark.slow
 def test_a_sweep_with_a_cell_that_is_not_complete_ends_with_2(folder, sweep):
     """Here because each start trains for a moment only."""
@@ -231,6 +246,7 @@ def test_mistakes(folder, sweep):
     assert (code, err.count("\n")) == (2, 1) and "cannot write runs/sweeps/mine" in err
 
 
+COUNTING = "trap 'echo TERM' TERM; echo ready; until [ -e end ]; do sleep 0.1; done"
 STAND_IN = "#!/bin/sh\ntrap 'exit 143' TERM\necho $* > started\nwhile :; do sleep 0.1; done\n"
 
 
