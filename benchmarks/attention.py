@@ -1,6 +1,5 @@
 """How fast attention is, and how much memory XLA plans: this project's kernels, ``jax.nn`` and PyTorch."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -123,9 +122,7 @@ def jax_attention(name: str, case: Case) -> Callable[..., Array]:
     return jax_nn if name.startswith("jax.nn") else puente
 
 
-def measure_attention(
-    cases: Sequence[Case], kernels: Sequence[str], rounds: int, *, deadline: float = math.inf
-) -> Report:
+def measure_attention(cases: Sequence[Case], kernels: Sequence[str], rounds: int, deadline: float) -> Report:
     """Measure every contestant at every case, in turns with plain products; UserError if none could take part."""
     groups = [list_contestants(case, kernels) for case in cases]
     results = measure(groups, prepare, enter_products, rounds, apart=False, deadline=deadline)

@@ -74,7 +74,7 @@ def best_rate(rates: Mapping[str, float], *, bfloat16: bool = False) -> float:
 
 def flops_unit(rates: Mapping[str, float]) -> tuple[str, float]:
     """Return a unit of FLOP/s that fits a CPU or a GPU, and its size."""
-    return ("TFLOP/s", 1e12) if max(rates.values()) >= 1e13 else ("GFLOP/s", 1e9)
+    return ("TFLOP/s", 1e12) if max(rates.values(), default=0) >= 1e13 else ("GFLOP/s", 1e9)
 
 
 def mebibytes(size: int | None, digits: int) -> str:
@@ -108,7 +108,7 @@ def create_report(
     """Return a table without empty columns, with a note on the measurement, and the rows of the JSON (``objects``)."""
     unit, size = flops_unit(results.rates)
     reached = ", ".join(f"{name} {rate / size:.0f}" for name, rate in results.rates.items())
-    products = f"Products of {matrix_size()[0]} × {matrix_size()[0]} matrices, {unit}: {reached}."
+    products = f"Products of {matrix_size()[0]} × {matrix_size()[0]} matrices, {unit}: {reached}." if reached else ""
     against = ", ".join(dict.fromkeys(figures["ratio_to"] for figures in objects if "ratio_to" in figures))
     cores = f"{count_cores()} core{'s' * (count_cores() > 1)} of {processor()}"
     machine = cores if jax.default_backend() == "cpu" else jax.devices()[0].device_kind

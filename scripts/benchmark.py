@@ -125,12 +125,7 @@ def main() -> None:
 def benchmark_attention(arguments: argparse.Namespace) -> Report:
     cases = list_cases(arguments.sizes, arguments.gpu, arguments.causal)
     use_gpu() if arguments.gpu else use_cores(1)
-    return measure_attention(cases, arguments.kernels, arguments.rounds, deadline=deadline_of(arguments))
-
-
-def deadline_of(arguments: argparse.Namespace) -> float:
-    """Return when the time of ``--minutes`` is up."""
-    return time.monotonic() + 60 * arguments.minutes
+    return measure_attention(cases, arguments.kernels, arguments.rounds, time.monotonic() + 60 * arguments.minutes)
 
 
 def list_cases(shapes: Sequence[Sequence[int]] | None, gpu: bool, causal: bool) -> list[Case]:
@@ -176,7 +171,7 @@ def benchmark_training(arguments: argparse.Namespace) -> Report:
             contestants += list_on_corpus(recipes, config.data, config.tokenizer)
     except UserError as error:
         notes.append(f"no steps on a corpus: {error}")
-    report = measure_training(contestants, arguments.rounds, deadline_of(arguments))
+    report = measure_training(contestants, arguments.rounds, time.monotonic() + 60 * arguments.minutes)
     settings = {"model": asdict(config.model), "vocab_size": config.tokenizer.vocab_size}
     settings |= {"training": asdict(config.training), "notes": report.json["notes"] + notes}
     return Report(report.tables, report.json | settings)
