@@ -51,8 +51,7 @@ def unsupported(kernel: str, request: Request) -> str | None:
 def automatic(request: Request) -> str:
     """On an accelerator the kernel written for it, if it supports the request. Else chunks for long rows.
 
-    The rule for long rows was measured on CPUs (docs/benchmarks.md), the preference for an accelerator's kernel was not
-    measured.
+    The rule for long rows was measured on CPUs and cuDNN on an H200 (docs/benchmarks.md), the TPU's kernel nowhere.
     """
     for kernel in ("cudnn", "tpu"):
         if unsupported(kernel, request) is None:

@@ -93,11 +93,11 @@ def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kerne
 # Who serves what
 
 
-CPU, GPU, OLD_GPU, TPU = Device("cpu"), Device("gpu", 9.0), Device("gpu", 8.0), Device("tpu")
+CPU, GPU, OLD_GPU, TPU = Device("cpu"), Device("gpu", 9.0), Device("gpu", 7.5), Device("tpu")
 ON_GPU = replace(PLAIN, device=GPU, dtype="bfloat16")
 ON_TPU = replace(PLAIN, device=TPU)
 NO_ADDITIVE = "has dot-product scores only, not additive ones"
-WIDTHS = "needs keys and values of one width, a multiple of 8 up to 128, not"
+WIDTHS = "needs keys and values of width 64 or 128, not"
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ WIDTHS = "needs keys and values of one width, a multiple of 8 up to 128, not"
         (
             "cudnn",
             replace(ON_GPU, device=OLD_GPU),
-            "takes packed rows from compute capability 9.0 (Hopper) on, not",
+            "needs compute capability 8.0 (Ampere) or newer, not 7.5",
         ),
         ("cudnn", replace(ON_GPU, dtype="float32"), "computes in bfloat16, not float32 (model.dtype=bfloat16)"),
         ("cudnn", replace(ON_GPU, score="additive"), NO_ADDITIVE),
-        ("cudnn", replace(ON_GPU, bias=True), "takes no position bias here: it would have to be written out with"),
+        ("cudnn", replace(ON_GPU, bias=True), "takes no position bias: its gradient would be as large as the scores"),
         ("cudnn", replace(ON_GPU, value_width=72), f"{WIDTHS} 64 and 72"),
         ("cudnn", replace(ON_GPU, width=136, value_width=136), f"{WIDTHS} 136 and 136"),
         ("tpu", ON_GPU, "needs a TPU, and this is a gpu"),
@@ -206,7 +206,7 @@ EVERY_KEY = Mask(jnp.ones((2, 5), int), jnp.ones((2, 5), int))
     ("kernel", "device", "options", "message"),
     [
         ("xla", ("cpu",), {"score": Score(additive, jnp.ones((2, 4)))}, f"kernel xla {NO_ADDITIVE}"),
-        ("cudnn", ("gpu", 8.9), {}, "kernel cudnn takes packed rows from compute capability 9.0"),
+        ("cudnn", ("gpu", 7.5), {}, "kernel cudnn needs compute capability 8.0"),
         ("tpu", ("tpu",), {"bias": jnp.zeros((2, 2, 5, 5))}, "kernel tpu takes no position bias"),
         ("splash", ("cpu",), {}, "there is no kernel splash"),
     ],
