@@ -23,7 +23,7 @@ from data.corpus.report import DataReport, Sides, Vocabulary
 from data.sources.source import Source
 from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
 
-FORMAT = 1  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
+FORMAT = 2  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
 LIBRARIES = ("numpy", "pyarrow", "sentencepiece")
 
 Sources = dict[str, list[Source]]

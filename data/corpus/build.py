@@ -13,7 +13,7 @@ from common.files import sha256
 from data.config import DataConfig
 from data.corpus.report import Dropped, Files, Overlap, SharedSentences, Sides, SourceAccount, TakenOutReport
 from data.corpus.splits import Hashes, find_overlap, hash_sentences, hold_out, refuse_overlap, without_shared
-from data.corpus.warnings import find_warnings
+from data.corpus.warnings import find_short_sets, find_warnings
 from data.pairs import Pairs, Weights, as_tsv, concatenate
 from data.sentences import move_to_disk
 from data.sources.report import SourceReport
@@ -105,7 +105,8 @@ def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
         training = replace_pairs(training, [without_shared(pairs, others) for pairs, _ in training], "overlapping")
     refuse_nothing_left(training)
     if unnamed := [split for split in HELD_OUT if split not in held_out]:
-        left, taken = take_out(config, [pairs for pairs, _ in training], len(unnamed))
+        left, taken, asked = take_out(config, [pairs for pairs, _ in training], len(unnamed))
+        warnings += find_short_sets(dict(zip(unnamed, map(len, taken), strict=True)), asked)
         training = replace_pairs(training, left, "held_out")
         held_out |= {
             split: (pairs, taken_out_report(config, pairs)) for split, pairs in zip(unnamed, taken, strict=True)
@@ -163,8 +164,8 @@ def refuse_nothing_left(training: Training) -> None:
             raise UserError(f"no training pair of {account.file} is left of {account.rows} rows: {counts}")
 
 
-def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[list[Pairs], list[Pairs]]:
-    """Split the sources into the pairs that stay and ``sets`` held-out sets."""
+def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[list[Pairs], list[Pairs], int]:
+    """Split the sources into the pairs that stay and ``sets`` held-out sets, with the size that was asked of each."""
     everything = concatenate(sources)
     size = min(config.held_out, max(1, len(everything) // 20))
     chosen = hold_out(everything, [size] * sets)
@@ -178,7 +179,7 @@ def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[l
     stays[list(chain.from_iterable(chosen))] = False
     ends = np.cumsum([len(pairs) for pairs in sources])
     left = [pairs.select(part) for pairs, part in zip(sources, np.split(stays, ends[:-1]), strict=True)]
-    return left, [everything.take(indices) for indices in chosen]
+    return left, [everything.take(indices) for indices in chosen], size
 
 
 def as_file(config: DataConfig, taken_out: Pairs) -> str:

@@ -18,6 +18,8 @@ from data.corpus.report import SPLITS, Overlap, SharedSentences, Sides
 from data.pairs import Pairs, fold, fold_all
 from data.sentences import in_blocks
 
+FAR_BELOW = 0.75  # of the pairs asked for
+
 Hashes = UInt64[np.ndarray, " distinct"]
 
 
@@ -43,19 +45,34 @@ def group_pairs(pairs: Pairs) -> list[list[int]]:
 def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
     """Indices of disjoint held-out sets of about, never above, ``sizes`` pairs that share no sentence with the rest.
 
-    The choice depends on the sentences alone, not on their order, a seed or the direction. Every sentence takes some
-    hundred bytes of memory: a corpus of many millions should come with held-out sets of its own.
+    The sets are filled one after the other or, if that leaves one short, in turn. The choice depends on the sentences
+    alone, not on their order, a seed or the direction. Every sentence takes some hundred bytes of memory: a corpus of
+    many millions should come with held-out sets of its own.
     """
     groups: dict[str, list[int]] = {}
     for group in group_pairs(pairs):  # groups with a pair in common, even in the other direction, have the same key
         groups.setdefault(stable_hash(min(folded_pair(pairs, index) for index in group)), []).extend(group)
-    sets: list[list[int]] = [[] for _ in sizes]
-    for _, group in sorted(groups.items()):
-        for chosen, size in zip(sets, sizes, strict=True):
-            if len(chosen) + len(group) <= size:
-                chosen.extend(group)
-                break
+    ordered = [group for _, group in sorted(groups.items())]
+    sets = fill(ordered, sizes)
+    if any(is_short(len(chosen), size) for chosen, size in zip(sets, sizes, strict=True)):
+        sets = fill(ordered, sizes, in_turn=True)
     return [sorted(chosen) for chosen in sets]
+
+
+def fill(groups: Iterable[list[int]], sizes: Sequence[int], in_turn: bool = False) -> list[list[int]]:
+    """Put each group into the first set that has room for it or, ``in_turn``, into the emptiest."""
+    sets: list[list[int]] = [[] for _ in sizes]
+    for group in groups:
+        with_room = [number for number, size in enumerate(sizes) if len(sets[number]) + len(group) <= size]
+        if with_room:
+            emptiest = min(with_room, key=lambda number: len(sets[number]) / sizes[number])
+            sets[emptiest if in_turn else with_room[0]].extend(group)
+    return sets
+
+
+def is_short(pairs: int, asked: int) -> bool:
+    """Whether a held-out set has far fewer pairs than were asked for."""
+    return pairs < FAR_BELOW * asked
 
 
 def folded_pair(pairs: Pairs, index: int) -> str:

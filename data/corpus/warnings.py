@@ -11,6 +11,7 @@ from common.text import in_brief
 from data.config import DataConfig
 from data.corpus.language import describe_exchange, sample
 from data.corpus.report import SourceAccount
+from data.corpus.splits import is_short
 from data.pairs import Pairs
 from data.sources.report import SourceReport, describe_unscored
 from data.sources.source import form_of
@@ -54,6 +55,16 @@ def find_source_warnings(config: DataConfig, pairs: Pairs, report: SourceReport,
         )
     if form_of(report.file) == "table" and (first := describe_first_pair(config, Path(report.file))):
         yield first
+
+
+def find_short_sets(taken_out: dict[str, int], asked: int) -> list[str]:
+    """A line for each set taken out of the training pairs that has far fewer pairs than were ``asked``."""
+    return [
+        f"data.{split}: only {pairs} pairs can be taken out of the training pairs where {asked} are asked for, because "
+        f"the others share too many sentences: name a file in data.{split}"
+        for split, pairs in taken_out.items()
+        if is_short(pairs, asked)
+    ]
 
 
 def correlate_lengths(pairs: Pairs) -> float | None:

@@ -130,7 +130,7 @@ def test_format_is_raised_when_the_meaning_of_an_entry_changes(folder):
     digest = hashlib.sha256(text.encode())
     for array in (corpus.hashes.source, corpus.hashes.target):
         digest.update(array.tobytes())
-    assert (data.prepare.FORMAT, digest.hexdigest()[:16]) == (1, "70d9f22a97cdd761")
+    assert (data.prepare.FORMAT, digest.hexdigest()[:16]) == (2, "70d9f22a97cdd761")
 
 
 def test_a_file_that_is_written_while_it_is_read_is_read_again_and_not_cached(folder, monkeypatch):

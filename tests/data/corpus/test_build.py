@@ -207,6 +207,22 @@ def test_pairs_that_share_too_much_cannot_be_parted(tmp_path):
         build_corpus(config(tmp_path, train=["a.tsv"], valid="", test=""))
 
 
+def test_what_little_can_be_held_out_is_shared_and_a_short_set_is_told(tmp_path):
+    """Of 1,090 pairs, 1,000 share a reply: 54 are asked for each set, and 90 can be held out; then 20."""
+    replies = [(f"Question number {i}", "Sí.") for i in range(1000)]
+    write(tmp_path / "a.tsv", [*replies, *numbered("word", 90)])
+    corpus = build_corpus(config(tmp_path, train=["a.tsv"], valid="", test=""))
+    assert (len(corpus.valid), len(corpus.test), corpus.warnings) == (45, 45, [])
+    write(tmp_path / "a.tsv", [*replies, *numbered("word", 20)])
+    corpus = build_corpus(config(tmp_path, train=["a.tsv"], valid="", test=""))
+    assert (len(corpus.valid), len(corpus.test)) == (10, 10)
+    assert corpus.warnings == [
+        f"data.{split}: only 10 pairs can be taken out of the training pairs where 51 are asked for, because the others "
+        f"share too many sentences: name a file in data.{split}"
+        for split in ("valid", "test")
+    ]
+
+
 def test_weights_are_those_of_each_pair_or_none_where_all_are_one(two_sources):
     for weights in ([], [1.0, 1.0]):
         assert build_corpus(config(two_sources, **WITHOUT, weights=weights)).weights is None
