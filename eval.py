@@ -6,6 +6,7 @@ name of its own, so that none replaces another. A run of both directions (data.d
 data.source; with both exchanged, as data.source=es data.target=en, it is scored in the reverse direction.
 """
 
+import argparse
 import os
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from common.option import select
 from data.config import DataConfig
 from data.corpus.language import advise
 from data.corpus.warnings import find_source_warnings
+from data.noise import noised_pairs
 from data.pairs import Pairs, count_one_sided
 from data.sources.report import SourceReport, describe_unscored
 from evaluation.evaluate import Evaluation, evaluate
@@ -36,14 +38,17 @@ TEST_SET = {f"data.{key}" for key in ("root", "test", "max_malformed", *select(D
 def main() -> None:
     """Print the scores before anything is written: whatever becomes of the report, they are there."""
     positionals, accepted = {"RUN": "a run directory, such as runs/tatoeba-small"}, MAY_CHANGE | TEST_SET
-    arguments = parse_command_line(__doc__, positionals, lambda parser: add_output(parser, "RUN/eval"), accepted)
+    arguments = parse_command_line(__doc__, positionals, add_options, accepted)
     run = load_run(Path(arguments.RUN), arguments.overrides, "eval.py", accepted)
     pairs, file = load_test_set(run)
     overlap = count_overlap(run, pairs)  # first: it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
+    noised = evaluate(run.translator, run.params, noised_pairs(pairs), progress=True) if arguments.robust else None
 
     print(f"{run.folder} at step {run.step} on {os.path.relpath(file.file)}")
     print_scores(evaluation, file)
+    if noised is not None:
+        print_noised(noised, evaluation)
     if one_sided := count_one_sided(pairs):
         print(f"one-sided {one_sided} of these rows have text on one side only")
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
@@ -58,8 +63,14 @@ def main() -> None:
     with offer_output(folder):
         place = place_report(run, file.sha256, folder)
         path = place.choose()
-        write_report(path, evaluation, step=run.step, file=file, key=place.key, overlap=overlap)
+        write_report(path, evaluation, step=run.step, file=file, key=place.key, overlap=overlap, noised=noised)
     print(f"\nwritten   {path}, .jsonl and .translations.txt")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_output(parser, "RUN/eval")
+    explanation = "also score a copy of the set with a typo, other case and other punctuation in each source"
+    parser.add_argument("--robust", action="store_true", help=explanation)
 
 
 def load_test_set(run: LoadedRun) -> tuple[Pairs, SourceReport]:
@@ -98,6 +109,13 @@ def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
         print(f"dropped   {unscored}")
     speed = f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target"
     print(f"speed     {evaluation.seconds:.1f} s, {speed} tokens/s, compilation included")
+
+
+def print_noised(noised: Evaluation, clean: Evaluation) -> None:
+    """What the noise costs, and an example of it."""
+    bleu, chrf = noised.scores.bleu, noised.scores.chrf
+    print(f"noised    BLEU {bleu:.2f} ({bleu - clean.scores.bleu:+.2f}), chrF {chrf:.2f} with noise in the sources")
+    print(f"          {noised.sentences[0].source} → {noised.sentences[0].translation}")
 
 
 if __name__ == "__main__":

@@ -113,6 +113,15 @@ class DataConfig:
         max=1,
         changes="training",
     )
+    noise: float = option(
+        0.0,
+        "share of sources that training reads, at each visit, as people type: with a typo, and other case and "
+        "punctuation (try 0.3); the targets stay as they are",
+        min=0,
+        max=1,
+        changes="training",
+        of_text=False,
+    )
     prefetch: int = option(64, "batches prepared ahead of the training step", min=1, changes="nothing", of_text=False)
 
     def __post_init__(self) -> None:

@@ -96,7 +96,7 @@ def find_fingerprint(
     def compute() -> Entry:
         return Entry({}, {"fingerprint": fingerprint(encoded, tokenizer, config, seed)})
 
-    settings = json.dumps([name, seed, config.batch_rows, config.window, ALGORITHM])
+    settings = json.dumps([name, seed, config.batch_rows, config.window, config.noise, ALGORITHM])
     entry = compute() if name is None else keep(sha256(settings), compute)
     return str(entry.facts["fingerprint"])
 

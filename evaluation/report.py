@@ -12,6 +12,7 @@ import jax
 from common.files import read_json_object, sha256, write_atomically
 from common.option import select
 from data.config import DataConfig
+from data.noise import SEED
 from data.sources.report import SourceReport
 from data.sources.source import ENDINGS
 from evaluation.evaluate import Evaluation
@@ -119,10 +120,12 @@ def write_report(
     file: SourceReport,
     key: ReportKey,
     overlap: tuple[int, int] | None = None,
+    noised: Evaluation | None = None,
 ) -> None:
     """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there.
 
     ``overlap`` counts the set's distinct sources and targets among the training sentences; None if not counted.
+    ``noised`` is the same set with noise in its sources, if it was translated too.
     """
     report = asdict(evaluation.scores) | {
         "sources": len(evaluation.sentences),
@@ -135,6 +138,7 @@ def write_report(
         "in_pieces": evaluation.in_pieces,
         "unended": evaluation.unended,
         "overlap_with_training": overlap and {"sources": overlap[0], "targets": overlap[1]},
+        "noised": noised and {"bleu": noised.scores.bleu, "chrf": noised.scores.chrf, "seed": SEED},
         **asdict(key),
         "seconds": evaluation.seconds,
         "sentences_per_second": evaluation.sentences_per_second,

@@ -14,11 +14,12 @@ from jaxtyping import Float, Int, UInt64
 from data.batches.encoded import EncodedPairs
 from data.batches.packing import Packed, in_row_order, place
 from data.config import DataConfig
+from data.noise import DRAWS, noised, uniform
 from data.tokens.subword_sampling import Segmentations
-from data.tokens.table import TokenTable, choose, fits, with_first
+from data.tokens.table import TokenTable, choose, fits, replace_where, token_table, with_first
 from data.tokens.tokenizer import Tokenizer
 
-ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS = range(5)  # the uses of random bits
+ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS, NOISE = range(6)  # the uses of random bits
 MAX_CACHED_PAIRS = 2_000_000  # in larger corpora segmentations are not cached: they take some 3 kB of disk a pair
 
 
@@ -104,9 +105,24 @@ class Windows:
             is_short = fits(new_sources, new_targets, self.pairs.row_lengths)
             sources = choose(is_short, new_sources, sources.compact())
             targets = choose(is_short, new_targets, targets.compact())
+        if self.config.noise > 0:
+            sources = self._with_noise(sources.compact(), chosen, epoch, window)
         placement = place(sources.length, targets.length, self.pairs.row_lengths)
         order = permutation(placement.rows, self.seed, epoch, ROWS, window)
         return in_row_order(sources, targets, placement, order)
+
+    def _with_noise(self, sources: TokenTable, chosen: Int[np.ndarray, " P"], epoch: int, window: int) -> TokenTable:
+        """The sources, with noise in a share of them; those that would no longer fit a row stay as they are."""
+        draws = uniform(random_bits((1 + DRAWS) * len(chosen), self.seed, epoch, NOISE, window)).reshape(-1, 1 + DRAWS)
+        is_noised = draws[:, 0] < self.config.noise
+        texts = (self.pairs.texts.sources[i] for i in chosen[is_noised].tolist())
+        noisy = [noised(text, draw) for text, draw in zip(texts, draws[is_noised, 1:], strict=True)]
+        table = token_table(self.tokenizer.encode(noisy))
+        if self.pairs.tags is not None:
+            table = with_first(table, self.pairs.tags[chosen[is_noised]])
+        is_short = table.length <= self.pairs.row_lengths[0]
+        is_noised[is_noised] = is_short
+        return replace_where(is_noised, table.take(is_short), sources)
 
     def _draw(self, chosen: Int[np.ndarray, " P"], epoch: int, window: int, use: int) -> TokenTable:
         sentences = self.pairs.texts.sources if use == SOURCE_SUBWORDS else self.pairs.texts.targets

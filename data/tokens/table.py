@@ -74,6 +74,13 @@ def choose(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: Token
     )
 
 
+def replace_where(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
+    """The sentences of ``some``, in their order, where ``mask`` is true, elsewhere those of ``others``."""
+    start, length = others.start + len(some.flat), others.length.copy()
+    start[mask], length[mask] = some.start, some.length
+    return TokenTable(np.concatenate([some.flat, others.flat]), start, length)
+
+
 def fits(sources: TokenTable, targets: TokenTable, capacity: tuple[int, int]) -> Bool[np.ndarray, " sentences"]:
     """Whether each pair fits a row of the capacity (S, T)."""
     return (sources.length <= capacity[0]) & (targets.length <= capacity[1])

@@ -10,6 +10,7 @@ import sacrebleu
 
 from common.errors import UserError
 from common.files import sha256_of_file
+from data.noise import noised_copies
 from eval import load_test_set, main
 from experiment.load_run import load_run
 from experiment.reports import place_report
@@ -91,6 +92,21 @@ def test_no_other_set_or_search_replaces_the_runs_own_report(copy, run_main, tmp
     another = load_run(copy, runs[0], may_change={"data.test"})
     found = place_report(another, sha256_of_file(tmp_path / "test.tsv")).find()
     assert found in (copy / "eval").glob("test-????????.json")
+
+
+@pytest.mark.slow
+def test_the_noised_score_is_that_of_a_set_with_the_noise_in_its_file(run_dir, copy, run_main, tmp_path):
+    code, out, _ = run_main(main, copy, "--robust")
+    report = json.loads((copy / "eval" / "test.json").read_text(encoding="utf-8"))
+    bleu, chrf = report["noised"]["bleu"], report["noised"]["chrf"]
+    assert code == 0 and f"noised    BLEU {bleu:.2f} ({bleu - report['bleu']:+.2f}), chrF {chrf:.2f}" in out
+    rows = [line.split("\t") for line in (run_dir.parent / "test.tsv").read_text(encoding="utf-8").splitlines()]
+    noise = noised_copies([source for source, _ in rows])
+    noised = "".join(f"{source}\t{target}\n" for source, (_, target) in zip(noise, rows, strict=True))
+    (tmp_path / "noised.tsv").write_text(noised, encoding="utf-8")
+    assert run_main(main, copy, f"data.test={tmp_path / 'noised.tsv'}")[0] == 0
+    other = read_report(copy, "noised")
+    assert (other["bleu"], other["chrf"], other["noised"]) == (bleu, chrf, None)
 
 
 @pytest.mark.slow

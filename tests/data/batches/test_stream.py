@@ -15,6 +15,7 @@ from tests.prepared import stream_of
 
 CONFIG = DataConfig(row_length=48, batch_rows=4, window=50)
 SAMPLED = replace(CONFIG, subword_sampling=0.2)
+NOISY = replace(SAMPLED, noise=0.3)
 WEIGHTS = np.repeat([1, 0.5, 2], 80)  # of the 240 phrases, as if they came from three sources
 
 
@@ -30,7 +31,7 @@ def test_random_bits_are_philox_as_published():
     assert sorted(permutation(100, 1, 2, 3)) == list(range(100))
 
 
-@pytest.mark.parametrize(("config", "weights"), [(CONFIG, None), (SAMPLED, None), (CONFIG, WEIGHTS)])
+@pytest.mark.parametrize(("config", "weights"), [(CONFIG, None), (SAMPLED, None), (CONFIG, WEIGHTS), (NOISY, None)])
 def test_a_batch_depends_on_its_step_alone(phrases, phrase_tokenizer, config, weights):
     stream = stream_of(phrases, phrase_tokenizer, config, 3, weights)
     steps = stream.steps_in(0) + stream.steps_in(1) + 3
@@ -64,9 +65,10 @@ def test_fingerprint_changes_with_what_batches_depend_on(phrases, phrase_tokeniz
         stream_of(phrases, phrase_tokenizer, CONFIG, 4),
         stream_of(phrases, phrase_tokenizer, replace(CONFIG, window=51), 3),
         stream_of(phrases, phrase_tokenizer, SAMPLED, 3),
+        stream_of(phrases, phrase_tokenizer, NOISY, 3),
         stream_of(Pairs(phrases.targets, phrases.sources), phrase_tokenizer, CONFIG, 3),
     ]
-    assert len({base, *(stream.fingerprint for stream in changed)}) == 5
+    assert len({base, *(stream.fingerprint for stream in changed)}) == 6
     assert stream_of(phrases, phrase_tokenizer, replace(CONFIG, prefetch=3, root="x"), 3).fingerprint == base
 
 
