@@ -217,8 +217,8 @@ def test_what_little_can_be_held_out_is_shared_and_a_short_set_is_told(tmp_path)
     corpus = build_corpus(config(tmp_path, train=["a.tsv"], valid="", test=""))
     assert (len(corpus.valid), len(corpus.test)) == (10, 10)
     assert corpus.warnings == [
-        f"data.{split}: only 10 pairs can be taken out of the training pairs where 51 are asked for, because the others "
-        f"share too many sentences: name a file in data.{split}"
+        f"data.{split}: only 10 pairs can be taken out of the training pairs where 51 are asked for, because the "
+        f"others share too many sentences: name a file in data.{split}"
         for split in ("valid", "test")
     ]
 
