@@ -101,6 +101,8 @@ def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
     interval = scores.bleu_interval
     assert interval is not None
     print(f"BLEU      {scores.bleu:.2f}  95 % interval {interval.low:.2f} to {interval.high:.2f}  {scores.signature}")
+    if scores.bleu_note:
+        print(f"          {scores.bleu_note}")
     print(f"chrF      {scores.chrf:.2f}  {scores.chrf_signature}")
     print(f"          on {sources} distinct sources against all their {rows} references")
     print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")

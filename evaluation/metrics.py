@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 BOOTSTRAP_SAMPLES = 1000
+LONG, LEAST_LONG = 4, 0.5  # words that BLEU counts in a row, and the share of sentences with so many: 0.96 is usual
 Streams = list[Any]  # lists of str or None; sacreBLEU's own annotation omits the None
 
 
@@ -33,6 +34,7 @@ class Scores:
     bleu_per_row: float  # every row of the file is a sentence with one reference, as in other toolkits
     bleu_per_row_signature: str
     bleu_interval: BleuInterval | None = None
+    bleu_note: str | None = None  # why BLEU says little of this set
 
 
 def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -55,7 +57,20 @@ def score(translations: list[str], references: list[list[str]], *, bootstrap: bo
     repeated = [text for text, group in zip(translations, references, strict=True) for _ in group]
     bleu, chrf = _measure(BLEU(), translations, streams), _measure(CHRF(), translations, streams)
     bleu_per_row = _measure(BLEU(), repeated, [list(chain(*references))])
-    return Scores(*bleu, *chrf, *bleu_per_row, bleu_interval(translations, streams) if bootstrap else None)
+    interval = bleu_interval(translations, streams) if bootstrap else None
+    return Scores(*bleu, *chrf, *bleu_per_row, interval, note_on_bleu(references))
+
+
+def note_on_bleu(references: Sequence[list[str]]) -> str | None:
+    """What to know of BLEU where most sentences have no reference of four words: a perfect glossary may score 0."""
+    split = BLEU().tokenizer
+    long = sum(any(len(split(text).split()) >= LONG for text in group) for group in references)
+    if long >= LEAST_LONG * len(references):
+        return None
+    return (
+        f"BLEU counts up to four words in a row, and only {long} of {len(references)} sentences have references of so "
+        "many: read chrF instead"
+    )
 
 
 def reference_streams(references: Sequence[list[str]]) -> Streams:

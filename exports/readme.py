@@ -105,9 +105,11 @@ def describe_scores(report: dict[str, Any] | None) -> str:
     """The run's BLEU and chrF with their signatures."""
     if report is None:
         return "The run has no scores yet."
+    note = report.get("bleu_note")
     return (
         f"- {Path(str(report['test_set'])).name}: BLEU {report['bleu']:.2f} ({report['signature']}), "
         f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}"
+        f"{f'. {note}' if note else ''}"
     )
 
 

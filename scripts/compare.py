@@ -6,21 +6,24 @@ RUN/eval/SET.jsonl, and the set is the run's own test set unless --set names ano
 one may be named, such as that of another checkpoint or search.
 
 Runs whose configs differ by training.seed alone are one system. Its score is the mean over its runs, and runs of the
-same seed are compared with each other. Intervals are of 95 %: by sentences (bootstrap) they cover other test sets, by
-seeds (Student's t) other seeds. p-values are of approximate randomisation within seeds, also adjusted by Holm's method
-for the number of systems.
+same seed are compared with each other. Intervals are of 95 %. Those by sentences (bootstrap) and their p-value
+(approximate randomisation within seeds) cover other test sets, those by seeds (Student's t) other seeds; p-values are
+adjusted by Holm's method for the number of systems. A system is better or worse only if both p are below 0.05: with one
+run each, other seeds may reverse any difference. What sweeps leave beside their runs is skipped, as in
+runs/sweeps/NAME/*.
 """
 
 import json
 from dataclasses import asdict
 
 from cli.command_line import Parser, output_file
-from common.errors import exit_on_user_error
+from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically
 from common.text_table import as_text
 from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import tables_of
 from experiment.evaluated_runs import group_by_system, read_reported
+from experiment.sweep.cells import without_outputs
 
 EXAMPLES = """examples:
   python scripts/compare.py runs/tatoeba-small runs/with-dropout-0.2
@@ -37,7 +40,10 @@ def main() -> None:
     parser.add_argument("--set", default="test", metavar="SET", help="compare RUN/eval/SET.json (default: test)")
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every figure")
     arguments = parser.parse_args()
-    found = [read_reported(argument, arguments.set) for argument in (arguments.BASE, *arguments.RUN)]
+    names = without_outputs([arguments.BASE, *arguments.RUN])
+    if len(names) < 2:
+        raise UserError(f"name two runs or more, not {', '.join(names) or 'what sweeps leave beside them'} alone")
+    found = [read_reported(name, arguments.set) for name in names]
     comparison = compare_systems(group_by_system(found))
     print("\n\n".join(map(as_text, tables_of(comparison))))
     if arguments.json:

@@ -15,6 +15,7 @@ from cli.command_line import Parser, output_file
 from common.errors import exit_on_user_error
 from common.files import write_atomically
 from experiment.curves import draw_curves, read_curves
+from experiment.sweep.cells import without_outputs
 
 EXAMPLES = """examples:
   python scripts/plot_curves.py runs/tatoeba-small
@@ -27,13 +28,14 @@ LEFT_OUT = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"Creati
 @exit_on_user_error()
 def main() -> None:
     parser = Parser(__doc__, EXAMPLES)
-    parser.add_argument("RUN", type=Path, nargs="+", help="run directories, also of runs that go on")
+    parser.add_argument("RUN", nargs="+", help="run directories, also of runs that go on")
     parser.add_argument("--updates", action="store_true", help="draw against updates instead of minutes")
     help = "a file that ends in .png, .svg or .pdf (default: curves.png in the first run)"
     parser.add_argument("--output", type=picture_file, metavar="FILE", help=help)
     arguments = parser.parse_args()
-    figure = draw_curves([read_curves(run) for run in arguments.RUN], by_updates=arguments.updates)
-    path = arguments.output or arguments.RUN[0] / "curves.png"
+    runs = list(map(Path, without_outputs(arguments.RUN) or arguments.RUN))
+    figure = draw_curves([read_curves(run) for run in runs], by_updates=arguments.updates)
+    path = arguments.output or runs[0] / "curves.png"
     picture = io.BytesIO()
     with rc_context({"svg.hashsalt": "puente"}):
         figure.savefig(picture, format=path.suffix[1:], dpi=130, facecolor="white", metadata=LEFT_OUT[path.suffix])

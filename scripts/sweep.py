@@ -108,7 +108,7 @@ def print_comparison(cells: list[Cell], set_name: str) -> None:
 def say(cell: Cell, state: State) -> None:
     """A line when the state of a cell changes."""
     bleu = f", BLEU {state.bleu:.2f}" if state.bleu is not None else ""
-    output = f"; see {cell.run_dir}.txt" if state.word == FAILED else ""
+    output = f"; see {cell.output}" if state.word == FAILED else ""
     print(f"{cell.name}: {state.word} at step {state.step}{bleu}{output}", flush=True)
 
 

@@ -58,6 +58,8 @@ class Validation:
         monitor.record(step, "valid", losses | scores | {"minutes": minutes})
         for held_out, evaluation in zip(self.sets, evaluations, strict=True):
             self.keep(held_out, evaluation, step)
+            if evaluation.scores.bleu_note:
+                monitor.say(f"    {evaluation.scores.bleu_note}")
             for sentence in evaluation.sentences[:3]:
                 monitor.say(f"    {sentence.source} → {sentence.translation}")
         return scores["bleu"], losses["loss"]

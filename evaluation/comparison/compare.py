@@ -21,11 +21,16 @@ from evaluation.comparison.significance import (
     bootstrap_interval,
     difference,
     holm,
+    judge,
     randomisation_p,
     seed_interval,
+    seed_p,
     statistics_of,
 )
+from evaluation.metrics import note_on_bleu
 from evaluation.sentences import Sentence
+
+FEWEST_SENTENCES = 100
 
 
 @dataclass(frozen=True)
@@ -70,8 +75,11 @@ class Difference:
     difference: float
     interval: Interval  # for other sentences: the bootstrap's
     seed_interval: Interval | None  # for other seeds: Student's
-    p: float  # by randomisation
+    p: float  # by randomisation of sentences
     p_adjusted: float  # by Holm's method, for all systems of the comparison
+    seed_p: float | None  # Student's, over pairs of runs
+    seed_p_adjusted: float | None
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,7 @@ class Comparison:
     bleu: list[Score]
     chrf: list[Score]
     against: list[Against]
+    notes: list[str]  # what to know of the set before its scores are read
 
 
 def compare_systems(systems: Sequence[System]) -> Comparison:
@@ -103,7 +112,14 @@ def compare_systems(systems: Sequence[System]) -> Comparison:
     against = [set_against(systems[0], other) for other in systems[1:]]
     bleu = [score_of([run.bleu for run in system.runs]) for system in systems]
     chrf = [score_of([run.chrf for run in system.runs]) for system in systems]
-    return Comparison([system.name for system in systems], bleu, chrf, adjust(against))
+    notes = notes_on(systems[0].runs[0].sentences)
+    return Comparison([system.name for system in systems], bleu, chrf, adjust(against), notes)
+
+
+def notes_on(sentences: Sequence[Sentence]) -> list[str]:
+    few = f"The set has only {len(sentences)} sentences: another one of so few may well reverse the order."
+    bleu = note_on_bleu([sentence.references for sentence in sentences])
+    return [few] * (len(sentences) < FEWEST_SENTENCES) + ([f"{bleu}."] if bleu else [])
 
 
 def score_of(runs: Sequence[Statistics]) -> Score:
@@ -136,15 +152,26 @@ def pair_runs(base: System, other: System) -> list[tuple[EvaluatedRun, Evaluated
 
 
 def difference_of(pairs: list[RunPair]) -> Difference:
-    p = randomisation_p(pairs)
-    of_seeds = seed_interval([pair.other.score - pair.base.score for pair in pairs])
-    return Difference(difference(pairs), bootstrap_interval(pairs), of_seeds, p, p)
+    """Without a verdict, and its p-values as if there were no other systems."""
+    by_sentences, by_pairs = randomisation_p(pairs), [pair.other.score - pair.base.score for pair in pairs]
+    by_seeds, intervals = seed_p(by_pairs), (bootstrap_interval(pairs), seed_interval(by_pairs))
+    return Difference(difference(pairs), *intervals, by_sentences, by_sentences, by_seeds, by_seeds)
 
 
 def adjust(against: list[Against]) -> list[Against]:
-    """Adjust the p-values for the number of systems, each metric's separately."""
-    bleu, chrf = holm([each.bleu.p for each in against]), holm([each.chrf.p for each in against])
+    """Judge all systems, each metric separately."""
+    bleu, chrf = judge_all([each.bleu for each in against]), judge_all([each.chrf for each in against])
     return [
-        replace(each, bleu=replace(each.bleu, p_adjusted=of_bleu), chrf=replace(each.chrf, p_adjusted=of_chrf))
-        for each, of_bleu, of_chrf in zip(against, bleu, chrf, strict=True)
+        replace(each, bleu=of_bleu, chrf=of_chrf) for each, of_bleu, of_chrf in zip(against, bleu, chrf, strict=True)
     ]
+
+
+def judge_all(found: list[Difference]) -> list[Difference]:
+    """Adjust the p-values for the number of systems, and judge by them."""
+    by_seeds = iter(holm([each.seed_p for each in found if each.seed_p is not None]))
+    judged = []
+    for each, p in zip(found, holm([each.p for each in found]), strict=True):
+        p_of_seeds = None if each.seed_p is None else next(by_seeds)
+        verdict = judge(each.difference, p, p_of_seeds)
+        judged.append(replace(each, p_adjusted=p, seed_p_adjusted=p_of_seeds, verdict=verdict))
+    return judged

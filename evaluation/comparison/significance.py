@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from evaluation.metrics import reference_streams
 from evaluation.sentences import Sentence
 
 SEED, TRIALS, RESAMPLES = 12345, 10_000, 2_000
+LEVEL = 0.05
 BLOCK = 500  # trials at once, so that memory does not grow with their number
 
 
@@ -121,6 +122,16 @@ def seed_interval(values: Sequence[float]) -> Interval | None:
     return Interval(fmean(values) - half, fmean(values) + half)
 
 
+def seed_p(values: Sequence[float]) -> float | None:
+    """The p-value of Student's t-test that the mean over seeds is zero, two-sided; None for a single one."""
+    if len(values) < 2:
+        return None
+    mean, error = fmean(values), stdev(values) / len(values) ** 0.5
+    if error == 0:  # as where nothing is drawn at random
+        return float(mean == 0)
+    return 2 * float(stdtr(len(values) - 1, -abs(mean) / error))
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's (1979) adjusted p-values, which keep the chance of any false finding among them below the level."""
     adjusted, largest = [0.0] * len(p_values), 0.0
@@ -128,3 +139,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = largest
     return adjusted
+
+
+def judge(difference: float, p: float, seed_p: float | None) -> str:
+    """What may be concluded of a difference, by its p-values over sentences and over seeds (None: one run each)."""
+    if seed_p is None:
+        return "one run each: other seeds may reverse this"
+    if p < LEVEL and seed_p < LEVEL:
+        return "better" if difference > 0 else "worse"
+    if p < LEVEL:
+        return "other seeds may reverse this"
+    return "other sentences may reverse this" if seed_p < LEVEL else "no difference shown"

@@ -9,8 +9,9 @@ from evaluation.comparison.differences import Change, Group
 from evaluation.comparison.significance import Interval
 
 HOW = (
-    "Intervals of 95 %: by sentences for another test set, by seeds for other seeds. p by approximate randomisation, "
-    "then adjusted by Holm's method for the number of systems."
+    "Verdicts at a level of 0.05; better and worse take both p. Intervals of 95 % and p by sentences are for another "
+    "test set (bootstrap, approximate randomisation), by seeds for other seeds (Student's t). Each p is adjusted by "
+    "Holm's method for the number of systems."
 )
 
 
@@ -27,16 +28,17 @@ def scores(comparison: Comparison) -> Table:
         [name, str(len(bleu.runs)), f"{bleu.mean:.2f}", span(bleu.interval), f"{chrf.mean:.2f}", span(chrf.interval)]
         for name, bleu, chrf in zip(comparison.systems, comparison.bleu, comparison.chrf, strict=True)
     ]
-    return Table("Scores", "", header, rows)
+    return Table("Scores", " ".join(comparison.notes), header, rows)
 
 
 def differences(comparison: Comparison) -> Table:
-    """By how much each system differs from the baseline, and whether that could be chance."""
-    header = ["system", "metric", "difference", "by sentences", "by seeds", "p", "p (Holm)"]
+    """By how much each system differs from the baseline, and what may be concluded."""
+    header = ["system", "metric", "difference", "verdict", "by sentences", "p", "by seeds", "p"]
     rows = [
         [
-            *(against.name, metric, f"{found.difference:+.2f}", span(found.interval, "+")),
-            *(span(found.seed_interval, "+"), f"{found.p:.4f}", f"{found.p_adjusted:.4f}"),
+            *(against.name, metric, f"{found.difference:+.2f}", found.verdict),
+            *(span(found.interval, "+"), f"{found.p_adjusted:.4f}", span(found.seed_interval, "+")),
+            "" if found.seed_p_adjusted is None else f"{found.seed_p_adjusted:.4f}",
         ]
         for against in comparison.against
         for metric, found in (("BLEU", against.bleu), ("chrF", against.chrf))

@@ -1,7 +1,7 @@
 """A sweep: a base config, changes to it, and seeds. Each combination is a cell, an experiment with its own run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -29,6 +29,16 @@ class Cell:
     @property
     def run_dir(self) -> Path:
         return Path(self.config.run_dir)
+
+    @property
+    def output(self) -> Path:
+        """The file with what its programs print, beside its run."""
+        return self.run_dir.with_name(f"{self.run_dir.name}.txt")
+
+
+def without_outputs(arguments: Sequence[str]) -> list[str]:
+    """Runs without the outputs of cells, which lie beside them: runs/sweeps/NAME/* names both."""
+    return [name for name in arguments if not (name.endswith(".txt") and Path(name).is_file())]
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class Jobs:
         return True
 
     def start(self, cell: Cell, share: Share, word: str) -> None:
-        output = self.sweep.folder / f"{cell.name}.txt"
+        output = cell.output
         command = [sys.executable, str(ROOT / "train.py"), str(self.sweep.base), *cell.overrides]
         if word == EVALUATING:
             command = [sys.executable, str(ROOT / "eval.py"), str(cell.run_dir)]

@@ -64,6 +64,30 @@ def test_a_model_that_gets_nothing_right_has_an_interval_too():
     assert interval is not None and (interval.low, interval.high) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("references", "long"),
+    [
+        ([["perro"], ["gato negro"], ["la casa roja"]], 0),
+        ([["uno"], ["dos", "un par de ellos"], ["tres"]], 1),  # a longer second reference counts
+        ([["¡Sí, claro!"], ["no"], ["no"]], 1),  # five tokens of 13a: each mark is one
+        ([["我不知道你在说什么"], ["我们明天早上去学校"]], 0),  # one word, for lack of spaces
+    ],
+)
+def test_bleu_of_words_alone_has_a_note(references, long):
+    """Each translation is right. Without a single run of four words, BLEU is 0 by definition."""
+    scores = score([group[-1] for group in references], references)
+    assert scores.chrf == pytest.approx(100) and (scores.bleu == 0) == (long == 0)
+    assert scores.bleu_note == (
+        f"BLEU counts up to four words in a row, and only {long} of {len(references)} sentences have references of so "
+        "many: read chrF instead"
+    )
+
+
+def test_bleu_of_sentences_has_no_note():
+    assert score(TRANSLATIONS, REFERENCES).bleu_note is None
+    assert score(["a b c d", "a"], [["a b c d"], ["a"]]).bleu_note is None  # half of them have four words
+
+
 def test_sets_that_cannot_be_scored_are_refused():
     for translations, references in (([], []), (["a"], []), (["a"], [["a"], ["b"]]), (["a", "b"], [["a"], []])):
         with pytest.raises(ValueError, match="cannot be scored"):

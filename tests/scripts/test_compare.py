@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from configs.load import load_config, save_config
 from data.sources.report import SourceReport
+from evaluation.comparison.compare import notes_on
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
 from evaluation.report import ReportKey, write_report
@@ -66,6 +68,8 @@ def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path)
     assert against["bleu"]["difference"] == pytest.approx(expected)
     assert against["bleu"]["interval"]["low"] > 0 and against["bleu"]["p"] < 0.01
     assert against["bleu"]["seed_interval"]["low"] < expected < against["bleu"]["seed_interval"]["high"]
+    few = "The set has only 40 sentences: another one of so few may well reverse the order."
+    assert facts["notes"] == [few] and out.startswith(f"SCORES\n{few}\nsystem")
     for heading in (
         "SCORES",
         "DIFFERENCES",
@@ -90,7 +94,41 @@ def test_p_values_of_several_systems_are_adjusted(runs, make_run, run_main, tmp_
     first, second = (each["bleu"] for each in facts["against"])
     assert first["p"] < second["p"]
     assert first["p_adjusted"] == pytest.approx(2 * first["p"])
+    assert first["p_adjusted"] < 0.01 and first["seed_p_adjusted"] is None
+    assert first["verdict"] == second["verdict"] == "one run each: other seeds may reverse this"
     assert second["p_adjusted"] == pytest.approx(max(second["p"], first["p_adjusted"]))
+
+
+@pytest.mark.slow
+def test_the_seeds_decide_where_there_are_several(make_run, run_main, tmp_path):
+    """One system is better with each of three seeds; the other is far better with one, and worse with two."""
+    base = [make_run(f"base-{seed}", 0.3, seed, f"training.seed={seed}") for seed in (1, 2, 3)]
+    steady = [make_run(f"steady-{seed}", 0.1, seed, f"training.seed={seed}", "model.dropout=0.3") for seed in (1, 2, 3)]
+    rates = zip((1, 2, 3), (0.0, 0.31, 0.32), strict=True)
+    lucky = [make_run(f"lucky-{seed}", rate, 9, f"training.seed={seed}", "model.dropout=0") for seed, rate in rates]
+    out, facts = compared(run_main, tmp_path, *base, *steady, *lucky)
+    good, luck = (each["bleu"] for each in facts["against"])
+    assert max(good["p_adjusted"], good["seed_p_adjusted"], luck["p_adjusted"]) < 0.05 < luck["seed_p_adjusted"]
+    assert luck["difference"] > 5
+    assert (good["verdict"], luck["verdict"]) == ("better", "other seeds may reverse this")
+    assert good["seed_p_adjusted"] == pytest.approx(2 * good["seed_p"])
+    row = next(line for line in out.splitlines() if line.startswith(facts["systems"][2]) and "+" in line)
+    assert row.index("other seeds may reverse this") < row.index(f"{luck['p_adjusted']:.4f}")
+
+
+def test_what_sweeps_leave_beside_their_runs_is_skipped(runs, run_main, tmp_path, refuses):
+    outputs = [run.with_name(f"{run.name}.txt") for run in runs]
+    for output in outputs:
+        output.write_text("step 7\n")
+    _, facts = compared(run_main, tmp_path, *sorted([*runs[:3], *outputs[:3]]))
+    assert facts["systems"] == [f"{str(runs[0])[:-2]} (seeds 1, 2)", str(runs[2])]
+    refuses(main, f"name two runs or more, not {runs[0]} alone", runs[0], outputs[0])
+
+
+def test_what_is_to_be_known_of_the_set():
+    short = [replace(each, references=["uno"], translation="uno") for each in drawn_set(100)]
+    assert notes_on(short) == [f"{score(['uno'] * 100, [['uno']] * 100).bleu_note}."]
+    assert notes_on(drawn_set(100)) == []
 
 
 def test_keys_that_change_no_translation_make_no_system(make_run, run_main, tmp_path):

@@ -54,13 +54,16 @@ def test_translations_row_by_row_have_the_score_of_the_rows(copy, run_main, tmp_
     references = ["¡Tom corre!", "Ana come.", "Tom corre aquí.", "Tom", "Aquí corre Tom."]
     rows = "".join(f"{source}\t{target}\n" for source, target in zip(sources, references, strict=True))
     (tmp_path / "rows.tsv").write_text(rows, encoding="utf-8")
-    assert run_main(main, copy, f"data.test={tmp_path / 'rows.tsv'}")[0] == 0
+    code, out_of_eval, _ = run_main(main, copy, f"data.test={tmp_path / 'rows.tsv'}")
+    assert code == 0
     code, out, _ = run_main(translate.main, copy, text="".join(f"{source}\n" for source in sources).encode())
     assert code == 0
     report = read_report(copy, "rows")
     translations = out.split("\n")[:-1]
     assert sacrebleu.corpus_bleu(translations, [references]).score == report["bleu_per_row"]
     assert report["sources"] == 3 and len(translations) == 5
+    assert "only 1 of 3 sentences have references of so many" in report["bleu_note"]  # four tokens of 13a
+    assert f" {report['bleu']:.2f}  95 % " in out_of_eval and f"\n          {report['bleu_note']}\n" in out_of_eval
 
 
 def test_every_model_of_an_ensemble_has_the_precision_that_the_report_names(run_dir):

@@ -29,6 +29,12 @@ def test_the_picture_goes_to_the_first_run_or_the_output_whose_name_decides_the_
         path.unlink()
 
 
+def test_what_sweeps_leave_beside_their_runs_is_skipped(runs, tmp_path, run_main):
+    (tmp_path / "one.txt").write_text("step 10\n")
+    arguments = sorted([*runs, tmp_path / "one.txt"])
+    assert run_main(main, *arguments) == (0, f"written  {runs[0] / 'curves.png'}\n", "")
+
+
 def test_what_cannot_be_drawn(runs, tmp_path, refuses):
     refuses(main, "RUN")
     refuses(main, "nothing is no run directory: it has no metrics.jsonl", runs[0], tmp_path / "nothing")

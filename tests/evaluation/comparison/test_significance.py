@@ -15,8 +15,10 @@ from evaluation.comparison.significance import (
     bootstrap_interval,
     difference,
     holm,
+    judge,
     randomisation_p,
     seed_interval,
+    seed_p,
     statistics_of,
 )
 from evaluation.metrics import score
@@ -117,6 +119,38 @@ def test_the_interval_over_seeds_by_hand():
     assert interval is not None
     assert (interval.low, interval.high) == pytest.approx((2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), abs=1e-4)
     assert seed_interval([1.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "p"),
+    [
+        ([1.0, 2.0, 3.0], 1 - 12**0.5 / 14**0.5),  # t = 2 √3; with two degrees of freedom, p = 1 - t / √(t² + 2)
+        ([2.0, 4.0], 1 - 2 / np.pi * np.arctan(3)),  # t = 3; with one, p = 1 - 2 / π · atan(t)
+        ([-2.0, -4.0], 1 - 2 / np.pi * np.arctan(3)),
+        ([-1.0, 1.0], 1.0),
+        ([0.0, 0.0], 1.0),
+        ([0.5, 0.5], 0.0),
+    ],
+)
+def test_p_over_seeds_by_hand(values, p):
+    assert seed_p(values) == pytest.approx(p, abs=1e-12)
+    assert seed_p(values[:1]) is None
+
+
+def test_p_over_seeds_is_five_percent_where_the_interval_ends_at_zero():
+    values = np.random.default_rng(3).normal(size=5)
+    interval = seed_interval(values.tolist())
+    assert interval is not None
+    assert seed_p((values - interval.low).tolist()) == pytest.approx(0.05)
+
+
+def test_verdicts_claim_nothing_that_other_seeds_or_sentences_may_reverse():
+    """However small the p over sentences: it says nothing about seeds."""
+    assert judge(80.0, 0.0001, None) == judge(0.1, 0.9, None) == "one run each: other seeds may reverse this"
+    assert judge(-0.7, 0.0003, 0.05) == "other seeds may reverse this"
+    assert judge(-0.7, 0.05, 0.0003) == "other sentences may reverse this"
+    assert judge(-0.7, 0.3, 0.3) == "no difference shown"
+    assert (judge(0.7, 0.04, 0.04), judge(-0.7, 0.04, 0.04)) == ("better", "worse")
 
 
 def test_holm_by_hand():
