@@ -21,7 +21,7 @@ class DataConfig:
     train: list[str] = option(
         ["train.tsv"],
         "sources of training pairs, each one of: a file NAME.tsv or .txt (the two columns of data.columns, and a "
-        "third that is ignored, or all that it names), NAME.csv, NAME.jsonl or NAME.parquet; two files of parallel "
+        "third that is ignored, or all that it names), NAME.csv, .jsonl, .parquet or .tmx; two files of parallel "
         "lines written NAME.LANG, where LANG stands for each language of data.columns; a dataset of the Hugging Face "
         "hub, or a local folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which "
         "need no download. Text files may end in .gz",

@@ -24,7 +24,7 @@ from data.sources.source import Source
 from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
 
 FORMAT = 2  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
-LIBRARIES = ("numpy", "pyarrow", "sentencepiece")
+LIBRARIES = ("numpy", "pyarrow", "sentencepiece", "lxml")
 
 Sources = dict[str, list[Source]]
 Encoded = tuple[Corpus, Tokenizer, EncodedPairs]

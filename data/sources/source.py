@@ -15,19 +15,21 @@ from data.sources.phrasebook import TABLE, read_phrasebook
 from data.sources.report import SourceReport
 from data.sources.table import read_table
 from data.sources.text import RowReader, Rows, read_parallel
+from data.sources.tmx import read_tmx
 
-Form = Literal["phrasebook", "parallel", "table", "jsonl", "parquet", "dataset"]
+Form = Literal["phrasebook", "parallel", "table", "jsonl", "parquet", "tmx", "dataset"]
 
 ENDINGS: Final[dict[str, Form]] = {
     **dict.fromkeys((".tsv", ".txt", ".csv"), "table"),
     ".jsonl": "jsonl",
     ".parquet": "parquet",
+    ".tmx": "tmx",
 }
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
 INSTEAD = {  # of files with these endings
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV (.csv) or as tab-separated text (.tsv)"),
-    **dict.fromkeys((".tmx", ".xml", ".zip", ".tar", ".tgz"), f"known are {', '.join(ENDINGS)} and NAME.LANG"),
+    **dict.fromkeys((".xml", ".zip", ".tar", ".tgz"), f"known are {', '.join(ENDINGS)} and NAME.LANG"),
     ".json": "write one object a line (.jsonl)",
 }
 
@@ -57,7 +59,7 @@ class Source:
                 files = [TABLE]
             case "parallel":
                 files = [find_file(config, split, in_language(name, language)) for language in config.languages]
-            case "table" | "jsonl" | "parquet":
+            case "table" | "jsonl" | "parquet" | "tmx":
                 files = [find_file(config, split, name)]
             case "dataset":
                 folder = find_folder(config, name)
@@ -81,6 +83,8 @@ class Source:
                 return read_jsonl(self.config, files[0])
             case "parquet":
                 return read_parquet(self.config, files[0])
+            case "tmx":
+                return read_tmx(self.config, files[0])
             case "dataset":
                 return read_dataset(self.config, self.name, self.split)
             case _:

@@ -225,9 +225,9 @@ def test_a_damaged_gzip_file_stops_whatever_is_skipped(tmp_path, name):
     assert refused_with(b"", "stop").startswith(f"{file} is empty")
 
 
-KNOWN = "known are .tsv, .txt, .csv, .jsonl, .parquet and NAME.LANG"
+KNOWN = "known are .tsv, .txt, .csv, .jsonl, .parquet, .tmx and NAME.LANG"
 TABS, SHEET = "save it as tab-separated text (.tsv)", "save it as CSV (.csv) or as tab-separated text (.tsv)"
-OTHER_ENDINGS = dict.fromkeys(("tmx", "xml", "zip", "tar", "tgz", "tar.gz"), KNOWN)
+OTHER_ENDINGS = dict.fromkeys(("xml", "zip", "tar", "tgz", "tar.gz"), KNOWN)
 OTHER_ENDINGS |= {"xlsx": SHEET, "ods": SHEET, "json": "write one object a line (.jsonl)"}
 
 
