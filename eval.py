@@ -53,7 +53,7 @@ def main() -> None:
         print(f"one-sided {one_sided} of these rows have text on one side only")
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
     if evaluation.in_pieces:
-        print(f"in pieces {evaluation.in_pieces} sources, longer than decoding.max_source_tokens, cut at sentence ends")
+        print(f"in pieces {evaluation.in_pieces} sources, of more sentences or tokens than those of training")
     if evaluation.unended:
         print(f"unended   {evaluation.unended} translations were cut at their limit, decoding.max_length_*")
     for each in evaluation.sentences[:5]:

@@ -11,6 +11,7 @@ from itertools import chain, compress
 import numpy as np
 from jaxtyping import Bool, Float
 
+from data.invisible import INVISIBLE, is_blank
 from data.sentences import Sentences, SentenceWriter, in_blocks, store_sentences
 
 Weights = Float[np.ndarray, " P"] | None  # average visits to each pair in an epoch; None: all 1
@@ -94,9 +95,11 @@ def normalise(sentence: str) -> str:
     """Unicode NFC, with every run of white space collapsed to one space and the ends stripped.
 
     U+FEFF, once a zero-width space and now the byte order mark, counts as white space: at the start of a file it would
-    not be text.
+    not be text. Other invisible characters stay, but a sentence of nothing else is empty.
     """
     text = " ".join(sentence.replace("\ufeff", " ").split())
+    if is_blank(text):
+        return ""
     return unicodedata.normalize("NFC", text if len(text) <= SHORT else sort_combining_marks(text))
 
 
@@ -121,7 +124,7 @@ def runs_of_marks() -> re.Pattern[str]:
 
 
 def fold(sentence: str) -> str:
-    """The sentence without case, punctuation and repeated spaces; the sentence itself if nothing else is left."""
+    """The sentence without case, punctuation, invisible characters and repeated spaces; itself if nothing is left."""
     return " ".join(sentence.casefold().translate(PUNCTUATION).split()) or sentence
 
 
@@ -137,13 +140,15 @@ def fold_all(sentences: Iterable[str]) -> Iterator[str]:
 
 
 class PunctuationTable(dict[int, int | None]):
-    """A translation table that deletes characters of Unicode's categories P (punctuation) and S (symbols).
+    """A translation table that deletes characters of Unicode's categories P (punctuation) and S (symbols), and those
+    that are invisible.
 
     Entries are added as characters occur: a corpus has few of the million, and ``translate`` is slow for missing ones.
     """
 
     def __missing__(self, character: int) -> int | None:
-        self[character] = None if unicodedata.category(chr(character))[0] in "PS" else character
+        is_text = unicodedata.category(chr(character))[0] not in "PS" and not INVISIBLE.match(chr(character))
+        self[character] = character if is_text else None
         return self[character]
 
 

@@ -24,7 +24,7 @@ from data.sources.source import Source
 from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
 
 FORMAT = 2  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
-LIBRARIES = ("numpy", "pyarrow", "sentencepiece", "lxml")
+LIBRARIES = ("numpy", "pyarrow", "sentencepiece", "sentencex", "lxml")
 
 Sources = dict[str, list[Source]]
 Encoded = tuple[Corpus, Tokenizer, EncodedPairs]
@@ -63,6 +63,7 @@ def prepare(
         row_lengths=Sides(*stream.row_lengths),
         fingerprint=stream.fingerprint,
         fill=Sides(*stream.fill()),
+        usual_source=encoded.usual,
     )
     return Prepared(corpus, tokenizer, stream, report)
 

@@ -30,7 +30,7 @@ class Evaluation:
 
     @property
     def in_pieces(self) -> int:
-        """Sources too long to be translated in one piece."""
+        """Sources that were not translated in one piece."""
         return sum(sentence.pieces > 1 for sentence in self.sentences)
 
     @property

@@ -6,7 +6,7 @@ B batch row · T target position · S source position
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -16,10 +16,11 @@ from jaxtyping import Array, Float
 
 from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS
+from data.long_lines import split_sentences
 from data.pairs import PUNCTUATION, normalise
 from data.tokens.tokenizer import Tokenizer
 from evaluation.over_devices import jit_on_rows, mesh_of, shard_rows
-from evaluation.translate import Ensemble, Translation, Translator, group_by_bucket, pad_rows
+from evaluation.translate import Ensemble, Translation, Translator, group_by_bucket, pad_rows, read
 from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.settings import Ranking
 
@@ -51,19 +52,35 @@ def score_translations(
 ) -> list[ForcedScore]:
     """Score each source's translation, however long; UserError for more tokens than the model has learned positions.
 
-    ``first`` is the number of the first pair, for that error.
+    Where a search would translate the source in pieces, and the translation has as many sentences, each is scored given
+    its own. ``first`` is the number of the first pair, for that error.
     """
-    tokenizer, settings = translator.tokenizer, translator.decoding
-    sources, targets = ([normalise(text) for text in side] for side in zip(*pairs, strict=True))
+    tokenizer = translator.tokenizer
+    paired = [pair_sentences(translator, *pair) for pair in pairs]
+    sources, targets = map(list, zip(*chain.from_iterable(paired), strict=True))
     encoded = list(zip(translator.encode_sources(sources), tokenizer.encode(targets), strict=True))
-    ranking, scores = Ranking(settings.normalization, settings.length_penalty), []
-    for (_, target), row in force(translator, params, encoded, token_log_probs, first):
-        log_probs = row[: len(target) + 1].tolist()
-        total = math.fsum(log_probs)
-        score = total / float(ranking.divisor(jnp.array(len(log_probs))))
-        perplexity, tokens = math.exp(-total / len(log_probs)), tokenizer.pieces([*target, EOS])
-        scores.append(ForcedScore(total, score, perplexity, tokens, log_probs))
-    return scores
+    numbers = [number for number, sentences in enumerate(paired, start=first) for _ in sentences]
+    forced = force(translator, params, encoded, token_log_probs, numbers)
+    return [_score(translator, list(islice(forced, len(sentences)))) for sentences in paired]
+
+
+def pair_sentences(translator: Translator, source: str, target: str) -> list[tuple[str, str]]:
+    """The pieces of the source with the sentences of the target if they are as many, else both texts whole."""
+    pieces, whole = translator.pieces(source), normalise(target)
+    sentences = split_sentences(whole, translator.target)
+    return list(zip(pieces, sentences, strict=True)) if len(pieces) == len(sentences) else [(read(source), whole)]
+
+
+def _score(translator: Translator, sentences: list[tuple[Pair, np.ndarray]]) -> ForcedScore:
+    """The sums over sentences, as a search has them."""
+    settings = translator.decoding
+    ranking = Ranking(settings.normalization, settings.length_penalty)
+    rows = [row[: len(target) + 1].tolist() for (_, target), row in sentences]
+    scores = [math.fsum(row) / float(ranking.divisor(jnp.array(len(row)))) for row in rows]
+    tokens = [token for (_, target), _ in sentences for token in translator.tokenizer.pieces([*target, EOS])]
+    log_probs = list(chain.from_iterable(rows))
+    total = math.fsum(log_probs)
+    return ForcedScore(total, math.fsum(scores), math.exp(-total / len(log_probs)), tokens, log_probs)
 
 
 def align(translator: Translator, params: Ensemble, translations: list[Translation]) -> list[Aligned]:
@@ -116,17 +133,25 @@ def align_words(sources: Words, targets: Words, attention_weights: Float[np.ndar
 
 
 def force(
-    translator: Translator, params: Ensemble, pairs: list[Pair], function: Callable[..., Array], first: int = 1
+    translator: Translator,
+    params: Ensemble,
+    pairs: list[Pair],
+    function: Callable[..., Array],
+    numbers: Sequence[int] = (),
 ) -> Iterator[tuple[Pair, np.ndarray]]:
-    """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating."""
+    """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating.
+
+    ``numbers`` are what errors call the pairs.
+    """
     if not pairs:
         return iter(())
     lengths = [max(1, *map(len, pair)) + 1 for pair in pairs]  # with EOS; a sentence of length 1 is in no batch
-    for number, length in enumerate(lengths, start=first):
+    numbers = numbers or range(1, len(pairs) + 1)
+    for number, length in zip(numbers, lengths, strict=True):
         if length > (end := translator.positions):
             raise UserError(f"pair {number} has {length} tokens, but this model's learned positions end at {end}")
     models, mesh, found = tuple(map(nnx.merge, translator.graphdefs, params)), mesh_of(params), dict[int, np.ndarray]()
-    longest = f"pair {first + lengths.index(max(lengths))}, of {max(lengths)} tokens"
+    longest = f"pair {numbers[lengths.index(max(lengths))]}, of {max(lengths)} tokens"
     with explain_lack_of_memory(f"make decoding.batch_sentences smaller, or leave out {longest}"):
         for shape, indices in group_by_bucket(lengths, translator.decoding.batch_sentences, mesh.size if mesh else 1):
             sides = zip(*(pairs[index] for index in indices), strict=True)

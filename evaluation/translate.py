@@ -17,9 +17,10 @@ from jaxtyping import Array, Int, UInt32
 from attention import current_device
 from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
+from data.invisible import without_invisible
+from data.long_lines import Usual, cut, split_line
 from data.pairs import normalise
 from data.tokens.tokenizer import Tokenizer
-from evaluation.long_lines import cut
 from evaluation.minimum_risk import choose, probabilities
 from evaluation.over_devices import call_on_rows, mesh_of, shard_rows
 from evaluation.side_by_side import side_by_side
@@ -49,7 +50,7 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """A line's translation. A line has one piece; a line too long for the model has several, an empty one none."""
+    """A line's translation. A line like those of training has one piece, others have several, an empty one none."""
 
     text: str
     sources: TokenLists  # of the pieces
@@ -71,8 +72,9 @@ class Translator:
     models: tuple[ModelConfig, ...]
     tokenizer: Tokenizer
     decoding: DecodingConfig
-    row_length: int  # the longest sentence in training, in tokens
-    target: str = ""  # the language to translate into; matters to a model of both directions
+    usual: Usual  # the sources of training
+    source: str = ""  # the languages: sentences end by the rules of the one
+    target: str = ""  # and the other matters to a model of both directions
 
     @cached_property
     def graphdefs(self) -> tuple[nnx.GraphDef[Transformer], ...]:
@@ -92,7 +94,7 @@ class Translator:
     @property
     def longest(self) -> int:
         """The most tokens, EOS included, of a source that is translated in one piece."""
-        return int(min(self.decoding.max_source_tokens or self.row_length, self.positions))
+        return int(min(self.decoding.max_source_tokens or self.usual.tokens, self.positions))
 
     def limit(self, length: int) -> int:
         """The most tokens in the translation of a source of ``length`` tokens, which learned positions may lower."""
@@ -141,9 +143,16 @@ class Translator:
         return f"the prefix has {prefix_length} tokens, but the translation of this sentence may have only {most}"
 
     def pieces(self, line: str) -> list[str]:
-        """The line if it fits, else its parts, cut at sentence ends; an empty line has no pieces."""
-        text = normalise(line)
-        return cut(text, self.longest, self._count_tokens) if text else []
+        """The line if training had such lines, else its parts; an empty line has no pieces.
+
+        With ``decoding.max_source_tokens``, each part has as many sentences as that allows.
+        """
+        text = read(line)
+        if not text:
+            return []
+        if self.decoding.max_source_tokens:
+            return cut(text, self.longest, self._count_tokens)
+        return split_line(text, self.source, replace(self.usual, tokens=self.longest), self._count_tokens)
 
     def _count_tokens(self, texts: list[str]) -> list[int]:
         return [len(tokens) + 1 for tokens in self.encode_sources(texts)]
@@ -225,6 +234,11 @@ class Translator:
             mesh,
         )
         return list(hypotheses_of(found))
+
+
+def read(line: str) -> str:
+    """A line as models read it: normalised, without invisible characters that say nothing."""
+    return normalise(without_invisible(line))
 
 
 def distinct(translations: list[Translation]) -> list[Translation]:

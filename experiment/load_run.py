@@ -20,7 +20,7 @@ from training.devices.preflight import choose_kernels
 from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
 from training.run.config_history import find_record
-from training.run.corpus import load_tokenizer, prepare_for_run
+from training.run.corpus import load_tokenizer, load_usual_source, prepare_for_run
 from training.run.layout import CONFIG, DATA
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps
@@ -89,7 +89,8 @@ class LoadedRun:
         config, members = self.config, [self, *map(self._open_member, self.config.decoding.ensemble)]
         checkpoints = [member._load_checkpoint() for member in members]
         models = tuple(member.config.model for member in members)
-        translator = Translator(models, self.tokenizer, config.decoding, config.data.row_length, config.data.target)
+        usual, languages = load_usual_source(self.folder, config.data), (config.data.source, config.data.target)
+        translator = Translator(models, self.tokenizer, config.decoding, usual, *languages)
         return translator, replicate_on_all(tuple(params for params, _ in checkpoints)), checkpoints[0][1]
 
     def _load_checkpoint(self) -> tuple[Params, int]:

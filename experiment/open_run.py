@@ -214,7 +214,8 @@ def held_out_set(config: RunConfig, data: DataConfig, prepared: Prepared) -> Hel
     pairs, name = prepared.corpus.valid, "valid"
     if data.source != config.data.source:
         pairs, name = pairs.reversed(), f"valid.{data.source}-{data.target}"
-    translator = Translator((config.model,), prepared.tokenizer, config.decoding, data.row_length, data.target)
+    usual, languages = prepared.report.usual_source, (data.source, data.target)
+    translator = Translator((config.model,), prepared.tokenizer, config.decoding, usual, *languages)
     conditions = report_key(replace(config, data=data), prepared.report.files.valid.sha256)
     return HeldOut(pairs, translator, conditions, name, ending=f"_{data.source}_{data.target}")
 

@@ -6,12 +6,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from data import long_lines
 from evaluation.translate import Translator
 from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 from training.run.layout import TOKENIZER
 
-PROGRAMS = Path(__file__).parent / "programs"
+PROGRAMS, DATA = Path(__file__).parent / "programs", Path(long_lines.__file__).parent
 
 
 class Format(NamedTuple):
@@ -57,7 +58,8 @@ def save_model(
     """
     config, tokenizer = translator.models[0], translator.tokenizer
     shutil.copyfile(PROGRAMS / FORMATS[form].program, folder / "translate.py")
-    shutil.copyfile(PROGRAMS / "sentences.py", folder / "sentences.py")
+    for module in (PROGRAMS / "sentences.py", DATA / "invisible.py", DATA / "long_lines.py"):
+        shutil.copyfile(module, folder / module.name)
     match form:
         case "ct2":
             from exports import ctranslate2

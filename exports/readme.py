@@ -19,7 +19,7 @@ A Transformer that translates from $source to $target, exported to {library} fro
 
 ## Use
 
-    pip install {packages} sentencepiece
+    pip install {packages} sentencepiece sentencex
     echo "$example" | python translate.py
 
 or, from Python in this folder:
@@ -32,7 +32,7 @@ or, from Python in this folder:
 CTRANSLATE2 = """    model = Model(compute_type="default", device="cpu")
     print(model.translate(["$example"]))
 
-`translate.py` and `sentences.py`, which has the tokenizer's part, are short enough to be copied into a program.
+`translate.py` and the modules beside it are short enough to be copied into a program.
 """
 
 TRANSFORMERS = """    print(Model().translate(["$example"]))
@@ -71,8 +71,8 @@ $scores
 
 $search
 
-The input must be normalised as `translate.py` does it: Unicode NFC, white space collapsed. Lines are translated whole;
-the run itself cuts lines of more than $longest tokens, `</s>` included, at sentence ends. $longest_source are the most.
+The input must be normalised as `translate.py` does it: Unicode NFC, white space collapsed, without invisible characters
+that say nothing. As in the run, a line $lines.
 
 ## Checked
 

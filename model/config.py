@@ -167,7 +167,10 @@ class DecodingConfig:
         compared=True,
     )
     max_source_tokens: int = search_option(
-        0, "longer sources are translated in pieces, cut at sentence ends; 0: data.row_length", min=0
+        0,
+        "longer sources are translated in pieces of as many sentences as fit; 0: sentence by sentence, unless training "
+        "had such sources (docs/decoding.md)",
+        min=0,
     )
     max_length_factor: float = search_option(
         2.0, "longest translation: this times the source tokens + max_length_extra", min=0

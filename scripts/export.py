@@ -92,7 +92,7 @@ def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
         languages = run.config.data.source, run.config.data.target
         save_model(form, new, run.translator, run.params[0], languages, quantization)
         sizes = dict.fromkeys(("longest_source", "longest_target"), longest(run.config.model))
-        facts = facts_of(run) | {"format": form, "quantization": quantization} | sizes
+        facts = facts_of(run, sizes["longest_source"]) | {"format": form, "quantization": quantization} | sizes
         write_facts(new, facts)
         found = check_export(run, new, arguments.sentences, sizes["longest_source"]) if can_check else None
         if found and quantization == "float32" and found.log_prob_difference > TOLERANCE:
@@ -102,9 +102,9 @@ def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
     return found
 
 
-def facts_of(run: LoadedRun) -> dict[str, Any]:
+def facts_of(run: LoadedRun, longest_source: int) -> dict[str, Any]:
     """What the program in the folder reads, and where the model is from."""
-    vocabulary = run.translator.tokenizer.vocabulary()
+    vocabulary, splitting = run.translator.tokenizer.vocabulary(), translator_of(run, longest_source)
     return {
         "run": run.folder.resolve().name,
         "step": run.step,
@@ -113,8 +113,20 @@ def facts_of(run: LoadedRun) -> dict[str, Any]:
         "target": run.config.data.target,
         "tag": [vocabulary[token] for token in run.translator.tag],
         "search": settings_of(run.config.decoding),
+        "lines": {
+            "usual": asdict(splitting.usual),
+            "max_source_tokens": splitting.decoding.max_source_tokens,
+        },
         "model": asdict(run.config.model),
     }
+
+
+def translator_of(run: LoadedRun, longest_source: int) -> Translator:
+    """The run's translator as the program is: without what it lacks, and no source is longer than the format takes."""
+    translator, decoding = run.translator, plain(run.config.decoding)
+    decoding = replace(decoding, max_source_tokens=min(decoding.max_source_tokens, longest_source))
+    usual = replace(translator.usual, tokens=min(translator.usual.tokens, longest_source))
+    return replace(translator, decoding=decoding, usual=usual)
 
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:
@@ -124,14 +136,20 @@ def write_facts(folder: Path, facts: dict[str, Any]) -> None:
 def check_export(run: LoadedRun, folder: Path, sentences: int, longest_source: int) -> Check | None:
     """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
     pairs, _ = load_held_out(run.config.data, "test", run.folder)
-    longest = min(run.translator.longest, longest_source)
-    decoding = replace(plain(run.config.decoding), max_source_tokens=longest)
-    translator: Translator = replace(run.translator, decoding=decoding)
+    translator = translator_of(run, longest_source)
     whole = [source for source in dict.fromkeys(pairs.sources) if len(translator.pieces(source)) == 1]
     if not whole:
         return None
     with jax.default_matmul_precision("float32"):  # not a GPU's TF32
         return check(folder, translator, run.params[:1], whole[:sentences])
+
+
+def describe_lines(usual: dict[str, int], max_source_tokens: int) -> str:
+    """How a line is split, for the README."""
+    if max_source_tokens:
+        return f"of more than {max_source_tokens} tokens, `</s>` included, is cut at sentence ends"
+    most = "one sentence" if usual["sentences"] == 1 else f"{usual['sentences']} sentences"
+    return f"of more than {most} or {usual['tokens']} tokens, `</s>` included, is translated sentence by sentence"
 
 
 def describe_folder(
@@ -150,7 +168,7 @@ def describe_folder(
         "data": describe_data(run.folder),
         "scores": describe_scores(read_json_object(report) if report else None),
         "search": describe_search(arguments.FORMAT, run.config.decoding),
-        "longest": run.translator.longest,
+        "lines": describe_lines(**facts["lines"]),
         "check": "\n".join(found.lines()) if found else "Not compared with the run.",
     }
     write_readme(folder, arguments.FORMAT, facts | words)

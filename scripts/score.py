@@ -7,7 +7,8 @@ decoding.length_penalty; no coverage); the perplexity per token; and every token
   {"line": 1, "log_prob": -0.31, "score": -0.23, "perplexity": 1.17, "tokens": ["␣Gracias", ".", "</s>"],
    "token_log_probs": [-0.2, -0.1, -0.01]}
 
-Standard error has the totals. A long pair is scored as a whole.
+Standard error has the totals. Of a pair that translate.py would translate sentence by sentence, each sentence is scored
+alone if both sides have as many; every other pair is scored as a whole.
 """
 
 import json

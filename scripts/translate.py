@@ -1,9 +1,9 @@
 """Translate standard input to standard output, line by line: python scripts/translate.py RUN [key=value …].
 
 Every line of input gives one line of output, in order, while later lines are still being read; an empty line stays
-empty. A line too long for the model is translated in pieces, cut at sentence ends, with a note on standard error. At a
-terminal, or with --interactive, each line is translated as soon as it is typed. With --nbest, --scores or --alignment,
-each line of output is JSON:
+empty. A line is translated sentence by sentence, unless the model was trained on such lines; a sentence that is too
+long for it is cut, with a note on standard error. At a terminal, or with --interactive, each line is translated as soon
+as it is typed. With --nbest, --scores or --alignment, each line of output is JSON:
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
@@ -36,9 +36,10 @@ from cli.command_line import parse_command_line
 from cli.standard_input import LINES, InputLine, blocks, read_lines, read_terminal
 from common.errors import UserError, exit_on_user_error, write_note
 from common.text import in_brief
+from data.long_lines import split_sentences
 from data.pairs import normalise
 from evaluation.forced_scores import align
-from evaluation.translate import Translation, distinct
+from evaluation.translate import Translation, Translator, distinct, read
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 
 Found = list[list[Translation]]  # of each line, several with --nbest; none if it cannot be translated
@@ -109,11 +110,17 @@ def translate_block(block: list[InputLine], run: LoadedRun, arguments: argparse.
     for line, translations in zip(block, found, strict=True):
         if line.problem:
             write_note(f"line {line.number}: {line.problem}")
-        elif (pieces := len(translations[0].sources)) > 1:
-            write_note(f"line {line.number} is too long and was translated in {pieces} pieces")
+        elif has_cut(translations[0], line.text, run.translator):
+            write_note(f"line {line.number} has a sentence that is too long for the model, which was cut")
     output = "".join(f"{line}\n" for line in format_lines(block, found, run, arguments))
     sys.stdout.buffer.write(output.encode())
     sys.stdout.buffer.flush()
+
+
+def has_cut(translation: Translation, text: str, translator: Translator) -> bool:
+    """Whether the line was translated in more pieces than it has sentences."""
+    pieces = len(translation.sources)
+    return pieces > 1 and pieces > len(split_sentences(read(text), translator.source))
 
 
 def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> Found:

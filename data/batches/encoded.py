@@ -5,7 +5,7 @@ P sentence pair · S source position · T target position.
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from jaxtyping import Int32
@@ -14,6 +14,7 @@ from common.cache import Arrays
 from common.errors import UserError
 from data.batches.packing import Capacity, row_lengths
 from data.config import DataConfig
+from data.long_lines import Usual, count_usual_sentences
 from data.pairs import Pairs, Weights, concatenate
 from data.sentences import in_blocks, move_to_disk
 from data.tokens.subword_sampling import Segmentations
@@ -31,7 +32,8 @@ class EncodedPairs:
     """Pairs that fit a row of ``row_lengths`` (S, T), their likeliest tokens, and their weights (None: all 1).
 
     With ``data.direction=both``, each pair of the corpus comes in both directions, and ``tags`` has the first token of
-    each source (None: there is one direction). ``over_long`` counts the pairs that fit no row.
+    each source (None: there is one direction). ``over_long`` counts the pairs that fit no row. ``usual`` is
+    what the sources are like.
     """
 
     texts: Pairs
@@ -41,6 +43,7 @@ class EncodedPairs:
     tags: Tags
     row_lengths: Capacity
     over_long: int
+    usual: Usual
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -50,6 +53,7 @@ class EncodedPairs:
         optional = {"fitting_weights": self.weights, "tags": self.tags}
         return {
             "capacity": np.array([*self.row_lengths, self.over_long]),
+            "usual": np.array(astuple(self.usual)),
             **{f"source_{name}": array for name, array in self.sources._asdict().items()},
             **{f"target_{name}": array for name, array in self.targets._asdict().items()},
             **{name: array for name, array in optional.items() if array is not None},
@@ -68,6 +72,7 @@ class EncodedPairs:
             arrays.get("tags"),
             (source, target),
             over_long,
+            Usual(*arrays["usual"].tolist()),
         )
 
 
@@ -96,7 +101,10 @@ def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weight
     )
     weights, tags = (None if each is None else each[is_short] for each in (weights, tags))
     over_long = len(pairs) - int(is_short.sum())
-    return EncodedPairs(pairs.select(is_short), sources, targets, weights, tags, capacity, over_long)
+    languages = np.repeat([direction.source for direction in config.directions], len(corpus))[is_short]
+    pairs = pairs.select(is_short)
+    like = Usual(count_usual_sentences(pairs.sources, languages), int(sources.length.max()))
+    return EncodedPairs(pairs, sources, targets, weights, tags, capacity, over_long, like)
 
 
 def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[Pairs, Tags]:

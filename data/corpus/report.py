@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Generic, TypeVar
 
+from data.long_lines import Usual
 from data.sources.report import SourceReport
 
 SPLITS = ("train", "valid", "test")
@@ -84,7 +85,10 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class DataReport:
-    """The content of ``data.json``; ``fill`` is the share of real tokens in the rows of the first window."""
+    """The content of ``data.json``; ``fill`` is the share of real tokens in the rows of the first window.
+
+    ``usual_source`` is what the training sources are like, which decides what is translated whole.
+    """
 
     direction: str
     files: Files
@@ -95,6 +99,7 @@ class DataReport:
     row_lengths: Sides[int]
     fingerprint: str
     fill: Sides[float]
+    usual_source: Usual
 
     def as_json(self) -> str:
         facts = asdict(self)

@@ -26,7 +26,7 @@ from common.errors import UserError
 from common.special_tokens import BOS, EOS
 from data.pairs import normalise
 from evaluation.attention_view.heatmaps import COLOURS, HeatMaps, render
-from evaluation.translate import Translator
+from evaluation.translate import Translator, read
 from model.decoding.forced import AttentionWeights, compute_attention_weights
 from model.transformer import Params
 
@@ -74,7 +74,7 @@ def translate_and_attend(translator: Translator, params: Params, sentence: str) 
 
 
 def encode_sentence(translator: Translator, sentence: str) -> list[int]:
-    text = normalise(sentence)
+    text = read(sentence)
     if not text:
         raise UserError("the sentence is empty: give the one to translate in quotes, after the run")
     if any("\ud800" <= letter <= "\udfff" for letter in text):  # Python's form of arguments that are not UTF-8

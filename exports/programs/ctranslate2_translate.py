@@ -1,4 +1,4 @@
-"""Translate standard input line by line: python translate.py <lines.txt. Needs ctranslate2 and sentencepiece alone."""
+"""Translate standard input line by line: python translate.py <lines.txt. The README names what it needs."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Lines of text to pieces and back, as the run that was exported does it. Needs sentencepiece alone."""
+"""Lines of text to pieces and back, as the run that was exported does it. Needs sentencepiece and sentencex alone."""
 
 import json
 import sys
@@ -6,6 +6,9 @@ import unicodedata
 from pathlib import Path
 
 import sentencepiece
+
+from invisible import is_blank, without_invisible
+from long_lines import Usual, cut, split_line
 
 FOLDER = Path(__file__).parent
 END = "</s>"
@@ -24,13 +27,23 @@ class LineTranslator:
         raise NotImplementedError
 
     def translate(self, lines: list[str]) -> list[str]:
-        """Translate each line, as the run does; an empty line stays empty. ValueError for a line that is too long."""
-        sources = [self.encode(line) for line in lines]
-        for number, source in enumerate(sources, start=1):
-            if len(source) >= self.facts["longest_source"]:
-                raise ValueError(f"line {number} has more than {self.facts['longest_source'] - 1} tokens: cut it first")
-        found = iter(self.translate_pieces([source for source in sources if source]))
-        return [self.decode(next(found)) if source else "" for source in sources]
+        """Translate each line, as the run does; an empty line stays empty."""
+        split = [self.split(line) for line in lines]
+        found = iter(self.translate_pieces([self.encode(part) for parts in split for part in parts]))
+        return [" ".join(filter(None, [self.decode(next(found)) for _ in parts])) for parts in split]
+
+    def split(self, line: str) -> list[str]:
+        """The line, or the parts in which the run translates it; an empty line has none."""
+        text, rules = self.normalise(without_invisible(line)), self.facts["lines"]
+        if not text:
+            return []
+        if rules["max_source_tokens"]:
+            return cut(text, rules["max_source_tokens"], self.count)
+        return split_line(text, self.facts["source"], Usual(**rules["usual"]), self.count)
+
+    def count(self, texts: list[str]) -> list[int]:
+        """The tokens of each text, its end included."""
+        return [len(self.encode(text)) + 1 for text in texts]
 
     def encode(self, line: str) -> Pieces:
         """The pieces of a line, after the tag of the target language if the model has tags."""
@@ -42,7 +55,7 @@ class LineTranslator:
         return self.normalise(text.replace("\x1f", "\u2581"))
 
     def normalise(self, text: str) -> str:
-        return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
+        return "" if is_blank(text) else unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
 
     def ids(self, pieces: Pieces) -> list[int]:
         """The numbers of pieces, and of </s> after them."""

@@ -1,4 +1,4 @@
-"""Translate standard input line by line: python translate.py <lines.txt. Needs transformers, torch, sentencepiece."""
+"""Translate standard input line by line: python translate.py <lines.txt. The README names what it needs."""
 
 from typing import Any
 

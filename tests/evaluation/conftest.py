@@ -3,6 +3,7 @@
 import pytest
 
 from data.config import TokenizerConfig
+from data.long_lines import Usual
 from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, train
 from evaluation.translate import Translator
@@ -18,7 +19,7 @@ def translator() -> Translator:
     tokenizer = Tokenizer(train(Pairs(SENTENCES, SENTENCES), TokenizerConfig(vocab_size=300)))
     model = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
     decoding = DecodingConfig(beam_size=2, max_length_factor=1.0, max_length_extra=2, batch_sentences=4)
-    return Translator((model,), tokenizer, decoding, row_length=64)
+    return Translator((model,), tokenizer, decoding, Usual(sentences=1, tokens=64))
 
 
 @pytest.fixture(scope="session")

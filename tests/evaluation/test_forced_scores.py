@@ -1,8 +1,11 @@
 """Which tokens are a word's, for the alignment of words."""
 
+import math
 from itertools import pairwise
 
-from evaluation.forced_scores import spell_words
+import pytest
+
+from evaluation.forced_scores import score_translations, spell_words
 
 
 def test_words_are_made_of_all_their_pieces_but_punctuation(translator):
@@ -24,3 +27,18 @@ def test_a_space_that_is_a_piece_belongs_to_the_word_that_it_begins(translator):
     space, o, a, stop = (pieces.index(piece) for piece in ("␣", "o", "a", "."))
     words = spell_words([space, o, a, stop, space, space, stop, a, o, space, stop], tokenizer)
     assert words == [("oa", range(3)), ("ao", range(7, 9)), (".", range(9, 11))]
+
+
+@pytest.mark.slow
+def test_sentences_that_were_translated_apart_are_scored_apart(translator, params):
+    """So a search's own translation has the search's score; with another number of sentences, the pair is one."""
+    whole = "Tom eats here. Ana runs there."
+    first, second = whole[:14], whole[15:]
+    pairs = [(first, "Ana runs."), (second, "Tom eats!"), (whole, "Ana runs. Tom eats!"), (whole, "Ana")]
+    one, other, both, apart = score_translations(translator, params, pairs)
+    assert both.tokens == [*one.tokens, *other.tokens]
+    assert both.token_log_probs == [*one.token_log_probs, *other.token_log_probs]
+    assert math.isclose(both.score, one.score + other.score) and math.isclose(both.log_prob, sum(both.token_log_probs))
+    assert apart.tokens.count("</s>") == 1
+    [invisible] = score_translations(translator, params, [("Tom\u200b ea\u00adts here.", "Ana runs.")])
+    assert invisible == one

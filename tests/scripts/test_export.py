@@ -91,13 +91,16 @@ def test_the_limit_of_length_cuts_the_translations_that_the_run_cuts(run_dir, ru
 
 
 @pytest.mark.slow
-def test_a_line_that_is_too_long(exported):
+def test_lines_of_several_sentences_or_too_long_or_with_invisible_characters(exported, ending_run, call):
+    """The run's translations, of the same pieces."""
     folder, _ = exported
     most = json.loads((folder / "export.json").read_text(encoding="utf-8"))["longest_source"]
+    seen = ["Tom runs. ¿Ana eats? Mr. Tom!", "Tom " * most, "The\u200b To\u00adm.", "می\u200cخواهم"]
+    text = "".join(f"{line}\n" for line in [*seen, "\u200b\u2060", "\u200d"])
     command = [sys.executable, str(folder / "translate.py")]
-    done = subprocess.run(command, input="Tom\n" + "Tom " * most, capture_output=True, text=True, check=False)
-    message = f"error: line 2 has more than {most - 1} tokens: cut it first\n"
-    assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(message)
+    alone = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd="/").stdout
+    ours = call("scripts/translate.py", ending_run, "decoding.beam_size=3", *FLOAT32, text=text.encode())
+    assert alone == ours.stdout.decode() and alone.endswith("\n\n\n")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """python scripts/translate.py RUN, as a user calls it."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -65,13 +66,17 @@ def test_an_alignment_joins_every_target_word_to_a_source_word(run):
         assert facts["translations"][0]["text"].startswith("Tom Ana") == bool(facts["source"])
 
 
-def test_a_long_line_is_translated_in_pieces_with_a_note(run_dir, run_main):
-    code, out, err = run_main(translate.main, run_dir, GREEDY, text=b"Tom eats here today. " * 9)
-    assert (code, out.count("\n")) == (0, 1)
-    assert err.startswith("line 1 is too long and was translated in")
+def test_a_line_is_translated_sentence_by_sentence_and_a_note_tells_of_a_sentence_that_is_cut(run_dir, run_main):
+    """Their translations, one after the other: in a beam, the score is their sum."""
+    text = b"Tom eats.\nAna runs!\nTom eats. Ana runs!\n" + b"Tom eats here and " * 9
+    code, out, err = run_main(translate.main, run_dir, BEAM, "--scores", text=text)
+    first, second, both, _ = (json.loads(line)["translations"][0] for line in out.splitlines())
+    assert both["text"] == f"{first['text']} {second['text']}".strip()
+    assert math.isclose(both["score"], first["score"] + second["score"])
+    assert (code, err) == (0, "line 4 has a sentence that is too long for the model, which was cut\n")
 
 
-BAD = b"Tom runs here.\nAn\xe9\nAna eats there today now.\n\n\xff\n"
+BAD = b"Tom runs here.\nAn\xe9\nAna eats there.\n\n\xff\n"
 REASONS = ["line 2: invalid UTF-8 at byte 3 of the line", "line 5: invalid UTF-8 at byte 1 of the line"]
 
 
@@ -81,7 +86,7 @@ def test_lines_before_a_bad_one_are_translated_and_it_is_named(run_dir, run_main
 
 
 def test_a_bad_line_is_blank_and_costs_no_other(run_dir, run_main):
-    good = run_main(translate.main, run_dir, GREEDY, text=b"Tom runs here.\n\nAna eats there today now.\n\n\n")[1]
+    good = run_main(translate.main, run_dir, GREEDY, text=b"Tom runs here.\n\nAna eats there.\n\n\n")[1]
     code, out, err = run_main(translate.main, run_dir, GREEDY, "--on-error=blank", text=BAD)
     assert (code, out) == (2, good)
     summary = "error: 2 of 5 lines could not be translated; they are blank, or have an error as JSON"
@@ -97,19 +102,20 @@ def test_as_json_a_bad_line_has_its_number_and_error(run_dir, run_main):
         {"line": 5, "error": "invalid UTF-8 at byte 1 of the line"},
     )
     sources = {each["line"]: each["source"] for each in (first, third, empty)}
-    assert sources == {1: LINES[0], 3: LINES[2], 4: ""}
+    assert sources == {1: LINES[0], 3: "Ana eats there.", 4: ""}
 
 
 PREFIX = "Tom Ana runs here there"  # too long for "Tom"
+WHOLE = "decoding.max_source_tokens=64"
 
 
 @pytest.mark.slow
 def test_a_prefix_too_long_for_one_line_costs_that_line_alone(run_dir, run_main):
     lines = ["Ana eats there today now, and Tom runs here.", "Tom", "", "Tom runs here and Ana eats there today now."]
     others = "\n".join(lines[:1] + lines[2:]).encode()
-    fits = run_main(translate.main, run_dir, GREEDY, "--prefix", PREFIX, text=others)[1].splitlines()
+    fits = run_main(translate.main, run_dir, GREEDY, WHOLE, "--prefix", PREFIX, text=others)[1].splitlines()
     assert all(text.startswith(PREFIX) == bool(text) for text in fits) and fits[1] == ""
-    text, options = "\n".join(lines).encode(), [GREEDY, "--prefix", PREFIX]
+    text, options = "\n".join(lines).encode(), [GREEDY, WHOLE, "--prefix", PREFIX]
     code, out, err = run_main(translate.main, run_dir, *options, "--on-error", "blank", text=text)
     assert (code, out.splitlines()) == (2, [fits[0], "", *fits[1:]])
     note, error = err.splitlines()

@@ -18,6 +18,7 @@ from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import as_file
 from data.corpus.report import SPLITS, DataReport, Sides, TakenOutReport
 from data.corpus.splits import Hashes, hash_sentences
+from data.long_lines import Usual
 from data.pairs import Pairs
 from data.prepare import Prepared, prepare
 from data.sources.report import SourceReport
@@ -102,6 +103,17 @@ def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs,
     if recorded is None or recorded.files[split] != [report.sha256]:
         raise UserError(f"{report.file} is not the set recorded in {run_dir / DATA}: bring both files back")
     return pairs, report
+
+
+def load_usual_source(run_dir: Path, config: DataConfig) -> Usual:
+    """What the run's ``data.json`` says of its sources; of older runs, one sentence that fits a row."""
+    try:
+        found = Usual(**json.loads((run_dir / DATA).read_text(encoding="utf-8"))["usual_source"])
+        if min(found.sentences, found.tokens - 1) >= 1:
+            return found
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return Usual(1, config.row_length)
 
 
 def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:

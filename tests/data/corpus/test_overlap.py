@@ -24,6 +24,8 @@ CLEAN = {
         ("don't", "dont"),
         ("¡¿?!", "¡¿?!"),
         ("", ""),
+        ("Slee\u00ading\u200b \u2060so\u200dn❤\ufe0f\u200e", "sleeing son"),
+        ("می\u200cخواهم", "میخواهم"),
     ],
 )
 def test_fold(sentence, folded):

@@ -10,6 +10,7 @@ from common.errors import UserError
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import Sides
 from data.corpus.splits import hash_sentences
+from data.long_lines import Usual
 from data.pairs import Pairs, as_tsv
 from data.tokens.tokenizer import Tokenizer, train
 from tests.prepared import prepare_and_save, stream_of
@@ -17,6 +18,7 @@ from training.run.corpus import (
     find_changes,
     identify,
     load_tokenizer,
+    load_usual_source,
     overlap_with_training,
     prepare_for_run,
     save_hashes,
@@ -58,6 +60,23 @@ def test_a_run_directory_tells_where_its_data_came_from(folder):
     assert {path.name for path in run.iterdir()} == {
         "data.json", "row_counts.json", "tokenizer.json", "tokenizer.model", "training_sentences.npz",
     }  # fmt: skip
+
+
+def test_what_sources_are_like_is_read_back_and_an_older_run_has_sentences_of_a_row(folder):
+    one = "Tom sees a cat and a dog."
+    more = [one, f"{one} {one}", f"Yes! {one}"]
+    pairs = Pairs([*PAIRS.sources, *more], [*PAIRS.targets, *more])
+    (folder / "train.tsv").write_text(as_tsv(pairs), encoding="utf-8")
+    prepared = prepare_and_save(config(folder), CONFIG, 1, folder / "run")
+    longest = max(map(len, prepared.tokenizer.encode(pairs.sources))) + 1
+    assert load_usual_source(folder / "run", config(folder)) == Usual(2, longest)
+    facts = json.loads((folder / "run/data.json").read_text())
+    for damaged in (None, 7, {"sentences": 1}, {"sentences": 0, "tokens": 9}, {"sentences": 1, "tokens": "9"}):
+        (folder / "run/data.json").write_text(json.dumps(facts | {"usual_source": damaged}))
+        assert load_usual_source(folder / "run", config(folder)) == Usual(1, config(folder).row_length)
+    del facts["usual_source"]
+    (folder / "run/data.json").write_text(json.dumps(facts))
+    assert load_usual_source(folder / "run", config(folder, row_length=77)) == Usual(1, 77)
 
 
 def test_preparing_writes_nothing_and_saving_it_again_changes_nothing(folder):

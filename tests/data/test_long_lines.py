@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.long_lines import Usual, count_usual_sentences, cut, split_line, split_sentences
 from data.pairs import normalise
-from evaluation.long_lines import cut
 
 MILLION = 200_000
 
@@ -134,3 +134,58 @@ def test_the_characters_of_a_very_long_text_are_counted_a_few_times_only(text):
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
     assert len(pieces) < 2.1 * len(text) / 500
     assert sum(counted) < 20 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [
+        ("en", ["Mr. Smith paid 3.5 euros.", "He lives in the U.S. now.", "Why?"]),
+        ("en", ["We met Dr. Brown at 5 p.m. yesterday.", '"I hope so."', "He left..."]),
+        ("en", ["1. Go home.", "2. Sleep.", "See fig. 3 on p. 5. 10."]),
+        ("es", ["El Sr. López pagó 3,5 euros.", "¿Vive en EE. UU. ahora?", "¡Sí!"]),
+        ("es", ["Mr. Brown vino.", "Dijo: «No lo sé.»", "Vale…"]),
+        ("of nowhere", ["Mr. Smith slept.", "I did not."]),
+    ],
+)
+def test_sentences_by_hand(language, sentences):
+    assert split_sentences(" ".join(sentences), language) == sentences
+
+
+@pytest.mark.parametrize("text", ["", "...", "1990.", "a", "Hello"])
+def test_what_has_one_sentence_or_none(text):
+    assert split_sentences(text, "en") == [text]
+
+
+@given(texts, st.sampled_from(["en", "es", "ja", ""]))
+def test_sentences_are_the_text(text, language):
+    sentences = split_sentences(text, language)
+    assert "".join(sentences).replace(" ", "") == text.replace(" ", "")
+    assert len(sentences) == 1 or all(any(map(str.isalpha, each)) for each in sentences)
+
+
+def test_a_line_is_split_unless_training_had_such_lines():
+    line, long = "One two. Three four.", "One two three, four five six."
+    assert split_line(line, "en", Usual(1, 10), words) == ["One two.", "Three four."]
+    assert split_line(line, "en", Usual(2, 5), words) == [line]
+    assert split_line(line, "en", Usual(2, 4), words) == ["One two.", "Three four."]
+    assert split_line(long, "en", Usual(1, 7), words) == [long]
+    assert split_line(f"{long} Yes.", "en", Usual(2, 6), words) == ["One two three,", "four five six.", "Yes."]
+
+
+def test_what_one_line_in_two_hundred_has_is_usual():
+    lines = ["One."] * 590 + ["One. Two."] * 10 + ["One. Two. Three."] * 2
+    assert count_usual_sentences(lines, ["en"] * 602) == 2
+    assert count_usual_sentences([*lines, lines[-1], lines[-1]], ["en"] * 604) == 3
+    assert count_usual_sentences([], []) == 1
+
+
+def test_held_out_lines_of_tatoeba_are_like_those_of_training(corpus_root):
+    """So each is translated whole, as before, in both directions; of two sentences, it has some."""
+    splits = [(corpus_root / f"{split}.tsv").read_text("utf-8").splitlines() for split in ("train", "valid", "test")]
+    for column, language in enumerate(("en", "es")):
+        train, *held_out = ([line.split("\t")[column] for line in lines] for lines in splits)
+        usual = Usual(count_usual_sentences(train, [language] * len(train)), max(words(train)))
+        assert usual.sentences == 2
+        for lines in held_out:
+            assert [line for line in lines if split_line(line, language, usual, words) != [line]] == []
+            assert 10 < sum(len(split_sentences(line, language)) == 2 for line in set(lines)) < 30

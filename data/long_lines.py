@@ -1,13 +1,18 @@
-"""Text too long for a model is cut into pieces that fit, at sentence ends where possible.
+"""A line unlike those that a model was trained on is split into its sentences, and what is still too long is cut.
 
-As in the Europarl corpus's splitter (Koehn 2005), a sentence end is recognised by its punctuation, a list of
-abbreviations and the case of the letter that follows.
+sentencex, which knows the abbreviations of some 300 languages, finds the sentences. A line that must be cut to a given
+length, such as a sentence that is too long, ends where the Europarl corpus's splitter (Koehn 2005) would: by its
+punctuation, a list of abbreviations and the case of the letter that follows. Exports take this module along.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+from sentencex import segment
 
 SENTENCE_MARKS, CLAUSE_MARKS = ".!?…", ";:,—–"
 CLOSING = "\"'”’»›)]}"  # may stand between a mark and the white space
@@ -16,9 +21,47 @@ ABBREVIATIONS = frozenset(
     "Sr Sra Sres Sras Srta Dra Dña Ud Uds Vd Vds Lic Ing Mons Excmo Avda EE UU ej aprox pág págs núm tel".split()
 )
 
+RARE = 200  # a model has learned to translate what one line in so many is like
+
 Count = Callable[[list[str]], list[int]]
 Span = tuple[int, int]  # text[start:stop], a word or a part of an overlong one
 Fits = Callable[[int, int], bool]  # whether the units from start to stop have at most so many tokens as a piece may
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What the lines that a model was trained on have at most."""
+
+    sentences: int  # rare lines may have more
+    tokens: int  # with EOS
+
+
+def split_line(text: str, language: str, usual: Usual, count: Count) -> list[str]:
+    """A normalised text itself if training had such lines, else its sentences; what is longer than any is cut."""
+    sentences = split_sentences(text, language)
+    if len(sentences) <= usual.sentences and count([text])[0] <= usual.tokens:
+        return [text]
+    return list(chain.from_iterable(cut(sentence, usual.tokens, count) for sentence in sentences))
+
+
+def count_usual_sentences(lines: Sequence[str], languages: Iterable[str]) -> int:
+    """The most sentences that one line in ``RARE`` has, or more."""
+    numbers = Counter(map(len, map(split_sentences, lines, languages)))
+    return max((number for number, count in numbers.items() if count * RARE >= len(lines)), default=1)
+
+
+def split_sentences(text: str, language: str) -> list[str]:
+    """The sentences of a normalised text; an unknown ``language`` is split as English.
+
+    A part without a letter, such as "1.", belongs to the next, as does one that ends with the abbreviation of a title:
+    sentencex knows those of one language, and names travel.
+    """
+    ends, stop = [0], 0
+    for part in segment(language, text):
+        stop += len(part)
+        if any(map(str.isalpha, part)) and name_before_stop(part.rstrip()) not in ABBREVIATIONS:
+            ends.append(stop)
+    return [text[start:stop].strip() for start, stop in pairwise([0, *ends[1:-1], len(text)])]
 
 
 def cut(text: str, longest: int, count: Count) -> list[str]:
@@ -82,8 +125,13 @@ def find_ends(text: str, units: list[Span]) -> list[list[int]]:
 
 def is_abbreviation(word: str) -> bool:
     """Whether the word ends with the full stop of an abbreviation (Sra. EE.) or an initial (J. p. e.g.)."""
-    name = re.split(r"\W", word[:-1])[-1]
+    name = name_before_stop(word)
     return word.endswith(".") and (name in ABBREVIATIONS or (len(name) == 1 and name.isalpha()))
+
+
+def name_before_stop(text: str) -> str:
+    """The letters and digits before the last character."""
+    return re.split(r"\W", text[:-1])[-1]
 
 
 def find_furthest(start: int, end: int, fits: Fits) -> int:
