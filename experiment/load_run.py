@@ -3,6 +3,7 @@
 import functools
 import os
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +13,11 @@ from common.files import read_json_object
 from configs.keys import KEYS
 from configs.load import OF_ONE_RUN, find_differences, load_config, load_run_config
 from configs.schema import RunConfig
+from data.long_lines import Usual, count_usual_sentences
 from data.tokens.tokenizer import Tokenizer
 from evaluation.over_devices import replicate_on_all
+from evaluation.report import sentences_beside
+from evaluation.sentences import read_sentences
 from evaluation.translate import Translator
 from model.transformer import Params
 from training.devices.preflight import choose_kernels
@@ -21,7 +25,7 @@ from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
 from training.run.config_history import find_record
 from training.run.corpus import load_tokenizer, load_usual_source, prepare_for_run
-from training.run.layout import CONFIG, DATA
+from training.run.layout import CONFIG, DATA, report_path
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps
 
@@ -89,9 +93,22 @@ class LoadedRun:
         config, members = self.config, [self, *map(self._open_member, self.config.decoding.ensemble)]
         checkpoints = [member._load_checkpoint() for member in members]
         models = tuple(member.config.model for member in members)
-        usual, languages = load_usual_source(self.folder, config.data), (config.data.source, config.data.target)
-        translator = Translator(models, self.tokenizer, config.decoding, usual, *languages)
+        languages = config.data.source, config.data.target
+        translator = Translator(models, self.tokenizer, config.decoding, self._usual_source(), *languages)
         return translator, replicate_on_all(tuple(params for params, _ in checkpoints)), checkpoints[0][1]
+
+    def _usual_source(self) -> Usual:
+        """What the sources of training were like.
+
+        A run older than this record has its validation set, which is like them, and rows that they fitted.
+        """
+        if recorded := load_usual_source(self.folder):
+            return recorded
+        lines: list[str] = []
+        with suppress(UserError):  # it has not been evaluated yet
+            lines = [each.source for each in read_sentences(sentences_beside(report_path(self.folder, "valid")))]
+        data = self.saved.data
+        return Usual(count_usual_sentences(lines, [data.source] * len(lines)), data.row_length)
 
     def _load_checkpoint(self) -> tuple[Params, int]:
         config = self.config

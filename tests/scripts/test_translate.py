@@ -2,13 +2,17 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from data.long_lines import Usual
+from evaluation.sentences import Sentence, as_lines
 from evaluation.translate import Translation, distinct
+from experiment.load_run import load_run
 from scripts import translate
 
 ROOT = Path(__file__).parents[2]
@@ -166,3 +170,16 @@ def test_a_closed_pipe_ends_it_quietly(run_dir):
         process.stdin.write(b"Tom\n" * 512)
         process.stdin.close()
         assert process.stderr.read() == b""
+
+
+def test_a_run_older_than_its_record_splits_lines_unlike_those_of_its_validation_set(run_dir, tmp_path):
+    """Without a validation set, every line; a source may then fill a row."""
+    run, old = load_run(run_dir), shutil.copytree(run_dir, tmp_path / "old")
+    assert run.translator.usual.sentences == 1 < run.translator.usual.tokens < 64
+    facts = json.loads((old / "data.json").read_text())
+    (old / "data.json").write_text(json.dumps({key: facts[key] for key in facts if key != "usual_source"}))
+    assert load_run(old).translator.usual == Usual(1, 64)
+    lines = [Sentence(source, ["Sí."], "Sí.", ["Sí."], -1.0, -1.0, True, 1) for source in ("Yes.", "Yes. No, Mr. Tom.")]
+    (old / "eval").mkdir(exist_ok=True)
+    (old / "eval" / "valid.jsonl").write_text(as_lines(lines))
+    assert load_run(old).translator.usual == Usual(2, 64)

@@ -105,15 +105,15 @@ def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs,
     return pairs, report
 
 
-def load_usual_source(run_dir: Path, config: DataConfig) -> Usual:
-    """What the run's ``data.json`` says of its sources; of older runs, one sentence that fits a row."""
+def load_usual_source(run_dir: Path) -> Usual | None:
+    """What the run's ``data.json`` says of its sources; None for a run that is older than this record."""
     try:
         found = Usual(**json.loads((run_dir / DATA).read_text(encoding="utf-8"))["usual_source"])
         if min(found.sentences, found.tokens - 1) >= 1:
             return found
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
-    return Usual(1, config.row_length)
+    return None
 
 
 def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
