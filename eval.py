@@ -63,7 +63,16 @@ def main() -> None:
     with offer_output(folder):
         place = place_report(run, file.sha256, folder)
         path = place.choose()
-        write_report(path, evaluation, step=run.step, file=file, key=place.key, overlap=overlap, noised=noised)
+        write_report(
+            path,
+            evaluation,
+            step=run.step,
+            file=file,
+            key=place.key,
+            checkpoint=run.checkpoint,
+            overlap=overlap,
+            noised=noised,
+        )
     print(f"\nwritten   {path}, .jsonl and .translations.txt")
 
 

@@ -5,7 +5,7 @@ import platform
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -67,14 +67,29 @@ def _without_defaults(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+class Checkpoint(NamedTuple):
+    """What a score is of, besides the conditions of a ``ReportKey``."""
+
+    step: int
+    digest: str
+
+    def is_scored_by(self, report: dict[str, Any]) -> bool:
+        """Reports of older versions, and those of training, record the step alone."""
+        return report.get("step") == self.step and (report.get("checkpoint") or self.digest) == self.digest
+
+
 @dataclass(frozen=True)
 class ReportPlace:
-    """Where the report of a key lies; ``is_own`` for the score of a run's own set with nothing changed."""
+    """Where the report of a key lies; ``is_own`` for the score of a run's own set with nothing changed.
+
+    ``checkpoint`` is the one that the key's search names now, if it is known.
+    """
 
     folder: Path
     set_name: str
     key: ReportKey
     is_own: bool = False
+    checkpoint: Checkpoint | None = None
 
     def choose(self) -> Path:
         """Where to write, so that a report replaces at most one of the same key.
@@ -87,8 +102,12 @@ class ReportPlace:
         return self.folder / f"{self.set_name}-{self.key.digest()}.json"
 
     def find(self) -> Path | None:
-        """The report of this key, or None. Older versions wrote ``SET.json`` for any set and search."""
-        return next((path for path in (self.choose(), self._plain) if self.key.matches(path)), None)
+        """The report of this key and checkpoint, or None. Older versions wrote ``SET.json`` for any set and search."""
+        found = (path for path in (self.choose(), self._plain) if self.key.matches(path))
+        return next((path for path in found if self._is_current(path)), None)
+
+    def _is_current(self, path: Path) -> bool:
+        return self.checkpoint is None or self.checkpoint.is_scored_by(read_json_object(path))
 
     @property
     def _plain(self) -> Path:
@@ -119,18 +138,21 @@ def write_report(
     step: int,
     file: SourceReport,
     key: ReportKey,
+    checkpoint: str = "",
     overlap: tuple[int, int] | None = None,
     noised: Evaluation | None = None,
 ) -> None:
     """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there.
 
-    ``overlap`` counts the set's distinct sources and targets among the training sentences; None if not counted.
-    ``noised`` is the same set with noise in its sources, if it was translated too.
+    ``checkpoint`` is the digest of the one at ``step``, empty during training. ``overlap`` counts the set's distinct
+    sources and targets among the training sentences; None if not counted. ``noised`` is the same set with noise in its
+    sources, if it was translated too.
     """
     report = asdict(evaluation.scores) | {
         "sources": len(evaluation.sentences),
         "rows": evaluation.rows,
         "step": step,
+        "checkpoint": checkpoint,
         "test_set": file.file,
         "rows_read": file.rows,
         "malformed": file.malformed,

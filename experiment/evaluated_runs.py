@@ -14,7 +14,7 @@ from configs.schema import RunConfig
 from evaluation.comparison.compare import EvaluatedRun, System
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
-from experiment.reports import own_report
+from experiment.reports import find_mismatch, own_report
 from model.config import DecodingConfig
 from training.run.layout import REPORTS
 
@@ -49,10 +49,14 @@ def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
     sentences = read_sentences(lines)
     try:
         reported = as_reported(config, report)
+        own_set = "" if is_report else set_name
+        problem = find_mismatch(run_dir, report_path, reported.decoding.checkpoint, own_set)
         run = ReportedRun(name or argument, config.training.seed, sentences, run_dir, reported, report)
         check_scores(report_path, run)
     except (AttributeError, TypeError, ValueError) as error:  # values of other types
         raise UserError(f"{report_path} is damaged: evaluate {run_dir} again") from error
+    if problem:
+        raise UserError(f"{report_path} {problem}: evaluate {run_dir} again")
     return run
 
 

@@ -26,6 +26,7 @@ from training.run.checkpoint import load_for_inference
 from training.run.config_history import find_record
 from training.run.corpus import load_tokenizer, load_usual_source, prepare_for_run
 from training.run.layout import CONFIG, DATA, report_path
+from training.run.manifest import Manifest
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps
 
@@ -86,10 +87,15 @@ class LoadedRun:
     @property
     def step(self) -> int:
         """That of the run's own checkpoint."""
-        return self._loaded[2]
+        return self._loaded[2].step
+
+    @property
+    def checkpoint(self) -> str:
+        """The digest of that checkpoint."""
+        return self._loaded[2].digest
 
     @cached_property
-    def _loaded(self) -> tuple[Translator, tuple[Params, ...], int]:
+    def _loaded(self) -> tuple[Translator, tuple[Params, ...], Manifest]:
         config, members = self.config, [self, *map(self._open_member, self.config.decoding.ensemble)]
         checkpoints = [member._load_checkpoint() for member in members]
         models = tuple(member.config.model for member in members)
@@ -110,7 +116,7 @@ class LoadedRun:
         data = self.saved.data
         return Usual(count_usual_sentences(lines, [data.source] * len(lines)), data.row_length)
 
-    def _load_checkpoint(self) -> tuple[Params, int]:
+    def _load_checkpoint(self) -> tuple[Params, Manifest]:
         config = self.config
         return load_for_inference(self.folder, config.decoding.checkpoint, config.model, self.tokenizer.vocab_size)
 

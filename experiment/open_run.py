@@ -18,7 +18,7 @@ from data.config import DataConfig
 from data.corpus.report import DataReport
 from data.prepare import Prepared
 from evaluation.translate import Translator
-from experiment.reports import report_key
+from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
 from training.config import ENDING
 from training.devices.compilation import compile_ahead, in_background, report_compilations
@@ -232,9 +232,19 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
         tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")
     for folder in (run_dir, run_dir / REPORTS, run_dir / HELD_OUT):
         remove_leftovers(folder)
+    set_stale_reports_aside(run_dir, newest, changes)
     save_corpus(run_dir, prepared)
     save_config(replace(config, allow_changes=False), run_dir / CONFIG)
     write_atomically(run_dir / ENVIRONMENT, json.dumps(describe_environment(), indent=1) + "\n")
+
+
+def set_stale_reports_aside(run_dir: Path, newest: int | None, changes: list[str]) -> None:
+    """From here on, a score of before would be taken for that of another model, or of another test set."""
+    is_other = newest is None or any("(changes the " in line for line in changes)
+    has_other_test = any(line.startswith("data.test: SHA-256") for line in changes)
+    names = "*" if is_other else "test*" if has_other_test else ""
+    if names and (aside := set_reports_aside(run_dir, newest or 0, names)):
+        tell(run_dir, f"reports of before are in {aside}; python eval.py {run_dir} scores the run as it is now")
 
 
 def describe_corpus(report: DataReport) -> str:

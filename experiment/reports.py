@@ -3,12 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+from common.files import explain_write_errors, read_json_object
 from common.option import select
 from configs.schema import RunConfig
-from evaluation.report import Precision, ReportKey, ReportPlace, name_of_source
+from evaluation.report import Checkpoint, Precision, ReportKey, ReportPlace, name_of_source
 from experiment.load_run import LoadedRun, load_run
 from training.run.corpus import load_identity
 from training.run.layout import DATA, REPORTS, report_path
+from training.run.retention import recorded_manifest
 
 
 def report_key(config: RunConfig, test_set_sha256: str, run: str = "") -> ReportKey:
@@ -38,10 +40,44 @@ def place_report(run: LoadedRun, test_set_sha256: str | None = None, folder: Pat
     name = "test" if is_own_set else name_of_source(run.config.data.test)
     if key.direction != own.direction:
         name, own = f"{name}.{key.direction}", replace(own, direction=key.direction)
-    return ReportPlace(folder or usual, name, key, is_own=key == own)
+    return ReportPlace(folder or usual, name, key, key == own, find_checkpoint(run.folder, key.decoding.checkpoint))
+
+
+def find_checkpoint(run_dir: Path, which: str) -> Checkpoint | None:
+    """What best, latest, a step or an average is now; None if it is gone."""
+    manifest = recorded_manifest(run_dir, which)
+    return Checkpoint(manifest.step, manifest.digest) if manifest else None
 
 
 def own_report(run_dir: Path, set_name: str) -> Path:
     """Where a run's own score on its test set lies, or that on another set, such as valid."""
     found = place_report(load_run(run_dir)).find() if set_name == "test" else None
     return found or report_path(run_dir, set_name)
+
+
+def find_mismatch(run_dir: Path, path: Path, which: str, set_name: str = "") -> str:
+    """Why a report is not of its run as it is now, by the checkpoint that ``which`` names; empty if it is.
+
+    With a name, the set must be that one of the run. What is not recorded cannot be compared.
+    """
+    report, identity = read_json_object(path), load_identity(run_dir / DATA)
+    scored, checkpoint = str(report.get("test_set_sha256")), find_checkpoint(run_dir, which)
+    if identity and scored not in identity.files.get(set_name, [scored]):
+        return f"is of another set than the {set_name} set of {run_dir}"
+    by_training = path.name.startswith("valid.")  # the last evaluation's
+    if by_training or checkpoint is None or checkpoint.is_scored_by(report):
+        return ""
+    steps = f"step {report.get('step')}, and decoding.checkpoint={which} of {run_dir} is now step {checkpoint.step}"
+    return f"is of another model: it scores {steps}"
+
+
+def set_reports_aside(run_dir: Path, step: int, names: str) -> Path | None:
+    """Move the reports of these names to eval/until-STEP, after which the run changed; None if there are none."""
+    folder = run_dir / REPORTS
+    found = sorted(path for path in folder.glob(names) if path.is_file() and not path.name.startswith("."))
+    aside = folder / f"until-{step}"
+    with explain_write_errors(aside):
+        for path in found:  # SET.json before SET.jsonl: a report never refers to what is not there
+            aside.mkdir(exist_ok=True)
+            path.replace(aside / path.name)
+    return aside if found else None

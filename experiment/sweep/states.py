@@ -11,7 +11,7 @@ from common.text_table import Table
 from configs.changes import classify_changes
 from configs.load import find_differences, load_run_config
 from evaluation.report import sentences_beside
-from experiment.reports import own_report
+from experiment.reports import find_mismatch, own_report
 from experiment.sweep.cells import Cell
 from training.progress import Progress
 from training.run.checkpoint import read_notes
@@ -54,6 +54,8 @@ def is_scored(cell: Cell, set_name: str, newest: int, progress: Progress) -> boo
     path = own_report(cell.run_dir, set_name)
     report, steps = read_json_object(path), {"best": progress.best_step or newest, "latest": newest}
     checkpoint = "latest" if set_name == "valid" else cell.config.decoding.checkpoint
+    if find_mismatch(cell.run_dir, path, cell.config.decoding.checkpoint, set_name):
+        return False
     return sentences_beside(path).exists() and report.get("step", -1) == steps.get(checkpoint, report.get("step"))
 
 

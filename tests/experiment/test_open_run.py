@@ -175,6 +175,35 @@ def test_scores_that_do_not_compare_choose_the_best_checkpoint_anew(here, overri
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("overrides", "moved"),
+    [
+        (["training.steps=20"], ""),
+        (["training.learning_rate=0.5"], "test test-0a valid"),
+        (["decoding.beam_size=1"], "test test-0a valid"),
+        (["data.test=other.tsv"], "test test-0a"),
+    ],
+)
+def test_reports_that_score_another_model_or_test_set_are_set_aside(here, overrides, moved):
+    """With the sentences beside them; the second time there are none."""
+    reports, endings = here / "run/eval", (".json", ".jsonl", ".translations.txt")
+    reports.mkdir()
+    names = {f"{name}{ending}" for name in ("test", "test-0a", "valid") for ending in endings}
+    for name in names:
+        (reports / name).write_text(name)
+    (here / "corpus/other.tsv").write_text("Tom naps.\t¡Tomás!\n", encoding="utf-8")
+    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides, "allow_changes=true"))
+    for again in range(2):
+        with open_run(replace(config, allow_changes=not again), find_devices(config)):
+            aside = {path.name: path.read_text() for path in reports.glob("until-4/*")}
+            expected = {f"{name}{ending}" for name in moved.split() for ending in endings}
+            assert aside == {name: name for name in expected}
+            assert {path.name for path in reports.iterdir() if path.is_file()} == names - expected
+    told = (here / "run" / "log.txt").read_text()
+    assert told.count("reports of before are in") == bool(moved)
+
+
+@pytest.mark.slow
 def test_a_checkpoint_from_before_such_a_change_is_judged_anew_too(here):
     """The change was made after step 6, whose checkpoint is lost."""
     update_notes(here / "run", 4, Progress(best_bleu=50.0, best_step=4).to_notes())

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from configs.load import load_config, save_config
+from configs.load import load_config, load_run_config, save_config
 from data.sources.report import SourceReport
 from evaluation.comparison.compare import notes_on
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
 from evaluation.report import ReportKey, write_report
 from scripts.compare import main
+from tests.drawn import drawn_state
 from tests.evaluation.comparison.systems import drawn_set, noisy
+from training.run.checkpoint import save
+from training.run.manifest import read_manifest
 
 SET = SourceReport("test.tsv", "ab" * 32, 40)
 SENTENCES = drawn_set(40)
@@ -143,6 +146,30 @@ def test_another_search_of_the_same_run(make_run, run_main, tmp_path):
     make_run("run", 0.4, 2, "decoding.beam_size=1", report="test-0a1b2c3d")
     _, facts = compared(run_main, tmp_path, run, run / "eval/test-0a1b2c3d.json")
     assert facts["against"][0]["config"] == ["decoding.beam_size: 2 → 1"]
+
+
+def test_a_report_of_another_checkpoint_or_test_set_than_the_runs_own_is_refused(make_run, refuses, run_main, tmp_path):
+    """As in a copy of a run that was trained further: at the copied step, it would show the score of the original."""
+    run, base = make_run("run", 0.4, 1), make_run("base", 0.4, 2, "training.seed=2")
+    config = load_run_config(run)
+    state = drawn_state(config.model, config.training, 300)
+    kept = save(run, state._replace(step=state.step + 7), {"best_step": 7})
+    assert compared(run_main, tmp_path, base, run)  # a report of step 7, with no digest, as older versions wrote it
+    report = json.loads((run / "eval/test.json").read_text(encoding="utf-8"))
+    for digest in (read_manifest(kept).digest, "ab" * 32):
+        (run / "eval/test.json").write_text(json.dumps(report | {"checkpoint": digest}))
+        if digest != "ab" * 32:
+            assert compared(run_main, tmp_path, base, run)
+    refuses(main, "eval/test.json is of another model: it scores step 7, and decoding.checkpoint=best", base, run)
+    (run / "eval/test.json").write_text(json.dumps(report))
+    save(run, state._replace(step=state.step + 9), {"best_step": 9})
+    refuses(main, "it scores step 7, and decoding.checkpoint=best of", base, run)
+    refuses(main, "is now step 9: evaluate", base, run / "eval/test.json")  # by its path, too
+    shutil.rmtree(run / "checkpoints")
+    files = {split: [{"sha256": "cd" * 32}] for split in ("train", "valid", "test")}
+    facts = {"tokenizer": {"sha256": "t"}, "fingerprint": "f", "files": files, "training_pairs": 9}
+    (run / "data.json").write_text(json.dumps(facts))
+    refuses(main, f"eval/test.json is of another set than the test set of {run}: evaluate", base, run)
 
 
 @pytest.mark.slow

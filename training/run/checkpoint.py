@@ -19,7 +19,7 @@ from model.config import ModelConfig
 from model.transformer import Params, init_params
 from training.devices.distributed import is_first, wait_for_all
 from training.run.layout import checkpoint_path
-from training.run.manifest import MANIFEST, read_manifest
+from training.run.manifest import MANIFEST, Manifest, read_manifest
 from training.run.retention import find_for_inference
 from training.run.write_trees import Commit, begin_writing
 from training.state import Sums, TrainState
@@ -79,8 +79,8 @@ def check_restorable(run_dir: Path, step: int, like: TrainState) -> None:
         _check_shapes(directory / name, tree)
 
 
-def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_size: int) -> tuple[Params, int]:
-    """Load parameters to translate with (averaged ones where the run averages) and their step.
+def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_size: int) -> tuple[Params, Manifest]:
+    """Load parameters to translate with (averaged ones where the run averages) and the manifest of their checkpoint.
 
     ``which`` is best, latest, a step, or the name of an average, whose step is the newest one in it. Raises UserError
     if there is no such intact checkpoint or average.
@@ -88,8 +88,8 @@ def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_siz
     for attempt in range(ATTEMPTS):
         directory = find_for_inference(run_dir, which)
         try:
-            step = read_manifest(directory).step
-            return load_params(directory, config, vocab_size), step
+            manifest = read_manifest(directory)
+            return load_params(directory, config, vocab_size), manifest
         except Exception:
             if directory.exists() or attempt == ATTEMPTS - 1:
                 raise

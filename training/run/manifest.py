@@ -21,6 +21,11 @@ class Manifest:
     notes: dict[str, Any]
     sha256: dict[str, str]
 
+    @property
+    def digest(self) -> str:
+        """Identifies the checkpoint: what it says of its files, whatever its notes say later."""
+        return sha256(json.dumps(self.sha256, sort_keys=True))
+
     def to_json(self) -> str:
         """The manifest's text, with a digest of its own."""
         facts = vars(self)

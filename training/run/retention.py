@@ -6,12 +6,13 @@ of the newest, or be deleted, and a BLEU of NaN scrambles its ranking.
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from common.errors import UserError, write_note
 from training.devices.distributed import is_first
 from training.run.layout import average_path, checkpoint_path
-from training.run.manifest import is_intact, read_manifest
+from training.run.manifest import Manifest, is_intact, read_manifest
 
 
 def examine(run_dir: Path) -> tuple[list[int], list[int]]:
@@ -83,6 +84,15 @@ def find_for_inference(run_dir: Path, which: str) -> Path:
     if not is_intact(averages[which]):
         raise UserError(f"{averages[which]} is damaged: make it again with scripts/average_checkpoints.py")
     return averages[which]
+
+
+def recorded_manifest(run_dir: Path, which: str) -> Manifest | None:
+    """The manifest of the checkpoint that ``which`` names, its files unread; None if it has none there."""
+    with suppress(OSError, ValueError, LookupError, UserError):
+        is_step = which in ("best", "latest") or which.isdigit()
+        step = _find_step(run_dir, which, _list_steps(run_dir)) if is_step else 0
+        return read_manifest(checkpoint_path(run_dir, step) if is_step else average_path(run_dir, which))
+    return None
 
 
 def _find_step(run_dir: Path, which: str, good: list[int]) -> int:

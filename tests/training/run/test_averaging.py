@@ -85,8 +85,8 @@ def test_the_average_is_numpys_mean_in_float64_of_what_inference_would_use(saved
 def test_what_is_kept_is_what_inference_gets(run):
     folder = average_of(run)
     assert folder == run / "averages" / "last-3"
-    params, step = load_for_inference(run, "last-3", MODEL, VOCAB)
-    assert step == 10
+    params, manifest = load_for_inference(run, "last-3", MODEL, VOCAB)
+    assert manifest.step == 10
     assert_same_bits(params, mean_params(run, STEPS, MODEL, VOCAB))
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["step"] == 10
@@ -120,23 +120,23 @@ def test_an_interrupted_save_is_not_believed_and_its_leftovers_go(run, monkeypat
     average_of(run, [4], "kept")
     for name in ("kept", "new"):
         average_interrupted_at(call, monkeypatch, run, name)
-    assert load_for_inference(run, "kept", MODEL, VOCAB)[1] == 4
+    assert load_for_inference(run, "kept", MODEL, VOCAB)[1].step == 4
     with pytest.raises(UserError, match=r"has no average new; there are best, latest, 2, 4, 10, kept$"):
         load_for_inference(run, "new", MODEL, VOCAB)
     assert {path.name for path in (run / "averages").iterdir()} == {"kept", ".kept", ".new"}
     for name in ("kept", "new"):
         average_of(run, [2], name)
-        assert load_for_inference(run, name, MODEL, VOCAB)[1] == 2
+        assert load_for_inference(run, name, MODEL, VOCAB)[1].step == 2
     assert {path.name for path in (run / "averages").iterdir()} == {"kept", "new"}
 
 
 def test_a_replacement_interrupted_at_its_end_is_good_and_what_it_replaced_goes(run, monkeypatch):
     average_of(run, [4], "kept")
     average_interrupted_at("shutil.rmtree", monkeypatch, run, "kept")
-    assert load_for_inference(run, "kept", MODEL, VOCAB)[1] == 10
+    assert load_for_inference(run, "kept", MODEL, VOCAB)[1].step == 10
     assert (run / "averages" / ".kept-old").exists()
     average_of(run, [2], "kept")
-    assert load_for_inference(run, "kept", MODEL, VOCAB)[1] == 2
+    assert load_for_inference(run, "kept", MODEL, VOCAB)[1].step == 2
     assert [path.name for path in (run / "averages").iterdir()] == ["kept"]
 
 

@@ -95,11 +95,11 @@ def test_anything_else_that_a_checkpoint_lacks_is_refused_before_an_array_is_rea
 def test_inference_gets_the_averaged_parameters_of_the_best_step(tmp_path):
     for step, best in ((2, 2), (4, 2)):
         save(tmp_path, make_state(step), {"best_step": best})
-    params, step = load_for_inference(tmp_path, "best", MODEL, VOCAB)
-    assert step == 2
+    params, manifest = load_for_inference(tmp_path, "best", MODEL, VOCAB)
+    assert manifest.step == 2
     assert_same(params, make_state(2).averaged)
-    assert load_for_inference(tmp_path, "latest", MODEL, VOCAB)[1] == 4
-    assert load_for_inference(tmp_path, "4", MODEL, VOCAB)[1] == 4
+    assert load_for_inference(tmp_path, "latest", MODEL, VOCAB)[1].step == 4
+    assert load_for_inference(tmp_path, "4", MODEL, VOCAB)[1].step == 4
 
 
 def test_a_damaged_best_checkpoint_is_not_replaced_by_another_in_silence(tmp_path):
@@ -271,8 +271,8 @@ def test_a_checkpoint_that_training_removes_while_it_is_read_is_replaced_by_the_
         return directory
 
     monkeypatch.setattr(checkpoint, "find_for_inference", find_then_lose)
-    params, step = load_for_inference(tmp_path, "latest", MODEL, VOCAB)
-    assert step == 4
+    params, manifest = load_for_inference(tmp_path, "latest", MODEL, VOCAB)
+    assert manifest.step == 4
     assert_same(params, make_state(4).averaged)
 
 
