@@ -11,11 +11,24 @@ from pathlib import Path
 from common.files import cache_folder, sha256
 
 MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used programs
+# Settings of JAX that would change what is drawn or the type of numbers, or end in errors of JAX. What may change the
+# rounding is recorded instead: training/run/environment.py.
+LEFT_TO_JAX = (
+    "ENABLE_X64 EXPLICIT_X64_DTYPES NUMPY_DTYPE_PROMOTION NUMPY_RANK_PROMOTION DEFAULT_PRNG_IMPL ENABLE_CUSTOM_PRNG "
+    "LEGACY_PRNG_KEY RANDOM_SEED_OFFSET THREEFRY_PARTITIONABLE THREEFRY_GPU_KERNEL_LOWERING HIGH_DYNAMIC_RANGE_GUMBEL "
+    "SOFTMAX_CUSTOM_JVP DISABLE_JIT NO_TRACING NO_EXECUTION DEBUG_NANS DEBUG_INFS DEBUG_KEY_REUSE ENABLE_CHECKS "
+    "CHECK_TRACER_LEAKS ERROR_CHECKING_BEHAVIOR_NAN ERROR_CHECKING_BEHAVIOR_DIVIDE ERROR_CHECKING_BEHAVIOR_OOB "
+    "TRANSFER_GUARD TRANSFER_GUARD_HOST_TO_DEVICE TRANSFER_GUARD_DEVICE_TO_HOST TRANSFER_GUARD_DEVICE_TO_DEVICE"
+).split()
 
 
 def prepare_process() -> None:
-    """Set up the process before it imports JAX or reads input; it may restart. Settings of the environment stay."""
+    """Set up the process before it imports JAX or reads input; it may restart.
+
+    Settings of the environment stay, except those that would change numbers.
+    """
     open_closed_streams()
+    leave_numbers_to_jax()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the program handles it: no traceback of an import
     gc.set_threshold(100_000, 50, 100)  # tracing creates many long-lived objects, which frequent collections rescan
@@ -40,6 +53,13 @@ def open_closed_streams() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8")
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
+
+
+def leave_numbers_to_jax() -> None:
+    """Forget settings that somebody made for other work: with them, the same config would give another model."""
+    for name in (f"JAX_{name}" for name in LEFT_TO_JAX):
+        if (value := os.environ.pop(name, None)) is not None:
+            print(f"note: {name}={value} is left out: it would change the numbers of this program", file=sys.stderr)
 
 
 def enable_compilation_cache() -> None:

@@ -31,7 +31,7 @@ from training.run.background_save import Saves
 from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, find_record, records, rewind_history
 from training.run.corpus import find_changes, identify, load_identity, prepare_for_run, save_corpus
-from training.run.environment import describe_environment
+from training.run.environment import check_types, describe_environment, find_setting_changes, read_settings
 from training.run.layout import CONFIG, DATA, ENVIRONMENT, HELD_OUT, PROFILE, REPORTS
 from training.run.log import tell, warn
 from training.run.metrics import Monitor
@@ -152,8 +152,9 @@ def check_run(config: RunConfig) -> None:
     """Checks that need neither corpus nor run directory.
 
     UserError for a wrong kernel, for epochs that could end a run before its schedule, or for processes whose configs
-    differ.
+    or settings differ.
     """
+    check_types()
     if config.training.epochs and config.training.schedule in ENDING:
         raise UserError(
             f"training.schedule={config.training.schedule} falls to zero at training.steps, and training.epochs could "
@@ -161,6 +162,7 @@ def check_run(config: RunConfig) -> None:
         )
     choose_kernels(config.model, (config.data.row_length, config.data.row_length))
     check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
+    check_same_on_all("setting of JAX in its environment", json.dumps(read_settings()))
 
 
 def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, like: TrainState) -> list[str]:
@@ -173,7 +175,7 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
     is_recorded = not find_differences(recorded, config)
     before = recorded if is_recorded else load_config(of_checkpoint, [f"run_dir={run_dir}"])
     undone = [f"{line} (undone: no checkpoint has it)" for line in find_differences(recorded, before).values()]
-    changes = accepted_changes(before, config)
+    changes = accepted_changes(before, config) + find_setting_changes(run_dir, config.allow_changes)
     check_restorable(run_dir, newest, like)
     return undone + changes
 

@@ -33,7 +33,7 @@ def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -
     The words are drawn with one axis for all of a row: with more of them, they take longer to compile.
     """
     half = *shape[:-1], -(-shape[-1] // 2)
-    words = jax.random.bits(key, (*half[:1], math.prod(half[1:]))).reshape(half)
+    words = jax.random.bits(key, (*half[:1], math.prod(half[1:])), jnp.uint32).reshape(half)
     bound = jnp.uint32(round(2**16 * probability))
     return jnp.concatenate([(words & 0xFFFF) < bound, (words >> 16) < bound], axis=-1)[..., : shape[-1]]
 

@@ -44,6 +44,28 @@ def test_what_the_environment_says_stays(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_settings_that_would_change_numbers_are_left_out_with_a_line_each_that_says_so(tmp_path):
+    """Asked of JAX itself, in a process that starts again: nothing is told twice."""
+    code = """
+from cli.process import prepare_process
+prepare_process()
+import jax
+print(jax.numpy.arange(3).dtype, jax.random.key(1).dtype, jax.config.values["jax_threefry_partitionable"])
+jax.numpy.ones((2, 2), jax.numpy.int32) + jax.numpy.ones(2)
+"""
+    settings = {
+        "JAX_ENABLE_X64": "1",
+        "JAX_DEFAULT_PRNG_IMPL": "rbg",
+        "JAX_THREEFRY_PARTITIONABLE": "0",
+        "JAX_NUMPY_DTYPE_PROMOTION": "strict",
+        "JAX_NUMPY_RANK_PROMOTION": "raise",
+    }
+    done = run(code, tmp_path, **settings)
+    assert done.stdout == "int32 key<fry> True\n"
+    told = "note: {}={} is left out: it would change the numbers of this program\n"
+    assert sorted(done.stderr.splitlines(True)) == sorted(told.format(*setting) for setting in settings.items())
+
+
 def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
     (tmp_path / "file").touch()
     done = run(TELL, tmp_path / "file")

@@ -29,7 +29,8 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
         scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", BleuInterval(70.0, 95.0, "signature"))
         evaluation = Evaluation([Sentence("a", ["b"], "c", ["␣c"], -0.1, -0.1, True, 1)] * 12, scores, 1.5)
         place = place_report(loaded, file.sha256)
-        write_report(place.choose(), evaluation, step=7, file=file, key=place.key)
+        assert place.checkpoint is not None
+        write_report(place.choose(), evaluation, step=place.checkpoint.step, file=file, key=place.key)
     (run / "attention").mkdir()
     (run / "attention/a.html").write_bytes(b"")
     monkeypatch.setattr(quickstart, "RUN", run)

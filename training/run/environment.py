@@ -10,9 +10,24 @@ from typing import Any
 
 import jax
 
+from common.errors import UserError
+from common.files import read_json_object
+from training.run.layout import ENVIRONMENT
+
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "sentencepiece", "datasets", "sacrebleu")
 # What computes on GPUs and TPUs, where it is installed as packages.
 LIBRARIES = ("jax-cuda12-plugin", "jax-cuda13-plugin", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "libtpu")
+
+PRECISION = ("JAX_DEFAULT_MATMUL_PRECISION", "NVIDIA_TF32_OVERRIDE")  # how many digits a product has
+ROUNDING = (
+    "XLA_FLAGS",
+    "LIBTPU_INIT_ARGS",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS",
+    "JAX_OPTIMIZATION_LEVEL",
+    "JAX_EXEC_TIME_OPTIMIZATION_EFFORT",
+    "JAX_USE_SHARDY_PARTITIONER",
+    "JAX_COMPILER_ENABLE_REMAT_PASS",
+)
 
 
 def describe_environment() -> dict[str, Any]:
@@ -28,9 +43,32 @@ def describe_environment() -> dict[str, Any]:
         "uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "devices": [str(device.device_kind) for device in jax.devices()],
         "processors": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
-        "JAX_DEFAULT_MATMUL_PRECISION": os.environ.get("JAX_DEFAULT_MATMUL_PRECISION", ""),
+        **read_settings(),
     }
+
+
+def read_settings() -> dict[str, str]:
+    """The settings of the process that change digits of numbers; cli/process.py leaves out those that change more."""
+    return {name: os.environ.get(name, "") for name in (*PRECISION, *ROUNDING)}
+
+
+def find_setting_changes(run_dir: Path, allow_changes: bool) -> list[str]:
+    """A line for each setting that differs from the one recorded; UserError if products have other digits."""
+    recorded, current = read_json_object(run_dir / ENVIRONMENT), read_settings()
+    changed = [name for name, value in current.items() if recorded.get(name, value) != value]
+    lines = [f"{name}: {recorded[name] or 'unset'} → {current[name] or 'unset'}" for name in changed]
+    if set(changed) & set(PRECISION) and not allow_changes:
+        raise UserError(
+            f"{run_dir} was trained with another precision of products: {'; '.join(lines)}. Set the variable of the "
+            "environment as it was, or continue with it: allow_changes=true"
+        )
+    return [f"{line} (rounding)" for line in lines]
+
+
+def check_types() -> None:
+    """UserError in a session whose numbers have 64 bits; a program of its own never has them."""
+    if jax.config.values["jax_enable_x64"]:
+        raise UserError("JAX computes with 64 bits in this session (jax_enable_x64): training needs it to be off")
 
 
 def _libraries() -> dict[str, str]:
