@@ -47,7 +47,9 @@ def test_another_precision_is_refused_on_resume_and_other_flags_are_told(monkeyp
     told = ["XLA_FLAGS: --a=1 → unset (rounding)"]
     assert find_setting_changes(tmp_path, allow_changes=False) == told
     monkeypatch.setenv("JAX_DEFAULT_MATMUL_PRECISION", "bfloat16")
-    problem = "another precision of products: JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16; XLA_FLAGS: --a=1 → unset. "
+    problem = (
+        "another precision of products: JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16; XLA_FLAGS: --a=1 → unset. "
+    )
     with pytest.raises(UserError, match=re.escape(problem)):
         find_setting_changes(tmp_path, allow_changes=False)
     told.insert(0, "JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16 (rounding)")
