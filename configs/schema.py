@@ -24,7 +24,11 @@ class RunConfig:
         "continue a run although its config or its corpus changes the training or the validation from here on",
         changes="nothing",
     )
-    dry_run: bool = option(False, "print sizes, memory and the resolved config, then stop", changes="nothing")
+    dry_run: bool = option(
+        False,
+        "read the corpus, print sizes, memory, pairs, epochs and the resolved config, then stop",
+        changes="nothing",
+    )
 
     def __post_init__(self) -> None:
         if self.data.subword_sampling and self.tokenizer.type != "unigram":

@@ -4,7 +4,7 @@ import contextlib
 import json
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.errors import UserError
@@ -15,9 +15,9 @@ from configs.schema import RunConfig
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream, prefetch, validation_batches
 from data.config import DataConfig
-from data.corpus.report import DataReport
 from data.prepare import Prepared
 from evaluation.translate import Translator
+from experiment.plan import advise_small_corpus, describe_corpus
 from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
 from training.config import ENDING
@@ -230,6 +230,8 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
             archive_config(run_dir, newest)
     for line in prepared.corpus.warnings:
         warn(run_dir, line)
+    if newest is None and (advice := advise_small_corpus(config, prepared)):
+        tell(run_dir, advice)
     for line in changes:
         tell(run_dir, f"continuing {run_dir} from step {newest} with {line}")
     for folder in (run_dir, run_dir / REPORTS, run_dir / HELD_OUT):
@@ -247,10 +249,3 @@ def set_stale_reports_aside(run_dir: Path, newest: int | None, changes: list[str
     names = "*" if is_other else "test*" if has_other_test else ""
     if names and (aside := set_reports_aside(run_dir, newest or 0, names)):
         tell(run_dir, f"reports of before are in {aside}; python eval.py {run_dir} scores the run as it is now")
-
-
-def describe_corpus(report: DataReport) -> str:
-    dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
-    source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
-    target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"
-    return f"{report.training_pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {source} + {target} tokens"

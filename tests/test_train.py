@@ -135,12 +135,26 @@ def test_dry_run_counts_parameters_and_writes_nothing(small_experiment, tmp_path
     assert result.returncode == 0
     assert f"{total:,}".encode() in result.stdout
     assert b"d_model: 16" in result.stdout and b" GiB\n  " in result.stdout  # and nothing of the device's memory
+    assert b"\ncorpus               160 pairs (dropped: none)" in result.stdout and b"\ntraining    " in result.stdout
     assert not (tmp_path / "run").exists()
 
 
 def train_here(config_file, run_dir, *overrides):
     """train.py in this process."""
     train(load_config(config_file, [*overrides, f"run_dir={run_dir}"]))
+
+
+@pytest.mark.slow
+def test_short_references_and_a_rising_validation_loss_are_told_beside_the_scores(small_experiment, tmp_path):
+    """Targets that training never had: the better it knows its own pairs, the worse it does there."""
+    (tmp_path / "short.tsv").write_text("".join(f"{word} 7\t7 {word.upper()}\n" for word in ("qu", "wz", "xk", "jy")))
+    changes = ["training.steps=90", "training.eval_every=30", "training.learning_rate=1e-2", "training.warmup_steps=10"]
+    train_here(small_experiment, tmp_path / "run", *changes, f"data.valid={tmp_path / 'short.tsv'}")
+    losses = [line["loss"] for line in read_metrics(tmp_path / "run") if line["kind"] == "valid"]
+    risen = [loss > 1.05 * min(losses[: number + 1]) for number, loss in enumerate(losses)]
+    told = (tmp_path / "run" / "log.txt").read_text(encoding="utf-8")
+    assert len(losses) == 3 and any(risen) and told.count("validation loss has risen from") == 1
+    assert told.count("only 0 of 4 sentences have references of so many: read chrF instead") == 3
 
 
 @pytest.mark.slow

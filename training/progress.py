@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import deque
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from training.state import Skipped, Sums
 from training.step import StepReport
 
 LAG = 2  # steps
+FAR_ABOVE = 0.05  # of the lowest validation loss
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,21 @@ def rank(bleu: float, loss: float | None) -> tuple[float, float]:
     """
     known = -loss if loss is not None and math.isfinite(loss) else -math.inf
     return -math.inf if math.isnan(bleu) else bleu, known
+
+
+def describe_rise(losses: Sequence[tuple[int, float]]) -> str | None:
+    """What the last of these losses, each with its step, says of the model, if it is the first far above the lowest."""
+
+    def has_risen(count: int) -> bool:
+        return losses[count - 1][1] > (1 + FAR_ABOVE) * min(loss for _, loss in losses[:count])
+
+    if not losses or not has_risen(len(losses)) or any(map(has_risen, range(1, len(losses)))):
+        return None
+    (step, lowest), (_, now) = min(losses, key=lambda each: each[1]), losses[-1]
+    return (
+        f"validation loss has risen from {lowest:.4g} at step {step} to {now:.4g}: the model learns its training pairs "
+        "by heart. More of model.dropout, fewer steps or training.patience may help"
+    )
 
 
 def find_last_step(config: TrainingConfig, stream: BatchStream) -> int:

@@ -14,8 +14,9 @@ from evaluation.translate import Translator
 from model.transformer import Params
 from training.devices.distributed import is_first
 from training.devices.mesh import Devices
+from training.progress import describe_rise
 from training.run.layout import report_path
-from training.run.metrics import Monitor
+from training.run.metrics import Monitor, read_metrics
 from training.state import TrainState
 from training.step import LossStep
 
@@ -62,7 +63,14 @@ class Validation:
                 monitor.say(f"    {evaluation.scores.bleu_note}")
             for sentence in evaluation.sentences[:3]:
                 monitor.say(f"    {sentence.source} → {sentence.translation}")
+        if rise := describe_rise(self.earlier_losses()):
+            monitor.say(f"    {rise}")
         return scores["bleu"], losses["loss"]
+
+    def earlier_losses(self) -> list[tuple[int, float]]:
+        """The loss of each evaluation so far and its step."""
+        lines = [line for line in read_metrics(self.run_dir) if line["kind"] == "valid"]
+        return [(line["step"], float(line["loss"])) for line in lines]  # also of "nan", which JSON has as text
 
     def keep(self, held_out: HeldOut, evaluation: Evaluation, step: int) -> None:
         """Write the report, in the first process."""

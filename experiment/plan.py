@@ -1,0 +1,47 @@
+"""What a run will make of its corpus, said before it starts: its pairs and epochs, and whether these are too many."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from common.errors import write_note
+from configs.schema import RunConfig
+from data.corpus.report import DataReport
+from data.prepare import Prepared
+from training.progress import find_last_step
+from training.run.corpus import prepare_for_run
+
+FEW_PAIRS, MANY_EPOCHS, LITTLE_DROPOUT = 20_000, 10, 0.2
+
+
+def describe_plan(config: RunConfig) -> str:
+    """Read the corpus as the run would, and say how long training on it takes; writes nothing but warnings."""
+    prepared = prepare_for_run(Path(config.run_dir), config.data, config.tokenizer, config.training.seed)
+    for line in filter(None, [*prepared.corpus.warnings, advise_small_corpus(config, prepared)]):
+        write_note(f"warning: {line}")
+    steps, epoch = find_last_step(config.training, prepared.stream), prepared.stream.steps_in(0)
+    return (
+        f"corpus               {describe_corpus(prepared.report)}\n"
+        f"training             {steps:,} steps; an epoch has {epoch:,}: {steps / epoch:.1f} epochs"
+    )
+
+
+def describe_corpus(report: DataReport) -> str:
+    dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
+    source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
+    target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"
+    return f"{report.training_pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {source} + {target} tokens"
+
+
+def advise_small_corpus(config: RunConfig, prepared: Prepared) -> str | None:
+    """What to do if a small corpus would be learned by heart; None for a large one, few epochs or strong dropout."""
+    pairs, dropout = prepared.report.training_pairs, config.model.dropout
+    if pairs >= FEW_PAIRS or dropout >= LITTLE_DROPOUT:
+        return None
+    epochs = find_last_step(config.training, prepared.stream) / prepared.stream.steps_in(0)
+    if epochs < MANY_EPOCHS:
+        return None
+    return (
+        f"{epochs:.0f} epochs of {pairs:,} pairs with model.dropout={dropout}: the model will learn them by heart, and "
+        f"translate new ones worse. For fewer than {FEW_PAIRS:,} pairs, begin with configs/small-corpus.yaml "
+        "(docs/data.md)"
+    )
