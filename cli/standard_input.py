@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from common.errors import write_note
+
 LINES, CHARACTERS = 512, 100_000  # of a block at most, except that a single line may be longer
 
 
@@ -24,15 +26,25 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[InputLine]:
             yield InputLine(number, "", f"invalid UTF-8 at byte {error.start + 1} of the line")
 
 
-def read_terminal() -> Iterator[bytes]:
-    """Lines from a terminal until Ctrl-D, with a prompt unless the output goes into a file."""
+def read_terminal(help: str) -> Iterator[bytes]:
+    """Lines from a terminal until Ctrl-D or :quit, with a prompt unless the output goes into a file.
+
+    :help shows the ``help``, which is no line.
+    """
     import readline  # noqa: F401  (gives input() the arrow keys and a history)
 
     while True:
         try:
-            yield input("> " if sys.stdout.isatty() else "").encode(errors="surrogateescape")
+            line = input("> " if sys.stdout.isatty() else "")
         except EOFError:
             return
+        match line.strip():
+            case ":quit":
+                return
+            case ":help":
+                write_note(help)
+            case _:
+                yield line.encode(errors="surrogateescape")
 
 
 def blocks(lines: Iterable[InputLine], longest: int = LINES) -> Iterator[list[InputLine]]:

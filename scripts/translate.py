@@ -3,7 +3,7 @@
 Every line of input gives one line of output, in order, while later lines are still being read; an empty line stays
 empty. A line is translated sentence by sentence, unless the model was trained on such lines; a sentence that is too
 long for it is cut, with a note on standard error. At a terminal, or with --interactive, each line is translated as soon
-as it is typed. With --nbest, --scores or --alignment, each line of output is JSON:
+as it is typed; :help and :quit are for a terminal. With --nbest, --scores or --alignment, each line of output is JSON:
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
@@ -39,8 +39,13 @@ from common.text import in_brief
 from data.long_lines import split_sentences
 from data.pairs import normalise
 from evaluation.forced_scores import align
-from evaluation.translate import Translation, Translator, distinct, read
+from evaluation.translate import Translation, Translator, read
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
+
+GREETING = "{} translates from {} to {}: type a sentence and Enter. :help says more, :quit or Ctrl-D ends."
+HELP = """Each line is translated as soon as you press Enter. It may have several sentences; an empty line stays empty.
+The arrow keys bring earlier lines back. :help shows this, :quit or Ctrl-D ends.
+To translate a file, leave: scripts/translate.py RUN < FILE. Its --help lists what else it does, such as --nbest 3."""
 
 Found = list[list[Translation]]  # of each line, several with --nbest; none if it cannot be translated
 
@@ -79,8 +84,10 @@ def translate_lines(arguments: argparse.Namespace) -> None:
     typing, number, failed = sys.stdin.isatty(), 0, 0
     at_once = arguments.interactive or typing
     longest = 1 if at_once else LINES * jax.local_device_count()
+    if typing:
+        write_note(GREETING.format(run.folder, run.config.data.source, run.config.data.target))
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
-        for block in blocks(read_lines(read_terminal() if typing else sys.stdin.buffer), longest):
+        for block in blocks(read_lines(read_terminal(HELP) if typing else sys.stdin.buffer), longest):
             problems = translator.find_problems([line.text for line in block], arguments.prefix)
             checked = [line._replace(problem=line.problem or each) for line, each in zip(block, problems, strict=True)]
             bad = [line for line in checked if line.problem]
@@ -128,8 +135,8 @@ def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar:
     translator, options = run.translator, {"prefix": arguments.prefix, "on_progress": bar.update}
     if arguments.nbest is None:
         return [[best] for best in translator.translate(run.params, lines, **options)]
-    found = translator.candidates(run.params, lines, arguments.nbest, **options)
-    return found if translator.decoding.draws else list(map(distinct, found))
+    n_best = translator.candidates if translator.decoding.draws else translator.n_best
+    return n_best(run.params, lines, arguments.nbest, **options)
 
 
 def format_lines(block: list[InputLine], found: Found, run: LoadedRun, arguments: argparse.Namespace) -> Iterator[str]:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from common.special_tokens import EOS
 from model.config import ModelConfig
 from model.transformer import Params, structure
 from training.config import TrainingConfig
@@ -27,3 +28,12 @@ def drawn_params(config: ModelConfig, vocab_size: int) -> Params:
 def drawn_state(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """The state before the first step with such parameters."""
     return initial_state_from(drawn_params(model, vocab_size), training)
+
+
+def make_ending(params: Any, end: float, scale: float) -> None:
+    """Give EOS the logit ``end`` and PAD, UNK and BOS that of as good as never."""
+    bias = 100 * params["final_norms"][1]["bias"]  # what all outputs have in common
+    table, direction = params["embedding"]["table"], bias / jnp.sum(bias**2)
+    logits = jnp.zeros(len(table)).at[: EOS + 1].set(jnp.array([-300.0, -300.0, -300.0, end]))
+    params["final_norms"][1] = {"bias": bias, "scale": scale * params["final_norms"][1]["scale"]}
+    params["embedding"]["table"] = table + jnp.outer(logits - table @ bias, direction)

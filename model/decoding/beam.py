@@ -30,7 +30,7 @@ def beam_search(models: Models, sources: Sources, settings: SearchSettings) -> H
     """The ``settings.count`` best-scored translations in a beam of ``settings.beam_size``, best first.
 
     In each step, a hypothesis that takes EOS ends if it is among the K likeliest of all continuations; the K likeliest
-    without EOS live on. No limit may exceed ``settings.max_length``, and ``count`` may not exceed ``beam_size``.
+    without EOS live on. No limit may exceed ``settings.max_length``.
 
     The search for a sentence stops when no live hypothesis can get among its J best. Log-probabilities only fall, no
     divisor exceeds that of the limit, and coverage adds nothing, so the likeliest live log-probability over that
@@ -101,5 +101,5 @@ def _best_of(old: Hypotheses, new: Hypotheses) -> Hypotheses:
 
 def _fill(best: Hypotheses, live: Hypotheses) -> Hypotheses:
     """``best``, with the first live hypotheses in its empty places."""
-    places = jnp.arange(best.scores.shape[1]) - best.ended.sum(axis=1, keepdims=True)
-    return select(places < 0, best, gather(live, jnp.maximum(places, 0)))
+    places, last = jnp.arange(best.scores.shape[1]) - best.ended.sum(axis=1, keepdims=True), live.scores.shape[1] - 1
+    return select((places < 0) | (places > last), best, gather(live, jnp.clip(places, 0, last)))

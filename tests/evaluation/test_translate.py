@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from evaluation.minimum_risk import expected_utilities
-from evaluation.translate import Translator, batch_size, bucket_of, group_by_bucket, search_batch
+from evaluation.translate import Translator, batch_size, bucket_of, distinct, group_by_bucket, search_batch
 from model.config import DecodingConfig
-from tests.drawn import drawn_params
+from tests.drawn import drawn_params, make_ending
 
 SENTENCES = ["Tom eats.", "", "Ana runs.", "   ", "Tom", "Ana eats here", "Tom  runs\there.", "Ana", "Tom runs here."]
 WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", "aeo", "nor", "ste"]
@@ -122,6 +122,17 @@ def test_the_n_best_of_pieces_are_their_best_combinations(translator, params):
     scores = sorted((a.score + b.score for a in of_first for b in of_second), reverse=True)[:3]
     np.testing.assert_allclose([each.score for each in combined], scores)
     assert len({str(each.targets) for each in combined}) == 3
+
+
+def test_the_n_best_differ_as_texts_and_are_n(translator):
+    """Where the three best hypotheses spell fewer texts, those that follow; an empty line has one."""
+    params, lines = drawn_params(translator.models[0], translator.tokenizer.vocab_size), ["Tom eats.", "Ana", "", "Tom"]
+    make_ending(params, end=4.0, scale=10)
+    translator = with_settings(translator, beam_size=4)
+    many = translator.candidates([params], lines, 24)
+    assert any(len(distinct(each[:3])) < 3 for each in many if len(each) > 1)
+    assert translator.n_best([params], lines, 3) == [distinct(each)[:3] for each in many]
+    assert [len(each) for each in translator.n_best([params], lines, 3)] == [3, 3, 1, 3]
 
 
 @pytest.mark.slow

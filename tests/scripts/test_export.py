@@ -6,16 +6,14 @@ import subprocess
 import sys
 from importlib import import_module
 
-import jax.numpy as jnp
 import pytest
 
-from common.special_tokens import EOS
 from configs.load import load_config, load_run_config, save_config
 from data.pairs import normalise
 from experiment.load_run import load_run
 from scripts import translate
 from scripts.export import FLOAT32, check_export, main
-from tests.drawn import drawn_state
+from tests.drawn import drawn_state, make_ending
 from tests.exports.hostile import HOSTILE
 from tests.training.test_disks import ROOT, in_namespace
 from training.run.checkpoint import save
@@ -33,11 +31,7 @@ def make_ending_run(run_dir, run, end, scale):
     shutil.copytree(run_dir, run)
     config = load_run_config(run)
     state = drawn_state(config.model, config.training, load_tokenizer(run).vocab_size)
-    bias = 100 * state.params["final_norms"][1]["bias"]  # what all outputs have in common
-    table, direction = state.params["embedding"]["table"], bias / jnp.sum(bias**2)
-    logits = jnp.zeros(len(table)).at[: EOS + 1].set(jnp.array([-300.0, -300.0, -300.0, end]))
-    state.params["final_norms"][1] = {"bias": bias, "scale": scale * state.params["final_norms"][1]["scale"]}
-    state.params["embedding"]["table"] = table + jnp.outer(logits - table @ bias, direction)
+    make_ending(state.params, end, scale)
     save(run, state, {"best_step": 0})
     return run
 

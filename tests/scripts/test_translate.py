@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from evaluation.sentences import Sentence, as_lines
 from evaluation.translate import Translation, distinct
 from experiment.load_run import load_run
 from scripts import translate
+from scripts.translate import HELP
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "scripts/translate.py"
@@ -183,3 +186,18 @@ def test_a_run_older_than_its_record_splits_lines_unlike_those_of_its_validation
     (old / "eval").mkdir(exist_ok=True)
     (old / "eval" / "valid.jsonl").write_text(as_lines(lines))
     assert load_run(old).translator.usual == Usual(2, 64)
+
+
+def test_at_a_terminal_it_says_what_it_is_how_to_leave_and_what_help_does(run_dir):
+    """In a terminal of its own; :quit ends it as Ctrl-D does, before the line that follows."""
+    mine, its = pty.openpty()
+    command = [sys.executable, str(ROOT / PROGRAM), str(run_dir), GREEDY]
+    with subprocess.Popen(command, stdin=its, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        os.write(mine, b":help\nTom runs here.\n :quit \nTom\n")
+        out, err = (text.decode() for text in process.communicate(timeout=120))
+    os.close(mine)
+    os.close(its)
+    greeting, *help = err.splitlines()
+    assert process.returncode == 0 and out.count("\n") == 1
+    assert greeting.startswith(f"{run_dir} translates from en to es: ") and "Ctrl-D ends" in greeting
+    assert help == HELP.splitlines() and "Ctrl-D ends" in HELP
