@@ -31,7 +31,6 @@ from model.decoding.sampling import greedy, sample
 from model.decoding.settings import Ranking, Sampling, SearchSettings
 from model.transformer import Params, Tokens, Transformer, build
 
-MOST_ALIKE = 16  # times as many translations are searched before fewer texts are returned
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
 
 Ensemble = Sequence[Params]  # one tree per model
@@ -130,25 +129,6 @@ class Translator:
         prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
         found = iter(self.search(params, list(chain(*sources)), count, prefixes=prefixes, on_progress=on_progress))
         return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
-
-    def n_best(
-        self, params: Ensemble, lines: list[str], count: int, *, prefix: str = "", on_progress: OnProgress = None
-    ) -> list[list[Translation]]:
-        """The ``count`` best translations of each line that read differently; fewer if the search has no more.
-
-        Different tokens can spell the same text, so a line that has too few texts is searched for more.
-        """
-        found: list[list[Translation]] = [[] for _ in lines]
-        short, asked = list(range(len(lines))), count
-        while short and asked <= MOST_ALIKE * count:
-            texts = [lines[index] for index in short]
-            candidates = self.candidates(params, texts, asked, prefix=prefix, on_progress=on_progress)
-            for index, each in zip(short, candidates, strict=True):
-                found[index] = distinct(each)[:count]
-            searched = zip(short, candidates, strict=True)
-            short = [index for index, each in searched if len(each) == asked and len(found[index]) < count]
-            asked *= 2
-        return found
 
     def find_problems(self, lines: list[str], prefix: str) -> list[str]:
         """For each line, why it cannot be translated, or "": the prefix may leave no room in its length limit."""
@@ -259,12 +239,6 @@ class Translator:
 def read(line: str) -> str:
     """A line as models read it: normalised, without invisible characters that say nothing."""
     return normalise(without_invisible(line))
-
-
-def distinct(translations: list[Translation]) -> list[Translation]:
-    """The best translation of each text: different tokens can spell the same text."""
-    best = {translation.text: translation for translation in reversed(translations)}
-    return [each for each in translations if best[each.text] is each]
 
 
 def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:

@@ -39,6 +39,7 @@ from common.text import in_brief
 from data.long_lines import split_sentences
 from data.pairs import normalise
 from evaluation.forced_scores import align
+from evaluation.n_best import n_best
 from evaluation.translate import Translation, Translator, read
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 
@@ -135,8 +136,9 @@ def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar:
     translator, options = run.translator, {"prefix": arguments.prefix, "on_progress": bar.update}
     if arguments.nbest is None:
         return [[best] for best in translator.translate(run.params, lines, **options)]
-    n_best = translator.candidates if translator.decoding.draws else translator.n_best
-    return n_best(run.params, lines, arguments.nbest, **options)
+    if translator.decoding.draws:
+        return translator.candidates(run.params, lines, arguments.nbest, **options)
+    return n_best(translator, run.params, lines, arguments.nbest, **options)
 
 
 def format_lines(block: list[InputLine], found: Found, run: LoadedRun, arguments: argparse.Namespace) -> Iterator[str]:

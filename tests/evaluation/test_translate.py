@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from evaluation.minimum_risk import expected_utilities
-from evaluation.translate import Translator, batch_size, bucket_of, distinct, group_by_bucket, search_batch
+from evaluation.n_best import distinct, n_best
+from evaluation.translate import Translator, batch_size, bucket_of, group_by_bucket, search_batch
 from model.config import DecodingConfig
 from tests.drawn import drawn_params, make_ending
 
@@ -131,8 +132,8 @@ def test_the_n_best_differ_as_texts_and_are_n(translator):
     translator = with_settings(translator, beam_size=4)
     many = translator.candidates([params], lines, 24)
     assert any(len(distinct(each[:3])) < 3 for each in many if len(each) > 1)
-    assert translator.n_best([params], lines, 3) == [distinct(each)[:3] for each in many]
-    assert [len(each) for each in translator.n_best([params], lines, 3)] == [3, 3, 1, 3]
+    assert n_best(translator, [params], lines, 3) == [distinct(each)[:3] for each in many]
+    assert [len(each) for each in n_best(translator, [params], lines, 3)] == [3, 3, 1, 3]
 
 
 @pytest.mark.slow

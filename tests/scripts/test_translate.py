@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from data.long_lines import Usual
+from evaluation.n_best import distinct
 from evaluation.sentences import Sentence, as_lines
-from evaluation.translate import Translation, distinct
+from evaluation.translate import Translation
 from experiment.load_run import load_run
 from scripts import translate
 from scripts.translate import HELP
