@@ -28,8 +28,11 @@ ENDINGS: Final[dict[str, Form]] = {
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
 INSTEAD = {  # of files with these endings
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV (.csv) or as tab-separated text (.tsv)"),
+    **dict.fromkeys(
+        (".xlsx", ".xlsm", ".xls", ".ods", ".numbers"), "save it as CSV (.csv) or as tab-separated text (.tsv)"
+    ),
     **dict.fromkeys((".xml", ".zip", ".tar", ".tgz"), f"known are {', '.join(ENDINGS)} and NAME.LANG"),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".sdltm", ".po"), "export it as TMX (.tmx)"),
     ".json": "write one object a line (.jsonl)",
 }
 

@@ -228,7 +228,13 @@ def test_a_damaged_gzip_file_stops_whatever_is_skipped(tmp_path, name):
 KNOWN = "known are .tsv, .txt, .csv, .jsonl, .parquet, .tmx and NAME.LANG"
 TABS, SHEET = "save it as tab-separated text (.tsv)", "save it as CSV (.csv) or as tab-separated text (.tsv)"
 OTHER_ENDINGS = dict.fromkeys(("xml", "zip", "tar", "tgz", "tar.gz"), KNOWN)
-OTHER_ENDINGS |= {"xlsx": SHEET, "ods": SHEET, "json": "write one object a line (.jsonl)"}
+OTHER_ENDINGS |= {
+    "xlsx": SHEET,
+    "ods": SHEET,
+    "numbers": SHEET,
+    "sdlxliff": "export it as TMX (.tmx)",
+    "json": "write one object a line (.jsonl)",
+}
 
 
 @pytest.mark.parametrize(("ending", "advice"), OTHER_ENDINGS.items())
