@@ -36,7 +36,7 @@ TEST_SET = {f"data.{key}" for key in ("root", "test", "max_malformed", *select(D
 
 @exit_on_user_error()
 def main() -> None:
-    """Print the scores before anything is written: whatever becomes of the report, they are there."""
+    """Write the report before anything is printed, and print the scores whatever becomes of it."""
     positionals, accepted = {"RUN": "a run directory, such as runs/tatoeba-small"}, MAY_CHANGE | TEST_SET
     arguments = parse_command_line(__doc__, positionals, add_options, accepted)
     run = load_run(Path(arguments.RUN), arguments.overrides, "eval.py", accepted)
@@ -44,35 +44,24 @@ def main() -> None:
     overlap = count_overlap(run, pairs)  # first: it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
     noised = evaluate(run.translator, run.params, noised_pairs(pairs), progress=True) if arguments.robust else None
-
-    print(f"{run.folder} at step {run.step} on {os.path.relpath(file.file)}")
-    print_scores(evaluation, file)
-    if noised is not None:
-        print_noised(noised, evaluation)
-    if one_sided := count_one_sided(pairs):
-        print(f"one-sided {one_sided} of these rows have text on one side only")
-    print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
-    if evaluation.in_pieces:
-        print(f"in pieces {evaluation.in_pieces} sources, of more sentences or tokens than those of training")
-    if evaluation.unended:
-        print(f"unended   {evaluation.unended} translations were cut at their limit, decoding.max_length_*")
-    for each in evaluation.sentences[:5]:
-        print(f"\nsource       {each.source}\ntranslation  {each.translation}")
-        print(f"reference    {each.references[0]}", flush=True)
     folder = arguments.output or run.folder / REPORTS
-    with offer_output(folder):
-        place = place_report(run, file.sha256, folder)
-        path = place.choose()
-        write_report(
-            path,
-            evaluation,
-            step=run.step,
-            file=file,
-            key=place.key,
-            checkpoint=run.checkpoint,
-            overlap=overlap,
-            noised=noised,
-        )
+    try:
+        with offer_output(folder):
+            place = place_report(run, file.sha256, folder)
+            path = place.choose()
+            write_report(
+                path,
+                evaluation,
+                step=run.step,
+                file=file,
+                key=place.key,
+                checkpoint=run.checkpoint,
+                overlap=overlap,
+                noised=noised,
+            )
+    finally:
+        print(f"{run.folder} at step {run.step} on {os.path.relpath(file.file)}")
+        print_evaluation(evaluation, noised, pairs, file, overlap)
     print(f"\nwritten   {path}, .jsonl and .translations.txt")
 
 
@@ -102,6 +91,25 @@ def count_overlap(run: LoadedRun, pairs: Pairs) -> tuple[int, int]:
         return overlap_with_training(run.folder, pairs.sources, pairs.targets)
     targets, sources = overlap_with_training(run.folder, pairs.targets, pairs.sources)
     return sources, targets
+
+
+def print_evaluation(
+    evaluation: Evaluation, noised: Evaluation | None, pairs: Pairs, file: SourceReport, overlap: tuple[int, int]
+) -> None:
+    """The scores, what casts doubt on them, and the first sentences."""
+    print_scores(evaluation, file)
+    if noised is not None:
+        print_noised(noised, evaluation)
+    if one_sided := count_one_sided(pairs):
+        print(f"one-sided {one_sided} of these rows have text on one side only")
+    print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
+    if evaluation.in_pieces:
+        print(f"in pieces {evaluation.in_pieces} sources, of more sentences or tokens than those of training")
+    if evaluation.unended:
+        print(f"unended   {evaluation.unended} translations were cut at their limit, decoding.max_length_*")
+    for each in evaluation.sentences[:5]:
+        print(f"\nsource       {each.source}\ntranslation  {each.translation}")
+        print(f"reference    {each.references[0]}", flush=True)
 
 
 def print_scores(evaluation: Evaluation, file: SourceReport) -> None:

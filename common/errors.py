@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 
+from common.streams import escape_what_streams_lack
 from common.text import in_brief
 
 DISK_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
@@ -24,7 +25,11 @@ class UserError(Exception):
 
 @contextlib.contextmanager
 def exit_on_user_error() -> Iterator[None]:
-    """Turn a UserError, a disk failure or lack of memory into one line and exit code 2; other exceptions are bugs."""
+    """Turn a UserError, a disk failure or lack of memory into one line and exit code 2; other exceptions are bugs.
+
+    Text that the terminal's encoding lacks is none: it is escaped.
+    """
+    escape_what_streams_lack()
     try:
         with explain_lack_of_memory("something smaller, or more memory, is needed"):
             yield

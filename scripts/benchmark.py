@@ -117,9 +117,11 @@ def main() -> None:
         arguments = command_line()
         report = arguments.measure(arguments)
         texts = [as_markdown(table) if arguments.markdown else as_text(table) for table in report.tables]
-        print("\n\n".join([*texts, *filter(None, ["\n".join(report.json["notes"])])]))
-        if arguments.json:
-            write_atomically(arguments.json, json.dumps(report.json, indent=1) + "\n")
+        try:
+            if arguments.json:
+                write_atomically(arguments.json, json.dumps(report.json, indent=1) + "\n")
+        finally:
+            print("\n\n".join([*texts, *filter(None, ["\n".join(report.json["notes"])])]))
 
 
 def benchmark_attention(arguments: argparse.Namespace) -> Report:

@@ -45,9 +45,12 @@ def main() -> None:
         raise UserError(f"name two runs or more, not {', '.join(names) or 'what sweeps leave beside them'} alone")
     found = [read_reported(name, arguments.set) for name in names]
     comparison = compare_systems(group_by_system(found))
-    print("\n\n".join(map(as_text, tables_of(comparison))))
+    try:  # written first, and printed even if that fails
+        if arguments.json:
+            write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")
+    finally:
+        print("\n\n".join(map(as_text, tables_of(comparison))))
     if arguments.json:
-        write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")
         print(f"\nwritten  {arguments.json}")
 
 

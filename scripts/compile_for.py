@@ -74,7 +74,7 @@ def compile_all(config: RunConfig, target: Target, only: str | None) -> list[Com
 
 
 def show(results: list[Compiled], target: Target, arguments: argparse.Namespace) -> None:
-    """Print the table, and write it as JSON."""
+    """Write the figures as JSON, and print the table even if that fails."""
     memory = target.accelerator.memory
     rows = [
         [each.name, f"{each.seconds:.0f}", *(f"{size / 1e9:,.3f}" for size in (each.held, each.temporary, each.peak))]
@@ -82,7 +82,6 @@ def show(results: list[Compiled], target: Target, arguments: argparse.Namespace)
     ]
     room = f"Each device of {target.name} has {memory / 1e9:.0f} GB."
     table = Table("compiled, on one device", room, ["", "s", "held GB", "temporary GB", "peak GB"], rows)
-    print("", (as_markdown if arguments.markdown else as_text)(table), sep="\n")
     path = arguments.json or Path("runs/compiled", f"{arguments.CONFIG.stem}-{arguments.TARGET.replace(':', '-')}.json")
     figures = {
         "command": shlex.join(["python", "scripts/compile_for.py", *sys.argv[1:]]),
@@ -91,7 +90,10 @@ def show(results: list[Compiled], target: Target, arguments: argparse.Namespace)
         "memory": memory,
         "programs": [asdict(result) for result in results],
     }
-    write_atomically(path, json.dumps(figures, indent=1) + "\n")
+    try:
+        write_atomically(path, json.dumps(figures, indent=1) + "\n")
+    finally:
+        print("", (as_markdown if arguments.markdown else as_text)(table), sep="\n")
     print(f"\nwritten  {path}")
 
 

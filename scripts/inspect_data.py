@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def inspect_data(config: RunConfig, experiment: str) -> None:
-    """Print the card, and write it to the run's directory."""
+    """Write the card to the run's directory, and print it even if that fails."""
     run_dir = Path(config.run_dir)
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
     if prepared.tokenizer.key != tokenizer_key(prepared.corpus.training, config.tokenizer, config.data.tags):
@@ -37,9 +37,11 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
     for line in prepared.corpus.warnings:
         write_note(f"warning: {line}")
     tables = build_tables(build_card(config.data, config.tokenizer, prepared))
-    print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
     file = run_dir / "data_card.md"
-    write_atomically(file, "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables)]) + "\n")
+    try:
+        write_atomically(file, "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables)]) + "\n")
+    finally:
+        print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
     print(f"written  {file}")
 
 

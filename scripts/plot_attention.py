@@ -30,7 +30,7 @@ ACCEPTED = MAY_CHANGE - {f"decoding.{key}" for key in ("ensemble", "mbr", "candi
 
 @exit_on_user_error()
 def main() -> None:
-    """Find all mistakes before anything is printed, and print before anything is written."""
+    """Find all mistakes before anything is written, and print the translation whatever becomes of the pictures."""
     positionals = {
         "RUN": "a run directory, such as runs/tatoeba-small",
         "SENTENCE": f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens",
@@ -42,11 +42,13 @@ def main() -> None:
         raise UserError("this draws one model and the translation that it finds: no decoding.ensemble or decoding.mbr")
     attended = translate_and_attend(run.translator, run.params[0], arguments.SENTENCE)
     files = render_files(attended, str(run_dir), arguments.svg)
-    print(attended.translation, flush=True)
     folder = arguments.output or run_dir / PICTURES
-    with offer_output(folder):
-        for name, content in files.items():
-            write_atomically(folder / name, content)
+    try:
+        with offer_output(folder):
+            for name, content in files.items():
+                write_atomically(folder / name, content)
+    finally:
+        print(attended.translation, flush=True)
     print(*(folder / name for name in files), sep="\n")
 
 

@@ -2,8 +2,10 @@
 
 import dataclasses
 import hashlib
+import io
 import json
 import shutil
+from contextlib import suppress
 
 import pytest
 import sacrebleu
@@ -138,6 +140,14 @@ def test_scores_are_printed_although_the_report_cannot_be_written(copy, run_main
     assert (code, err) == (0, "") and f"written   {tmp_path}/scores/test.json, .jsonl and" in out
     assert files_of(copy) == before
     assert len((tmp_path / "scores/test.translations.txt").read_text(encoding="utf-8").split("\n")[:-1]) == 12
+
+
+def test_an_output_that_takes_nothing_costs_no_report(copy, run_main, monkeypatch):
+    with suppress(OSError), open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(full, write_through=True))
+        code, _, err = run_main(main, copy)
+    assert (code, err.count("\n")) == (2, 1) and "No space left on device" in err
+    assert place_report(load_run(copy)).find() == copy / "eval/test.json"
 
 
 def test_reports_of_two_runs_in_one_folder(copy, run_main, tmp_path):

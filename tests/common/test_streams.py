@@ -1,0 +1,32 @@
+"""Whatever the encoding of the standard streams, a program ends as it would with UTF-8."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+TELL = """
+import json
+from common.errors import UserError, exit_on_user_error
+with exit_on_user_error():
+    print("se\\u00f1or \\u201cnear\\u201d \\U0001f600")
+    print(json.dumps({"text": "se\\u00f1or \\u201cnear\\u201d \\U0001f600"}, ensure_ascii=False))
+    raise UserError("no \\u201csuch\\u201d file")
+"""
+LATIN = {"PYTHONIOENCODING": "iso-8859-1"}
+STRICT = {"PYTHONIOENCODING": "ascii:strict"}
+POSIX = {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+
+
+@pytest.mark.parametrize(("variables", "encoding"), [(LATIN, "iso-8859-1"), (STRICT, "ascii"), (POSIX, "ascii")])
+def test_letters_that_the_encoding_lacks_are_escaped_and_json_stays_json(variables, encoding):
+    """Letters beyond 16 bits as two escapes, which JSON reads as one letter."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHONUTF8", "LC_"))}
+    done = subprocess.run([sys.executable, "-c", TELL], env=environment | variables, capture_output=True, check=False)
+    text, as_json = done.stdout.decode(encoding).splitlines()
+    eñe = "ñ" if encoding == "iso-8859-1" else "\\u00f1"
+    assert text == f"se{eñe}or \\u201cnear\\u201d \\ud83d\\ude00"
+    assert json.loads(as_json) == {"text": "señor “near” \U0001f600"}
+    assert (done.returncode, done.stderr.decode(encoding)) == (2, "error: no \\u201csuch\\u201d file\n")
