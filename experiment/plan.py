@@ -33,9 +33,9 @@ def describe_corpus(report: DataReport) -> str:
 
 
 def advise_small_corpus(config: RunConfig, prepared: Prepared) -> str | None:
-    """What to do if a small corpus would be learned by heart; None for a large one, few epochs or strong dropout."""
+    """What to do if a small corpus would be learned by heart; None for few epochs, strong dropout or early stopping."""
     pairs, dropout = prepared.report.training_pairs, config.model.dropout
-    if pairs >= FEW_PAIRS or dropout >= LITTLE_DROPOUT:
+    if pairs >= FEW_PAIRS or dropout >= LITTLE_DROPOUT or config.training.patience:
         return None
     epochs = find_last_step(config.training, prepared.stream) / prepared.stream.steps_in(0)
     if epochs < MANY_EPOCHS:

@@ -19,7 +19,11 @@ class TrainingConfig:
     )
     steps: int = option(0, "end after this many updates; 0: no limit by steps", min=0, changes="nothing", compared=True)
     epochs: int = option(
-        0, "end after this many passes over the corpus; 0: no limit by epochs", min=0, changes="nothing", compared=True
+        0,
+        "end after this many passes over the corpus, the first 1,000 counted exactly; 0: no limit by epochs",
+        min=0,
+        changes="nothing",
+        compared=True,
     )
     minutes: float = option(0.0, "pause (save and exit) after this many minutes; 0: never", min=0, changes="nothing")
     optimizer: str = option(

@@ -19,7 +19,7 @@ from training.optimizer import learning_rate
 from training.state import Skipped, Sums
 from training.step import StepReport
 
-LAG = 2  # steps
+LAG, COUNTED = 2, 1000  # steps, epochs
 FAR_ABOVE = 0.05  # of the lowest validation loss
 
 
@@ -113,9 +113,14 @@ def describe_rise(losses: Sequence[tuple[int, float]]) -> str | None:
 
 
 def find_last_step(config: TrainingConfig, stream: BatchStream) -> int:
-    """The step at which the run is complete, by steps or by epochs, whichever comes first."""
-    by_epochs = sum(stream.steps_in(epoch) for epoch in range(config.epochs)) or math.inf
-    return int(min(config.steps or math.inf, by_epochs))
+    """The step at which the run is complete, by steps or by epochs, whichever comes first.
+
+    Steps of an epoch are counted by packing it. Epochs after the first COUNTED, a limit that is hardly to be reached,
+    are taken to be as long as these on average.
+    """
+    counted = sum(stream.steps_in(epoch) for epoch in range(min(config.epochs, COUNTED)))
+    by_epochs = counted * max(config.epochs, COUNTED) // COUNTED
+    return int(min(config.steps or math.inf, by_epochs or math.inf))
 
 
 def training_metrics(
