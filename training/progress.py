@@ -19,7 +19,8 @@ from training.optimizer import learning_rate
 from training.state import Skipped, Sums
 from training.step import StepReport
 
-LAG, COUNTED = 2, 1000  # steps, epochs
+LAG = 2  # steps
+COUNTED = 1000  # epochs
 FAR_ABOVE = 0.05  # of the lowest validation loss
 
 
