@@ -8,7 +8,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from filelock import Timeout
+
 from common.files import cache_folder, sha256
+from common.lock import system_lock
 
 MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used programs
 # Settings of JAX that would change what is drawn or the type of numbers, or end in errors of JAX. What may change the
@@ -66,7 +69,8 @@ def enable_compilation_cache() -> None:
     """Have JAX cache compiled programs in the user's cache folder, for other processes and later starts.
 
     ``JAX_COMPILATION_CACHE_DIR`` chooses another folder, with JAX's own limits; empty, or with
-    ``JAX_ENABLE_COMPILATION_CACHE=false``, or if the folder cannot be written, nothing is cached.
+    ``JAX_ENABLE_COMPILATION_CACHE=false``, or if the folder cannot be written or has no file locks, nothing is cached:
+    JAX would wait ten seconds for each program that another process left locked.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
@@ -77,10 +81,20 @@ def enable_compilation_cache() -> None:
         for program in folder.glob("*-cache"):
             if not program.with_name(program.name.removesuffix("-cache") + "-atime").exists():
                 program.unlink(missing_ok=True)
-        if os.access(folder, os.W_OK):
+        if os.access(folder, os.W_OK) and has_locks(folder):
             os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
             os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MAX_CACHE_BYTES))
             os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+def has_locks(folder: Path) -> bool:
+    try:
+        lock = system_lock(folder / ".has_locks", wait=False)
+    except Timeout:
+        return True
+    if lock:
+        lock.release()
+    return lock is not None
 
 
 def processor_id() -> str:

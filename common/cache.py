@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from filelock import FileLock
 
 from common.errors import UserError
 from common.files import (
@@ -24,6 +23,7 @@ from common.files import (
     write_atomically,
     write_folder,
 )
+from common.lock import acquire
 
 MAX_BYTES = 32 * 2**30  # of all entries, beyond which those least recently used are deleted
 LIST, FACTS = "sha256.json", "facts.json"
@@ -46,8 +46,7 @@ def keep(name: str, compute: Callable[[], Entry]) -> Entry:
     try:
         path = entry_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f"{name}.lock"))
-        lock.acquire()
+        lock = acquire(path.with_name(f"{name}.lock"), wait=True)
     except (RuntimeError, OSError):
         return compute()
     with lock:

@@ -4,6 +4,7 @@ import gc
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -105,3 +106,18 @@ def call():
         return subprocess.run(command, input=text, capture_output=True, timeout=900, check=False)
 
     return call
+
+
+NO_FLOCK = "#include <errno.h>\nint flock(int file, int how) { (void)file; (void)how; errno = ENOSYS; return -1; }\n"
+
+
+@pytest.fixture(scope="session")
+def without_flock(tmp_path_factory) -> dict[str, str]:
+    """The environment of a process whose file systems have no flock."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if sys.platform != "linux" or compiler is None:
+        pytest.skip("needs Linux and a C compiler")
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "no_flock.c").write_text(NO_FLOCK)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", "no_flock.so", "no_flock.c"], cwd=folder, check=True)
+    return os.environ | {"LD_PRELOAD": str(folder / "no_flock.so")}

@@ -72,6 +72,11 @@ def test_a_folder_that_cannot_be_made_is_done_without(tmp_path):
     assert done.stdout.split()[0] == "None" and not done.stderr
 
 
+def test_a_folder_without_file_locks_caches_nothing(tmp_path, without_flock):
+    """JAX's own lock there would be a file that a killed process leaves."""
+    assert run(TELL, tmp_path, LD_PRELOAD=without_flock["LD_PRELOAD"]).stdout.split()[0] == "None"
+
+
 def test_ctrl_c_before_the_program_handles_it_leaves_no_traceback(tmp_path):
     usual = "import signal\nsignal.signal(2, signal.default_int_handler)"  # a shell's background jobs ignore Ctrl-C
     code = f"{usual}\n{TELL}\nos.kill(os.getpid(), 2)\nprint('on')"

@@ -21,6 +21,7 @@ LIBRARIES = ("jax-cuda12-plugin", "jax-cuda13-plugin", "nvidia-cudnn-cu12", "nvi
 PRECISION = ("JAX_DEFAULT_MATMUL_PRECISION", "NVIDIA_TF32_OVERRIDE")  # how many digits a product has
 ROUNDING = (
     "XLA_FLAGS",
+    "EAGER_CONSTANT_FOLDING",
     "LIBTPU_INIT_ARGS",
     "JAX_DISABLE_MOST_OPTIMIZATIONS",
     "JAX_OPTIMIZATION_LEVEL",

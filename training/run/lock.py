@@ -1,7 +1,4 @@
-"""One training process per run directory.
-
-The lock is the operating system's: it is released when the process that holds it ends, however it ends.
-"""
+"""One training process per run directory. The lock ends with the process that holds it: see common/lock.py."""
 
 import contextlib
 import json
@@ -11,10 +8,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from common.errors import UserError
 from common.files import explain_write_errors, read_json_object, write_atomically
+from common.lock import acquire, is_held, lease_path
 from training.devices.distributed import is_first
 from training.run.layout import LOCK, LOCK_HOLDER
 
@@ -32,9 +30,8 @@ def lock_run(run_dir: Path) -> Iterator[None]:
     is_new = not run_dir.exists()
     with explain_write_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(run_dir / LOCK, blocking=False)
         try:
-            lock.acquire()
+            lock = acquire(run_dir / LOCK, wait=False)
         except Timeout:
             holder = "another process"
             with contextlib.suppress(KeyError):
@@ -58,15 +55,10 @@ def is_in_use(run_dir: Path) -> bool:
     """Whether a process holds the run directory now; False where the lock may not be opened, as in others' runs."""
     if not (run_dir / LOCK).exists():
         return False
-    lock = FileLock(run_dir / LOCK, blocking=False)
     try:
-        lock.acquire()
-    except Timeout:
-        return True
+        return is_held(run_dir / LOCK)
     except OSError:
         return False
-    lock.release()
-    return False
 
 
 def check_not_lost(run_dir: Path) -> None:
@@ -84,7 +76,8 @@ def _this_process() -> dict[str, int | str]:
 
 def _remove_if_unused(run_dir: Path) -> None:
     with contextlib.suppress(OSError):
-        if {path.name for path in run_dir.iterdir()} <= {LOCK, LOCK_HOLDER}:
-            (run_dir / LOCK_HOLDER).unlink(missing_ok=True)
-            (run_dir / LOCK).unlink(missing_ok=True)
+        own = [run_dir / LOCK_HOLDER, run_dir / LOCK, lease_path(run_dir / LOCK)]
+        if set(run_dir.iterdir()) <= set(own):
+            for path in own:
+                path.unlink(missing_ok=True)
             run_dir.rmdir()
