@@ -52,7 +52,7 @@ begins with something like `>>es<<`, which it takes for the code of a language.
 MODEL_CARD = """---
 library_name: transformers
 pipeline_tag: translation
-language: [$source, $target]
+language: ["$source", "$target"]
 license: $license_id
 ---
 

@@ -173,10 +173,10 @@ class DecodingConfig:
         min=0,
     )
     max_length_factor: float = search_option(
-        2.0, "longest translation: this times the source tokens + max_length_extra", min=0
+        2.0, "longest translation: this times the source tokens + max_length_extra", min=0, max=100
     )
     max_length_extra: int = search_option(
-        10, "longest translation: max_length_factor times the source tokens + this", min=1
+        10, "longest translation: max_length_factor times the source tokens + this", min=1, max=10_000
     )
     batch_sentences: int = option(
         64, "sentences translated together, a fixed shape per length bucket", min=1, changes="nothing"

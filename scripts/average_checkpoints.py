@@ -8,7 +8,11 @@ checkpoints a run keeps, and training.save_every how often it writes one besides
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import Parser
 from common.errors import exit_on_user_error, write_note

@@ -16,6 +16,9 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+
 from attention import KERNELS
 from benchmarks.attention import Case, measure_attention
 from benchmarks.cost.operations import DecodingCost, StepCost

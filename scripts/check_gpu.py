@@ -32,6 +32,9 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+
 from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
 from common.files import write_atomically

@@ -14,7 +14,12 @@ runs/sweeps/NAME/*.
 """
 
 import json
+import sys
 from dataclasses import asdict
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import Parser, output_file
 from common.errors import UserError, exit_on_user_error

@@ -20,6 +20,9 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+
 from benchmarks.compiled.compile import Compiled, compile_program
 from benchmarks.compiled.programs import list_programs
 from benchmarks.compiled.targets import Target, open_target

@@ -6,11 +6,15 @@ in evaluation/attention_lessons/ and run this script.
 """
 
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import jax
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import Parser
 from common.errors import exit_on_user_error

@@ -12,11 +12,15 @@ data.target choose one.
 
 import argparse
 import json
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import jax
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import parse_command_line, positive_integer
 from common.errors import UserError, exit_on_user_error

@@ -5,7 +5,11 @@ tokenizer spells each side, how full the packed rows are, and some pairs. The ca
 the run's directory. Trains nothing but the tokenizer, unless the run has one.
 """
 
+import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import parse_command_line
 from common.errors import UserError, exit_on_user_error, write_note

@@ -11,7 +11,11 @@ of --output, under a NAME made from the sentence:
 """
 
 import argparse
+import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.process import prepare_process
 

@@ -7,9 +7,13 @@ time between them. To compare runs from different machines, or from one that did
 
 import argparse
 import io
+import sys
 from pathlib import Path
 
 from matplotlib import rc_context
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import Parser, output_file
 from common.errors import exit_on_user_error

@@ -5,7 +5,11 @@ The held-out pairs are those that Puente's own scores are measured on, identifie
 (data/tatoeba_held_out.txt), as far as your download has them. Other pairs that share a sentence with them are left out.
 """
 
+import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error

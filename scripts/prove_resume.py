@@ -14,6 +14,9 @@ import random
 import sys
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+
 from cli.command_line import parse_command_line, positive_integer
 from common.errors import UserError, exit_on_user_error
 from configs.load import load_config

@@ -11,6 +11,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+
 from cli.command_line import Parser
 from common.errors import UserError, exit_on_user_error
 from configs.load import find_differences, load_config, load_run_config

@@ -16,6 +16,9 @@ their last evaluation or, with --set test, on the test set.
 import sys
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+
 from cli.process import prepare_process
 
 if __name__ == "__main__":

@@ -24,6 +24,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+
 from cli.process import prepare_process
 
 if __name__ == "__main__":

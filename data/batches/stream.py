@@ -23,6 +23,8 @@ from data.tokens.tokenizer import Tokenizer, encode
 
 Item = TypeVar("Item")
 
+MOST_VISITS = 5e8  # each takes some 16 bytes
+
 
 class BatchStream:
     """All batches of a training run, by step (from 0). Safe to use from several threads.
@@ -37,6 +39,8 @@ class BatchStream:
         self.encoded, self.tokenizer, self.config = encoded, tokenizer, config
         self.row_lengths = encoded.row_lengths
         self.fingerprint = known_fingerprint or fingerprint(encoded, tokenizer, config, seed)
+        if encoded.weights is not None and (visits := float(encoded.weights.sum())) > MOST_VISITS:
+            raise UserError(f"data.weights ask for {visits:.3g} visits to pairs in an epoch; at most {MOST_VISITS:.0g}")
         self.windows = Windows(encoded, tokenizer, config, seed)
         self._first_step = {0: 0}  # of the epochs known so far
         if self.windows.visits(0) == 0:

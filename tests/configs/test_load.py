@@ -171,6 +171,8 @@ def test_an_override_without_equals_is_refused(plain):
         *((f"{key}=nosuch", f"{key} must be {', '.join(known[:-1])} or {known[-1]}") for key, known in CHOICES.items()),
         ("model.d_model=7", "model.d_model must be even: sinusoidal"),
         ("training.profile=[30,21]", "training.profile must be two updates"),
+        ("decoding.max_length_factor=1e9", "decoding.max_length_factor must be at most 100"),
+        ("decoding.max_length_extra=100000000", "decoding.max_length_extra must be at most 10000"),
         ("decoding.checkpoint=../best", "decoding.checkpoint must be best, latest, a step number or an average's name"),
     ],
 )

@@ -87,3 +87,9 @@ def test_epochs_without_a_pair_are_passed_over(phrases, phrase_tokenizer):
             pieces = [int((stream.batch(step).source_tokens == EOS).sum()) for step in range(len(with_pairs))]
             assert sum(pieces) == 8  # each of the four pairs twice in sixteen epochs
     assert 5 < refused < 18  # (7/8)⁴ = 0.59 of the seeds
+
+
+@pytest.mark.parametrize("weight", [1e9, 1e300])
+def test_an_epoch_of_too_many_visits_is_refused_before_it_takes_any_memory(phrases, phrase_tokenizer, weight):
+    with pytest.raises(UserError, match=r"data\.weights ask for .* visits to pairs in an epoch; at most 5e\+08"):
+        stream_of(phrases, phrase_tokenizer, CONFIG, 1, np.full(240, weight))
