@@ -21,7 +21,7 @@ ABBREVIATIONS = frozenset(
     "Sr Sra Sres Sras Srta Dra Dña Ud Uds Vd Vds Lic Ing Mons Excmo Avda EE UU ej aprox pág págs núm tel".split()
 )
 
-RARE = 200  # a model has learned to translate what one line in so many is like
+RARE = 50  # a model has learned to translate what one line in so many is like
 
 Count = Callable[[list[str]], list[int]]
 Span = tuple[int, int]  # text[start:stop], a word or a part of an overlong one
@@ -42,6 +42,11 @@ def split_line(text: str, language: str, usual: Usual, count: Count) -> list[str
     if len(sentences) <= usual.sentences and count([text])[0] <= usual.tokens:
         return [text]
     return list(chain.from_iterable(cut(sentence, usual.tokens, count) for sentence in sentences))
+
+
+def has_fewer_sentences(translation: str, target: str, text: str, source: str) -> bool:
+    """Whether a translation in the language ``target`` has lost a sentence of a normalised text in ``source``."""
+    return len(split_sentences(translation, target)) < len(split_sentences(text, source))
 
 
 def count_usual_sentences(lines: Sequence[str], languages: Iterable[str]) -> int:

@@ -19,8 +19,9 @@ from common.special_tokens import EOS
 from data.long_lines import split_sentences
 from data.pairs import PUNCTUATION, normalise
 from data.tokens.tokenizer import Tokenizer
+from evaluation.buckets import group_by_bucket
 from evaluation.over_devices import jit_on_rows, mesh_of, shard_rows
-from evaluation.translate import Ensemble, Translation, Translator, group_by_bucket, pad_rows, read
+from evaluation.translate import Ensemble, Translation, Translator, pad_rows, read
 from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.settings import Ranking
 

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import jax
@@ -18,9 +18,10 @@ from attention import current_device
 from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
 from data.invisible import without_invisible
-from data.long_lines import Usual, cut, split_line
+from data.long_lines import Usual, cut, has_fewer_sentences, split_line
 from data.pairs import normalise
 from data.tokens.tokenizer import Tokenizer
+from evaluation.buckets import SearchBatch, group_by_bucket
 from evaluation.minimum_risk import choose, probabilities
 from evaluation.over_devices import call_on_rows, mesh_of, shard_rows
 from evaluation.side_by_side import side_by_side
@@ -31,11 +32,8 @@ from model.decoding.sampling import greedy, sample
 from model.decoding.settings import Ranking, Sampling, SearchSettings
 from model.transformer import Params, Tokens, Transformer, build
 
-BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
-
 Ensemble = Sequence[Params]  # one tree per model
 TokenLists = Sequence[list[int]]  # tokens, without BOS and EOS
-SearchBatch = tuple[tuple[int, int], list[int]]  # its shape, and the numbers of its sentences
 OnProgress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
 
 
@@ -120,10 +118,26 @@ class Translator:
     ) -> list[list[Translation]]:
         """Up to ``count`` translations of each line, best first or in drawing order, all beginning with ``prefix``.
 
-        An empty line has one empty translation. UserError if ``find_problems`` finds one.
+        A line whose first translation has lost a sentence is translated sentence by sentence. An empty line has one
+        empty translation. UserError if ``find_problems`` finds one.
         """
         for problem in filter(None, self.find_problems(lines, prefix)):
             raise UserError(problem)
+        found = self._candidates(params, lines, count, prefix, on_progress)
+        apart = replace(self, usual=replace(self.usual, sentences=1))
+        lost = [index for index, line in enumerate(lines) if self._has_lost(line, found[index][0])]
+        again = apart._candidates(params, [lines[index] for index in lost], count, prefix, on_progress)
+        for index, each in zip(lost, again, strict=True):
+            found[index] = each
+        return found
+
+    def _has_lost(self, line: str, found: Translation) -> bool:
+        is_whole = len(found.sources) == 1 and not self.decoding.max_source_tokens
+        return is_whole and has_fewer_sentences(found.text, self.target, read(line), self.source)
+
+    def _candidates(
+        self, params: Ensemble, lines: list[str], count: int, prefix: str, on_progress: OnProgress
+    ) -> list[list[Translation]]:
         sources = [self.encode_sources(self.pieces(line)) for line in lines]
         prefix_tokens = self.tokenizer.encode([normalise(prefix)])[0]
         prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
@@ -316,24 +330,3 @@ def hypotheses_of(found: Iterable[Array]) -> Iterator[list[Hypothesis]]:
             for tokens, length, log_prob, score, ended in zip(*row, strict=True)
             if length
         ]
-
-
-def bucket_of(length: int) -> int:
-    """The padded length of a source of ``length`` tokens."""
-    return next((bucket for bucket in BUCKETS if length <= bucket), 1 << (length - 1).bit_length())
-
-
-def batch_size(bucket: int, batch_sentences: int) -> int:
-    """Sentences searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
-    return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
-
-
-def group_by_bucket(lengths: list[int], batch_sentences: int, devices: int = 1) -> Iterator[SearchBatch]:
-    """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none.
-
-    A batch of several devices has as many rows for each of them as one of a single device.
-    """
-    order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lengths.__getitem__)
-    for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):
-        indices, size = list(group), devices * batch_size(bucket, batch_sentences)
-        yield from (((size, bucket), indices[start : start + size]) for start in range(0, len(indices), size))

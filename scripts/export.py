@@ -141,6 +141,7 @@ def check_export(run: LoadedRun, folder: Path, sentences: int, longest_source: i
     """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
     pairs, _ = load_held_out(run.config.data, "test", run.folder)
     translator = translator_of(run, longest_source)
+    translator = replace(translator, usual=replace(translator.usual, sentences=1))
     whole = [source for source in dict.fromkeys(pairs.sources) if len(translator.pieces(source)) == 1]
     if not whole:
         return None

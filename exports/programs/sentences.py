@@ -8,7 +8,7 @@ from pathlib import Path
 import sentencepiece
 
 from invisible import is_blank, without_invisible
-from long_lines import Usual, cut, split_line
+from long_lines import Usual, cut, has_fewer_sentences, split_line
 
 FOLDER = Path(__file__).parent
 END = "</s>"
@@ -28,18 +28,34 @@ class LineTranslator:
 
     def translate(self, lines: list[str]) -> list[str]:
         """Translate each line, as the run does; an empty line stays empty."""
-        split = [self.split(line) for line in lines]
+        texts, usual = [self.read(line) for line in lines], Usual(**self.facts["lines"]["usual"])
+        split = [self.split(text, usual) for text in texts]
+        found = self.translate_parts(split)
+        lost = [
+            index for index, text in enumerate(texts) if len(split[index]) == 1 and self.has_lost(text, found[index])
+        ]
+        again = self.translate_parts([self.split(texts[index], Usual(1, usual.tokens)) for index in lost])
+        return [again[lost.index(index)] if index in lost else text for index, text in enumerate(found)]
+
+    def translate_parts(self, split: list[list[str]]) -> list[str]:
+        """Translate the parts of each line, and join them."""
         found = iter(self.translate_pieces([self.encode(part) for parts in split for part in parts]))
         return [" ".join(filter(None, [self.decode(next(found)) for _ in parts])) for parts in split]
 
-    def split(self, line: str) -> list[str]:
+    def split(self, text: str, usual: Usual) -> list[str]:
         """The line, or the parts in which the run translates it; an empty line has none."""
-        text, rules = self.normalise(without_invisible(line)), self.facts["lines"]
-        if not text:
-            return []
-        if rules["max_source_tokens"]:
-            return cut(text, rules["max_source_tokens"], self.count)
-        return split_line(text, self.facts["source"], Usual(**rules["usual"]), self.count)
+        if most := self.facts["lines"]["max_source_tokens"]:
+            return cut(text, most, self.count) if text else []
+        return split_line(text, self.facts["source"], usual, self.count) if text else []
+
+    def has_lost(self, text: str, translation: str) -> bool:
+        """Whether a line that was translated whole has lost a sentence."""
+        is_whole = not self.facts["lines"]["max_source_tokens"]
+        return is_whole and has_fewer_sentences(translation, self.facts["target"], text, self.facts["source"])
+
+    def read(self, line: str) -> str:
+        """A line as the model reads it."""
+        return self.normalise(without_invisible(line))
 
     def count(self, texts: list[str]) -> list[int]:
         """The tokens of each text, its end included."""

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UserError
+from data.long_lines import Usual, has_fewer_sentences
+from evaluation.buckets import batch_size, bucket_of, group_by_bucket
 from evaluation.minimum_risk import expected_utilities
 from evaluation.n_best import distinct, n_best
-from evaluation.translate import Translator, batch_size, bucket_of, group_by_bucket, search_batch
+from evaluation.translate import Translator, search_batch
 from model.config import DecodingConfig
 from tests.drawn import drawn_params, make_ending
 
@@ -123,6 +125,16 @@ def test_the_n_best_of_pieces_are_their_best_combinations(translator, params):
     scores = sorted((a.score + b.score for a in of_first for b in of_second), reverse=True)[:3]
     np.testing.assert_allclose([each.score for each in combined], scores)
     assert len({str(each.targets) for each in combined}) == 3
+
+
+def test_a_line_that_loses_a_sentence_is_translated_sentence_by_sentence(translator, params):
+    """Though training had such lines; what has as many sentences as the line, or is cut to a length, stays."""
+    usual, line = replace(translator, usual=Usual(sentences=2, tokens=64)), "Tom eats here. Ana runs there."
+    whole = with_settings(usual, max_source_tokens=64).translate(params, [line, "Tom"])
+    assert has_fewer_sentences(whole[0].text, "es", line, "en") and len(whole[0].sources) == 1
+    assert usual.translate(params, [line, "Tom"]) == [translator.translate(params, [line])[0], whole[1]]
+    assert usual.pieces(line) == [line] != translator.pieces(line)
+    assert not has_fewer_sentences("¿Sí? No.", "es", "Yes. No.", "en")
 
 
 def test_the_n_best_differ_as_texts_and_are_n(translator):

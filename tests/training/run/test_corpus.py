@@ -64,7 +64,7 @@ def test_a_run_directory_tells_where_its_data_came_from(folder):
 
 def test_what_sources_are_like_is_read_back_and_an_older_run_has_no_record(folder):
     one = "Tom sees a cat and a dog."
-    more = [one, f"{one} {one}", f"Yes! {one}"]
+    more = [one, *(f"{number} cats! {one}" for number in range(5))]
     pairs = Pairs([*PAIRS.sources, *more], [*PAIRS.targets, *more])
     (folder / "train.tsv").write_text(as_tsv(pairs), encoding="utf-8")
     prepared = prepare_and_save(config(folder), CONFIG, 1, folder / "run")

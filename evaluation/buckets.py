@@ -1,0 +1,29 @@
+"""Sentences in batches of few shapes, so that few programs are compiled: by their length, padded to a bucket."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
+
+SearchBatch = tuple[tuple[int, int], list[int]]  # its shape, and the numbers of its sentences
+
+
+def bucket_of(length: int) -> int:
+    """The padded length of a source of ``length`` tokens."""
+    return next((bucket for bucket in BUCKETS if length <= bucket), 1 << (length - 1).bit_length())
+
+
+def batch_size(bucket: int, batch_sentences: int) -> int:
+    """Sentences searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
+    return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
+
+
+def group_by_bucket(lengths: list[int], batch_sentences: int, devices: int = 1) -> Iterator[SearchBatch]:
+    """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none.
+
+    A batch of several devices has as many rows for each of them as one of a single device.
+    """
+    order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lengths.__getitem__)
+    for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):
+        indices, size = list(group), devices * batch_size(bucket, batch_sentences)
+        yield from (((size, bucket), indices[start : start + size]) for start in range(0, len(indices), size))
