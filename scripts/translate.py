@@ -7,6 +7,11 @@ as it is typed; :help and :quit are for a terminal. With --nbest, --scores or --
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
+A number that the translation lacks, or words that it repeats, are told on standard error, and are the "doubts" of JSON.
+
+With --format=text, markdown or html, standard input is a document. Its text is translated, and everything else is where
+it was: paragraphs, tags, links, addresses, code, tables, entities.
+
 At a line that cannot be translated, such as one that is not UTF-8, the program ends after it has written the lines
 before. With --on-error=blank, the line's number and the reason go to standard error, its line of output is blank (as
 JSON, it has "line" and "error"), the other lines are translated, and the exit code is 2.
@@ -41,6 +46,8 @@ from common.errors import UserError, exit_on_user_error, write_note
 from common.text import in_brief
 from data.long_lines import split_sentences
 from data.pairs import normalise
+from evaluation.documents.translate import FORMATS, translate_document
+from evaluation.doubts import find_doubts
 from evaluation.forced_scores import align
 from evaluation.n_best import n_best
 from evaluation.translate import Translation, Translator, read
@@ -59,7 +66,7 @@ def main() -> None:
     arguments = parse_command_line(__doc__, run, add_options, MAY_CHANGE)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
-        translate_lines(arguments)
+        translate_file(arguments) if arguments.format else translate_lines(arguments)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +78,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alignment", action="store_true", help="add the words of both sides, and each target word's source word"
     )
+    parser.add_argument(
+        "--format", choices=FORMATS, help="standard input is a document: translate its text, and keep everything else"
+    )
     parser.add_argument("--prefix", metavar="TEXT", default="", help="begin every translation with this text")
     parser.add_argument(
         "--on-error",
@@ -78,6 +88,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="stop",
         help="at a line that cannot be translated: stop (the default), or leave it blank and go on",
     )
+
+
+def translate_file(arguments: argparse.Namespace) -> None:
+    """Translate standard input as one document, and write it whole."""
+    for option in ("nbest", "scores", "alignment", "prefix", "interactive"):
+        if vars(arguments)[option]:
+            raise UserError(f"--format is for a whole document, and --{option} for lines: leave one of them out")
+    run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
+    translator = run.translator
+    try:
+        document = sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"the document is not UTF-8: byte {error.start + 1}; convert it first") from error
+    with tqdm(unit="sentence", leave=False, disable=None) as bar:
+        found, texts = translate_document(translator, run.params, document, arguments.format, bar.update)
+    for source, translation in texts:
+        for doubt in find_doubts(source, translation):
+            write_note(f'"{in_brief(" ".join(source.split()), 60)}": {doubt}')
+    sys.stdout.buffer.write(found.encode())
+    sys.stdout.buffer.flush()
 
 
 def translate_lines(arguments: argparse.Namespace) -> None:
@@ -119,6 +149,8 @@ def translate_block(block: list[InputLine], run: LoadedRun, arguments: argparse.
     good = iter(search([line.text for line in block if not line.problem], run, arguments, bar))
     found = [[] if line.problem else next(good) for line in block]
     for line, translations in zip(block, found, strict=True):
+        for doubt in find_doubts(line.text, translations[0].text) if translations else []:
+            write_note(f"line {line.number}: {doubt}")
         if line.problem:
             write_note(f"line {line.number}: {line.problem}")
         elif has_cut(translations[0], line.text, run.translator):
@@ -154,6 +186,8 @@ def format_lines(block: list[InputLine], found: Found, run: LoadedRun, arguments
         facts: dict[str, Any] = {"error": line.problem}
         if translations:
             facts = {"source": normalise(line.text)} | describe(translations, run, arguments.alignment)
+            for each in facts["translations"]:
+                each |= {"doubts": doubts} if (doubts := find_doubts(line.text, each["text"])) else {}
         yield json.dumps({"line": line.number} | facts, ensure_ascii=False)
 
 

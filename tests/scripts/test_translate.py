@@ -202,3 +202,22 @@ def test_at_a_terminal_it_says_what_it_is_how_to_leave_and_what_help_does(run_di
     assert process.returncode == 0 and out.count("\n") == 1
     assert greeting.startswith(f"{run_dir} translates from en to es: ") and "Ctrl-D ends" in greeting
     assert help == HELP.splitlines() and "Ctrl-D ends" in HELP
+
+
+def test_a_document_keeps_what_is_no_text(run_dir, run_main, refuses):
+    page = b"<h1 id='a'>Tom runs</h1>\r\n<pre>Tom</pre> https://tom.org/ <!-- 1990 -->"
+    code, out, _ = run_main(translate.main, run_dir, GREEDY, "--format", "html", text=page)
+    assert code == 0 and out.startswith("<h1 id='a'>") and out.endswith("</h1>\r\n" + page.decode().split("\r\n")[1])
+    assert run_main(translate.main, run_dir, GREEDY, "--format=text", text=b"\n 7 \n")[:2] == (0, "\n 7 \n")
+    code, out, err = run_main(translate.main, run_dir, GREEDY, "--format=text", text=b"Tom\xff")
+    assert (code, out, err) == (2, "", "error: the document is not UTF-8: byte 4; convert it first\n")
+    refuses(
+        translate.main, "--format is for a whole document, and --scores for lines", run_dir, "--format=text", "--scores"
+    )
+
+
+def test_a_lost_number_is_told_and_in_json(run_dir, run_main):
+    code, out, err = run_main(translate.main, run_dir, GREEDY, "--scores", text=b"Tom runs.\nTom 4711\n")
+    doubt = "the translation lacks the number 4711"
+    first, second = (json.loads(line)["translations"][0].get("doubts", []) for line in out.splitlines())
+    assert code == 0 and doubt not in first and doubt in second and f"line 2: {doubt}\n" in err

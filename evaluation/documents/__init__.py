@@ -1,0 +1,1 @@
+"""Documents: what is text is translated, and everything else stays as it stands, character by character."""

@@ -1,0 +1,82 @@
+"""The parts of an HTML page, found by Python's parser: text, tags within sentences, and all that is kept."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from itertools import accumulate, pairwise
+
+from evaluation.documents.parts import Part, entity_part, text_parts
+
+INLINE = frozenset("a abbr b bdi bdo big cite del dfn em font i ins mark q s small span strong sub sup u".split())
+VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+NO_TEXT = frozenset("script style pre code kbd samp var textarea svg math template noscript".split())
+
+
+class Reader(HTMLParser):
+    """Notes where each thing begins, and what it is."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.starts, self.kinds = list[int](), list[str]()
+        self._lines = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
+        self._within: list[str] = []  # elements without text that are open
+        self.feed(page)
+        self.close()
+
+    def _note(self, kind: str) -> None:
+        line, column = self.getpos()
+        self.starts.append(self._lines[line - 1] + column)
+        self.kinds.append("keep" if self._within else kind)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self._note("open" if tag in INLINE else "keep")
+        if self._within[-1:] == [tag] or tag in NO_TEXT or (("translate", "no") in attributes and tag not in VOID):
+            self._within.append(tag)
+            self.kinds[-1] = "keep"
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self._note("keep")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._note("close" if tag in INLINE else "keep")
+        if self._within[-1:] == [tag]:
+            self._within.pop()
+
+    def handle_data(self, data: str) -> None:
+        self._note("text")
+
+    def handle_entityref(self, name: str) -> None:
+        self._note("entity")
+
+    def handle_charref(self, name: str) -> None:
+        self._note("entity")
+
+    def handle_comment(self, data: str) -> None:
+        self._note("keep")
+
+    def handle_decl(self, decl: str) -> None:
+        self._note("keep")
+
+    def handle_pi(self, data: str) -> None:
+        self._note("keep")
+
+    def unknown_decl(self, data: str) -> None:
+        self._note("keep")
+
+
+def html_parts(page: str) -> Iterator[Part]:
+    reader = Reader(page)
+    bounds = pairwise([*reader.starts, len(page)])
+    yield Part("keep", page[: reader.starts[0] if reader.starts else len(page)])
+    for kind, (start, stop) in zip(reader.kinds, bounds, strict=True):
+        raw = page[start:stop]
+        match kind:
+            case "text":
+                yield from text_parts(raw)
+            case "entity":
+                yield entity_part(raw)
+            case "open":
+                yield Part("open", raw)
+            case "close":
+                yield Part("close", raw)
+            case _:
+                yield Part("keep", raw)

@@ -1,0 +1,42 @@
+"""The parts of a document in order: together, their ``raw`` texts are the document."""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+Kind = Literal["text", "open", "close", "keep"]
+
+
+class Part(NamedTuple):
+    """Text to translate, a mark that opens or closes a span of it (``<b>``, ``**``), or something to keep.
+
+    A sentence goes on over marks, and ends where something is kept.
+    """
+
+    kind: Kind
+    raw: str
+    text: str = ""  # what ``raw`` says, with entities resolved
+
+
+# What is no text, wherever it stands: addresses, paths and names of files.
+ADDRESS = re.compile(
+    r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)'»”]|www\.[\w.-]+\.\w+(?:/\S*\w)?|[\w.+-]+@[\w-]+(?:\.\w+)+"
+)
+FORMS_OF_TEXT = "'\"‘’“”«»–—…-"  # characters that, though no letters, are part of a sentence
+
+
+def text_parts(raw: str) -> Iterator[Part]:
+    """Text without markup; addresses are kept."""
+    done = 0
+    for found in ADDRESS.finditer(raw):
+        yield from (Part("text", raw[done : found.start()], raw[done : found.start()]), Part("keep", found[0]))
+        done = found.end()
+    yield Part("text", raw[done:], raw[done:])
+
+
+def entity_part(raw: str) -> Part:
+    """An entity of a letter or of a mark of punctuation is text; every other one, such as ``&nbsp;``, is kept."""
+    text = html.unescape(raw)
+    is_text = len(text) == 1 and (text.isalnum() or text in FORMS_OF_TEXT)
+    return Part("text", raw, text) if is_text else Part("keep", raw)

@@ -1,0 +1,100 @@
+"""A whole document: its text translated, everything else where it was."""
+
+import html
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from evaluation.documents.html import html_parts
+from evaluation.documents.markdown import markdown_parts
+from evaluation.documents.parts import Part
+from evaluation.documents.text import plain_parts
+from evaluation.documents.units import Marks, Unit, find_units, place_marks
+from evaluation.forced_scores import align
+from evaluation.translate import Ensemble, OnProgress, Translator
+
+FORMATS = ("text", "markdown", "html")
+ENDS = tuple(".!?…:;\"'”’»)")
+SPECIAL = re.compile(r"[\\`*_\[\]<>]")  # in Markdown
+
+Find = Callable[[list[Unit]], Iterator[tuple[str, Marks | None]]]
+
+
+class Done(NamedTuple):
+    """What is kept of a document, or a unit with its translation and the places of its marks there."""
+
+    piece: Unit | str
+    text: str
+    marks: Marks
+
+
+def translate_document(
+    translator: Translator, params: Ensemble, document: str, form: str, on_progress: OnProgress = None
+) -> tuple[str, list[tuple[str, str]]]:
+    """A document in one of ``FORMATS``, translated, and each of its texts with its translation."""
+
+    def find(units: list[Unit]) -> Iterator[tuple[str, Marks | None]]:
+        found = translator.translate(params, [unit.text for unit in units], on_progress=on_progress)
+        marked = [each for unit, each in zip(units, found, strict=True) if unit.spans()]
+        aligned = iter(align(translator, params, marked))
+        for unit, each in zip(units, found, strict=True):
+            text = end_alike(unit.text, each.text)
+            yield text, place_marks(unit, text, next(aligned)) if unit.spans() else []
+
+    done = list(translate_pieces(list(find_units(parts_of(document, form))), find))
+    texts = [(each.piece.text.strip(), each.text) for each in done if isinstance(each.piece, Unit)]
+    return "".join(each.piece if isinstance(each.piece, str) else render(each, form) for each in done), texts
+
+
+def parts_of(document: str, form: str) -> Iterator[Part]:
+    match form:
+        case "text":
+            return plain_parts(document)
+        case "markdown":
+            return markdown_parts(document)
+        case "html":
+            return html_parts(document)
+        case _:
+            raise NotImplementedError(f"the format {form}")
+
+
+def translate_pieces(pieces: list[Unit | str], find: Find) -> Iterator[Done]:
+    """A unit whose marks find no place in its translation is translated from mark to mark."""
+    found = find([piece for piece in pieces if isinstance(piece, Unit)])
+    for piece in pieces:
+        text, marks = ("", []) if isinstance(piece, str) else next(found)
+        if isinstance(piece, Unit) and marks is None:
+            yield from translate_pieces(list(piece.between_marks()), find)
+        else:
+            yield Done(piece, text, marks or [])
+
+
+def end_alike(source: str, translation: str) -> str:
+    """Without a full stop that the source lacks: a model of sentences ends headings and cells of tables, too."""
+    return translation if source.rstrip()[-1:] in ENDS else translation.removesuffix(".")
+
+
+def render(done: Done, form: str) -> str:
+    """The translation as the document spells it, with its marks and the white space around it."""
+    assert isinstance(done.piece, Unit)
+    source, spelled, start = done.piece.text, "", 0
+    for place, mark in done.marks:
+        spelled, start = spelled + spell(done.text[start:place], form) + mark, place
+    spelled += spell(done.text[start:], form)
+    if form == "text" and "\n" in source.strip():
+        spelled = textwrap.fill(spelled, max(map(len, source.split("\n"))), break_long_words=False)
+    before, after = source[: len(source) - len(source.lstrip())], source[len(source.rstrip()) :]
+    return f"{before}{spelled}{after}"
+
+
+def spell(text: str, form: str) -> str:
+    match form:
+        case "text":
+            return text
+        case "markdown":
+            return SPECIAL.sub(r"\\\g<0>", text)
+        case "html":
+            return html.escape(text, quote=False)
+        case _:
+            raise NotImplementedError(f"the format {form}")

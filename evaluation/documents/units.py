@@ -1,0 +1,132 @@
+"""From the parts of a document to units of translation, and back: the text between two things that are kept."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from evaluation.documents.parts import Part
+from evaluation.forced_scores import Aligned
+
+Span = tuple[int, int]  # text[start:stop]
+Marks = list[tuple[int, str]]  # places in a translation, and the mark at each
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Text with marks that open and close spans of it."""
+
+    parts: list[Part]
+
+    @property
+    def raw(self) -> str:
+        return "".join(part.raw for part in self.parts)
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+    def between_marks(self) -> "Iterator[Unit | str]":
+        """The text from mark to mark, each a unit."""
+        return find_units(part if part.kind == "text" else Part("keep", part.raw) for part in self.parts)
+
+    def spans(self) -> list[tuple[Span, str, str]]:
+        """The text between each two marks, and the marks, outer ones first."""
+        found: list[tuple[Span, str, str]] = []
+        opened: list[tuple[int, int, str]] = []
+        done = 0
+        for part in self.parts:
+            done += len(part.text)
+            if part.kind == "open":
+                opened.append((len(found), done, part.raw))
+                found.append(((done, done), part.raw, ""))
+            elif part.kind == "close":
+                place, start, raw = opened.pop()
+                found[place] = ((start, done), raw, part.raw)
+        return found
+
+
+def find_units(parts: Iterable[Part]) -> Iterator[Unit | str]:
+    """The units of a document, and between them what is kept. A mark without its partner is kept."""
+    for is_kept, group in groupby(parts, key=lambda part: part.kind == "keep"):
+        if is_kept:
+            yield "".join(part.raw for part in group)
+        else:
+            yield from _units_of(list(group))
+
+
+def _units_of(parts: list[Part]) -> Iterator[Unit | str]:
+    alone = unpaired(parts)
+    if alone:
+        yield from find_units(Part("keep", part.raw) if place in alone else part for place, part in enumerate(parts))
+        return
+    unit = Unit(parts)
+    yield unit if any(map(str.isalpha, unit.text)) else unit.raw
+
+
+def unpaired(parts: list[Part]) -> set[int]:
+    """The places of marks that open or close nothing."""
+    opened: list[int] = []
+    alone: set[int] = set()
+    for place, part in enumerate(parts):
+        if part.kind == "open":
+            opened.append(place)
+        elif part.kind == "close":
+            alone |= set() if opened else {place}
+            opened = opened[:-1]
+    return alone | set(opened)
+
+
+def place_marks(unit: Unit, translation: str, aligned: Aligned) -> Marks | None:
+    """Where each mark goes in the translation: around the words that are aligned with those that it is around.
+
+    None where the words do not tell, or spans that do not overlap would.
+    """
+    sources, targets = find_words(aligned.source_words, unit.text), find_words(aligned.target_words, translation)
+    if not sources or not targets:
+        return None
+    spans, placed = unit.spans(), list[Span]()
+    for (start, stop), _, _ in spans:
+        covered = {index for index, (first, last) in enumerate(sources) if first < stop and start < last}
+        if not covered:
+            return None
+        words = project(covered, aligned.alignment, len(targets))
+        whole = len(covered) == len(sources)
+        placed.append((0, len(translation)) if whole else (targets[words.start][0], targets[words.stop - 1][1]))
+    for outer, (one, found) in enumerate(zip(spans, placed, strict=True)):
+        for other, later in zip(spans[outer + 1 :], placed[outer + 1 :], strict=True):
+            is_inside = other[0][1] <= one[0][1]
+            if not (found[0] <= later[0] and later[1] <= found[1]) if is_inside else overlap(found, later):
+                return None
+    marks: list[tuple[int, int, int, str]] = []  # where two meet, what closes comes first, the inner one before
+    for index, ((start, stop), (_, opening, closing)) in enumerate(zip(placed, spans, strict=True)):
+        marks += [(start, 1, index, opening), (stop, 0, -index, closing)]
+    return [(place, mark) for place, _, _, mark in sorted(marks)]
+
+
+def overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def project(covered: set[int], alignment: list[tuple[int, int]], targets: int) -> range:
+    """The longest run of target words that are aligned with the covered source words; else the one in their place."""
+    runs: list[range] = []
+    for source, target in sorted(alignment, key=lambda pair: pair[1]):
+        if source in covered:
+            last = runs.pop() if runs and runs[-1].stop == target else range(target, target)
+            runs.append(range(last.start, target + 1))
+    sources = max(source for source, _ in alignment) + 1
+    middle = min(targets - 1, sum(covered) * targets // (len(covered) * max(sources, max(covered) + 1)))
+    return max(runs, key=len, default=range(middle, middle + 1))
+
+
+def find_words(words: list[str], text: str) -> list[Span]:
+    """Where the words stand in the text, one after the other; none if one is missing."""
+    spans: list[Span] = []
+    done = 0
+    for word in words:
+        start = text.find(word, done)
+        if start < 0:
+            return []
+        done = start + len(word)
+        spans.append((start, done))
+    return spans

@@ -1,0 +1,21 @@
+"""What looks wrong about a translation without knowing the language: lost numbers, and words again and again."""
+
+import re
+from collections import Counter
+
+NUMBER = re.compile(r"\d+(?:[.,:\s]\d+)*")
+AGAIN = re.compile(r"\b(\w+(?:\W+\w+){0,5}?)(?:\W+\1\b){2,}", re.IGNORECASE)
+
+
+def find_doubts(source: str, translation: str) -> list[str]:
+    """A line for each doubt. Numbers of one digit may be spelled as words, and separators differ between languages."""
+    lost = Counter(map(digits, NUMBER.findall(source))) - Counter(map(digits, NUMBER.findall(translation)))
+    doubts = [f"the translation lacks the number {number}" for number in lost if len(number) > 1]
+    repeated = AGAIN.search(translation)
+    if repeated and not AGAIN.search(source):
+        doubts.append(f'the translation repeats "{repeated[1]}"')
+    return doubts
+
+
+def digits(number: str) -> str:
+    return re.sub(r"\D", "", number)
