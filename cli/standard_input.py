@@ -38,13 +38,12 @@ def read_terminal(help: str) -> Iterator[bytes]:
             line = input("> " if sys.stdout.isatty() else "")
         except EOFError:
             return
-        match line.strip():
-            case ":quit":
-                return
-            case ":help":
-                write_note(help)
-            case _:
-                yield line.encode(errors="surrogateescape")
+        if line.strip() == ":quit":
+            return
+        if line.strip() == ":help":
+            write_note(help)
+        else:
+            yield line.encode(errors="surrogateescape")
 
 
 def blocks(lines: Iterable[InputLine], longest: int = LINES) -> Iterator[list[InputLine]]:

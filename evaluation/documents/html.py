@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import accumulate, pairwise
 
-from evaluation.documents.parts import Part, entity_part, text_parts
+from evaluation.documents.parts import Part, parts_as
 
 INLINE = frozenset("a abbr b bdi bdo big cite del dfn em font i ins mark q s small span strong sub sup u".split())
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
@@ -68,15 +68,4 @@ def html_parts(page: str) -> Iterator[Part]:
     bounds = pairwise([*reader.starts, len(page)])
     yield Part("keep", page[: reader.starts[0] if reader.starts else len(page)])
     for kind, (start, stop) in zip(reader.kinds, bounds, strict=True):
-        raw = page[start:stop]
-        match kind:
-            case "text":
-                yield from text_parts(raw)
-            case "entity":
-                yield entity_part(raw)
-            case "open":
-                yield Part("open", raw)
-            case "close":
-                yield Part("close", raw)
-            case _:
-                yield Part("keep", raw)
+        yield from parts_as(kind, page[start:stop])

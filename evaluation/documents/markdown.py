@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from evaluation.documents.html import INLINE, html_parts
-from evaluation.documents.parts import Part, entity_part, text_parts
+from evaluation.documents.parts import Part, parts_as
 
 FRONT_MATTER = re.compile(r"---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
 IN_BRACKETS = r"(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*"
@@ -71,29 +71,13 @@ def inline_parts(block: Token, document: str, places: list[int]) -> Iterator[Par
         for kind, start, stop in spans(block.children or [], block.content):
             if start > done:
                 found.append(Part("keep", raw(done, start)))
-            found += parts_of(kind, raw(start, stop))
+            found += parts_as(kind, raw(start, stop))
             done = stop
         if done < len(places):
             found.append(Part("keep", raw(done, len(places))))
         yield from found
     except UnclearError:
         yield Part("keep", raw(0, len(places)))
-
-
-def parts_of(kind: str, raw: str) -> Iterator[Part]:
-    match kind:
-        case "text":
-            return text_parts(raw)
-        case "entity":
-            return iter([entity_part(raw)])
-        case "break":
-            return iter([Part("text", raw, " ")])
-        case "open":
-            return iter([Part("open", raw)])
-        case "close":
-            return iter([Part("close", raw)])
-        case _:
-            return iter([Part("keep", raw)])
 
 
 def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:

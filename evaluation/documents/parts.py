@@ -26,6 +26,25 @@ ADDRESS = re.compile(
 FORMS_OF_TEXT = "'\"‘’“”«»–—…-"  # characters that, though no letters, are part of a sentence
 
 
+def parts_as(kind: str, raw: str) -> Iterator[Part]:
+    """The parts of what a parser calls text, an entity, a break of a line within text, a mark, or something to keep."""
+    match kind:
+        case "text":
+            yield from text_parts(raw)
+        case "entity":
+            yield entity_part(raw)
+        case "break":
+            yield Part("text", raw, " ")
+        case "open":
+            yield Part("open", raw)
+        case "close":
+            yield Part("close", raw)
+        case "keep":
+            yield Part("keep", raw)
+        case _:
+            raise NotImplementedError(f"a part that is {kind}")
+
+
 def text_parts(raw: str) -> Iterator[Part]:
     """Text without markup; addresses are kept."""
     done = 0
