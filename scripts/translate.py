@@ -9,8 +9,8 @@ as it is typed; :help and :quit are for a terminal. With --nbest, --scores or --
 
 A number that the translation lacks, or words that it repeats, are told on standard error, and are the "doubts" of JSON.
 
-With --format=text, markdown or html, standard input is a document. Its text is translated, and everything else is where
-it was: paragraphs, tags, links, addresses, code, tables, entities.
+With --format=text, markdown, html or csv, standard input is a document. Its text is translated, and everything else is
+where it was: paragraphs, tags, links, addresses, code, tables, entities. In CSV, --columns names what is text.
 
 At a line that cannot be translated, such as one that is not UTF-8, the program ends after it has written the lines
 before. With --on-error=blank, the line's number and the reason go to standard error, its line of output is blank (as
@@ -46,6 +46,7 @@ from common.errors import UserError, exit_on_user_error, write_note
 from common.text import in_brief
 from data.long_lines import split_sentences
 from data.pairs import normalise
+from evaluation.documents.table import translate_table
 from evaluation.documents.translate import FORMATS, translate_document
 from evaluation.doubts import find_doubts
 from evaluation.forced_scores import align
@@ -53,6 +54,7 @@ from evaluation.n_best import n_best
 from evaluation.translate import Translation, Translator, read
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 
+CSV = "csv"
 GREETING = "{} translates from {} to {}: type a sentence and Enter. :help says more, :quit or Ctrl-D ends."
 HELP = """Each line is translated as soon as you press Enter. It may have several sentences; an empty line stays empty.
 The arrow keys bring earlier lines back. :help shows this, :quit or Ctrl-D ends.
@@ -66,6 +68,8 @@ def main() -> None:
     arguments = parse_command_line(__doc__, run, add_options, MAY_CHANGE)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
+        if arguments.columns and arguments.format != CSV:
+            raise UserError("--columns names the columns of a table: add --format csv")
         translate_file(arguments) if arguments.format else translate_lines(arguments)
 
 
@@ -79,7 +83,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--alignment", action="store_true", help="add the words of both sides, and each target word's source word"
     )
     parser.add_argument(
-        "--format", choices=FORMATS, help="standard input is a document: translate its text, and keep everything else"
+        "--format",
+        choices=(*FORMATS, CSV),
+        help="standard input is a document: translate its text, and keep everything else",
+    )
+    parser.add_argument(
+        "--columns", metavar="NAME,…", default="", help="the columns to translate with --format csv, by their header"
     )
     parser.add_argument("--prefix", metavar="TEXT", default="", help="begin every translation with this text")
     parser.add_argument(
@@ -102,7 +111,11 @@ def translate_file(arguments: argparse.Namespace) -> None:
     except UnicodeDecodeError as error:
         raise UserError(f"the document is not UTF-8: byte {error.start + 1}; convert it first") from error
     with tqdm(unit="sentence", leave=False, disable=None) as bar:
-        found, texts = translate_document(translator, run.params, document, arguments.format, bar.update)
+        if arguments.format == CSV:
+            columns = list(filter(None, arguments.columns.split(",")))
+            found, texts = translate_table(translator, run.params, document, columns, bar.update)
+        else:
+            found, texts = translate_document(translator, run.params, document, arguments.format, bar.update)
     for source, translation in texts:
         for doubt in find_doubts(source, translation):
             write_note(f'"{in_brief(" ".join(source.split()), 60)}": {doubt}')

@@ -3,7 +3,7 @@
 import html
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from evaluation.documents.html import html_parts
@@ -33,6 +33,13 @@ def translate_document(
     translator: Translator, params: Ensemble, document: str, form: str, on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
     """A document in one of ``FORMATS``, translated, and each of its texts with its translation."""
+    return translate_parts(translator, params, parts_of(document, form), form, on_progress)
+
+
+def translate_parts(
+    translator: Translator, params: Ensemble, parts: Iterable[Part], form: str, on_progress: OnProgress = None
+) -> tuple[str, list[tuple[str, str]]]:
+    """The parts of a document put together again, their text translated, and each text with its translation."""
 
     def find(units: list[Unit]) -> Iterator[tuple[str, Marks | None]]:
         found = translator.translate(params, [unit.text for unit in units], on_progress=on_progress)
@@ -42,7 +49,7 @@ def translate_document(
             text = end_alike(unit.text, each.text)
             yield text, place_marks(unit, text, next(aligned)) if unit.spans() else []
 
-    done = list(translate_pieces(list(find_units(parts_of(document, form))), find))
+    done = list(translate_pieces(list(find_units(parts)), find))
     texts = [(each.piece.text.strip(), each.text) for each in done if isinstance(each.piece, Unit)]
     return "".join(each.piece if isinstance(each.piece, str) else render(each, form) for each in done), texts
 

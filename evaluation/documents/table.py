@@ -1,0 +1,72 @@
+"""Tables in CSV: the cells of some columns are translated, all others stay."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from common.errors import UserError
+from evaluation.documents.parts import Part
+from evaluation.documents.text import plain_parts
+from evaluation.documents.translate import translate_parts
+from evaluation.translate import Ensemble, OnProgress, Translator
+
+SEPARATORS = ",;\t"
+END = "\0"  # of a cell, between the parts of all cells
+
+Rows = list[list[str]]
+
+
+def translate_table(
+    translator: Translator, params: Ensemble, table: str, columns: Sequence[str], on_progress: OnProgress = None
+) -> tuple[str, list[tuple[str, str]]]:
+    """The table with its ``columns`` translated below the header, and each of their texts with its translation.
+
+    UserError if it cannot be read, or lacks a column.
+    """
+    mark, text = ("\ufeff", table[1:]) if table.startswith("\ufeff") else ("", table)
+    first = text.partition("\n")[0]
+    separator = max(SEPARATORS, key=first.count)
+    rows = read_rows(text, separator)
+    places = find_columns(rows[0] if rows else [], columns)
+    cells = [(row, place) for row in rows[1:] for place in places if place < len(row)]
+    parts = cell_parts([row[place] for row, place in cells])
+    found, texts = translate_parts(translator, params, parts, "text", on_progress)
+    for (row, place), cell in zip(cells, found.split(END), strict=False):  # nothing follows the last END
+        row[place] = cell
+    return mark + write_rows(rows, separator, like=text), texts
+
+
+def read_rows(text: str, separator: str) -> Rows:
+    if END in text:
+        raise UserError(f"line {text[: text.index(END)].count(chr(10)) + 1} has a NUL byte: this is no table of text")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        return list(reader)
+    except csv.Error as error:
+        raise UserError(f"line {reader.line_num}: {error}") from None
+
+
+def write_rows(rows: Rows, separator: str, like: str) -> str:
+    """The rows with the line ends of a table, and with quotation marks around all cells if its first one has them."""
+    output, end = io.StringIO(), "\r\n" if "\r\n" in like else "\n"
+    dialect = csv.unix_dialect if like.startswith('"') else csv.excel  # which quote all cells, or those that need it
+    csv.writer(output, dialect, delimiter=separator, lineterminator=end).writerows(rows)
+    return output.getvalue() if like.endswith("\n") else output.getvalue().removesuffix(end)
+
+
+def find_columns(header: list[str], names: Sequence[str]) -> list[int]:
+    known = f"this table has {', '.join(header) or 'no header'}"
+    if not names:
+        raise UserError(f"--format csv needs the columns to translate, as --columns NAME,…: {known}")
+    for name in names:
+        if name not in header:
+            near = get_close_matches(name, header, 1)
+            raise UserError(f"--columns: there is no {name}{f'; the nearest is {near[0]}' if near else ''}; {known}")
+    return list(map(header.index, names))
+
+
+def cell_parts(cells: list[str]) -> Iterator[Part]:
+    for cell in cells:
+        yield from plain_parts(cell)
+        yield Part("keep", END)
