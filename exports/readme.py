@@ -72,7 +72,7 @@ $scores
 $search
 
 The input must be normalised as `translate.py` does it: Unicode NFC, white space collapsed, without invisible characters
-that say nothing. As in the run, a line $lines.
+that say nothing. As in the run, a line $longest.
 
 ## Checked
 

@@ -173,7 +173,7 @@ def describe_folder(
         "data": describe_data(run.folder),
         "scores": describe_scores(read_json_object(report) if report else None),
         "search": describe_search(arguments.FORMAT, run.config.decoding),
-        "lines": describe_lines(**facts["lines"]),
+        "longest": describe_lines(**facts["lines"]),
         "check": "\n".join(found.lines()) if found else "Not compared with the run.",
     }
     write_readme(folder, arguments.FORMAT, facts | words)
