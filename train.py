@@ -21,7 +21,7 @@ from common.signals import exit_when_interrupted
 from configs.load import to_yaml
 from configs.schema import RunConfig
 from experiment.load_experiment import load_experiment
-from experiment.open_run import Run, check_run, find_devices, open_run
+from experiment.open_run import Run, check_config, check_run, find_devices, open_run
 from experiment.plan import describe_plan
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
 from training.devices.preflight import dry_run_summary
@@ -53,7 +53,7 @@ def main() -> None:
 def print_dry_run(config: RunConfig) -> None:
     """What ``dry_run=true`` shows; writes no run."""
     devices = find_devices(config)
-    check_run(config)
+    check_config(config)
     if is_first():
         print(dry_run_summary(config.model, config.training, config.data, config.tokenizer.vocab_size, devices))
         print(describe_plan(config))

@@ -149,10 +149,16 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
 
 
 def check_run(config: RunConfig) -> None:
-    """Checks that need neither corpus nor run directory.
+    """``check_config``, and that all processes have the same config and settings; UserError if they do not."""
+    check_config(config)
+    check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
+    check_same_on_all("setting of JAX in its environment", json.dumps(read_settings()))
 
-    UserError for a wrong kernel, for epochs that could end a run before its schedule, or for processes whose configs
-    or settings differ.
+
+def check_config(config: RunConfig) -> None:
+    """Checks that need neither corpus nor run directory nor other processes.
+
+    UserError for a wrong kernel, or for epochs that could end a run before its schedule.
     """
     check_types()
     if config.training.epochs and config.training.schedule in ENDING:
@@ -161,8 +167,6 @@ def check_run(config: RunConfig) -> None:
             "end the run before: set training.epochs=0"
         )
     choose_kernels(config.model, (config.data.row_length, config.data.row_length))
-    check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
-    check_same_on_all("setting of JAX in its environment", json.dumps(read_settings()))
 
 
 def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, like: TrainState) -> list[str]:
