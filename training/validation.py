@@ -15,6 +15,7 @@ from model.transformer import Params
 from training.devices.distributed import is_first
 from training.devices.mesh import Devices
 from training.progress import describe_rise
+from training.run.config_history import change_steps
 from training.run.layout import report_path
 from training.run.metrics import Monitor, read_metrics
 from training.state import TrainState
@@ -63,14 +64,9 @@ class Validation:
                 monitor.say(f"    {evaluation.scores.bleu_note}")
             for sentence in evaluation.sentences[:3]:
                 monitor.say(f"    {sentence.source} → {sentence.translation}")
-        if rise := describe_rise(self.earlier_losses()):
+        if rise := describe_rise(losses_so_far(self.run_dir)):
             monitor.say(f"    {rise}")
         return scores["bleu"], losses["loss"]
-
-    def earlier_losses(self) -> list[tuple[int, float]]:
-        """The loss of each evaluation so far and its step."""
-        lines = [line for line in read_metrics(self.run_dir) if line["kind"] == "valid"]
-        return [(line["step"], float(line["loss"])) for line in lines]  # also of "nan", which JSON has as text
 
     def keep(self, held_out: HeldOut, evaluation: Evaluation, step: int) -> None:
         """Write the report, in the first process."""
@@ -90,3 +86,10 @@ def mean_scores(evaluations: list[Evaluation]) -> dict[str, float]:
     """The means of BLEU and of chrF."""
     scores = [evaluation.scores for evaluation in evaluations]
     return {name: sum(vars(each)[name] for each in scores) / len(scores) for name in ("bleu", "chrf")}
+
+
+def losses_so_far(run_dir: Path) -> list[tuple[int, float]]:
+    """The loss of each evaluation and its step, since the run's config or corpus last changed."""
+    changed = max(change_steps(run_dir), default=-1)
+    lines = [line for line in read_metrics(run_dir) if line["kind"] == "valid" and line["step"] > changed]
+    return [(line["step"], float(line["loss"])) for line in lines]  # also of "nan", which JSON has as text

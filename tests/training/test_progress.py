@@ -1,8 +1,10 @@
 """What is said of validation losses that rise."""
 
+import json
 import math
 
 from training.progress import describe_rise
+from training.validation import losses_so_far
 
 RISING = [(100, 2.0), (200, 1.0), (300, 1.05), (400, 1.06), (500, 2.0), (600, 0.9), (700, 3.0)]
 
@@ -18,3 +20,14 @@ def test_what_falls_or_is_no_number_has_not_risen():
     assert describe_rise([(100, 2.0), (200, 1.0)]) is None
     assert describe_rise([(100, math.nan), (200, 1.0)]) is None
     assert describe_rise([(100, 1.0), (200, math.nan)]) is None
+
+
+def test_losses_from_before_a_change_of_the_config_are_not_compared(tmp_path):
+    """They may be of another validation set: a copy that is fine-tuned has not learned anything by heart yet."""
+    lines = [
+        {"step": step, "kind": kind, "loss": step / 100} for step in (100, 200, 300) for kind in ("train", "valid")
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert losses_so_far(tmp_path) == [(100, 1.0), (200, 2.0), (300, 3.0)]
+    (tmp_path / "config.until-200.yaml").touch()
+    assert losses_so_far(tmp_path) == [(300, 3.0)]
