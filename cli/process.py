@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
+from common.errors import write_note
 from common.files import cache_folder, sha256
 from common.lock import system_lock
 
@@ -62,7 +63,7 @@ def leave_numbers_to_jax() -> None:
     """Forget settings that somebody made for other work: with them, the same config would give another model."""
     for name in (f"JAX_{name}" for name in LEFT_TO_JAX):
         if (value := os.environ.pop(name, None)) is not None:
-            print(f"note: {name}={value} is left out: it would change the numbers of this program", file=sys.stderr)
+            write_note(f"note: {name}={value} is left out: it would change the numbers of this program")
 
 
 def enable_compilation_cache() -> None:

@@ -16,7 +16,7 @@ from data.batches.packing import Packed, in_row_order, place
 from data.config import DataConfig
 from data.noise import DRAWS, noised, uniform
 from data.tokens.subword_sampling import Segmentations
-from data.tokens.table import TokenTable, choose, fits, replace_where, token_table, with_first
+from data.tokens.table import TokenTable, fits, replace_where, token_table, with_first
 from data.tokens.tokenizer import Tokenizer
 
 ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS, NOISE = range(6)  # the uses of random bits
@@ -103,8 +103,8 @@ class Windows:
                 new_sources = with_first(new_sources, self.pairs.tags[chosen])
             new_targets = self._draw(chosen, epoch, window, TARGET_SUBWORDS)
             is_short = fits(new_sources, new_targets, self.pairs.row_lengths)
-            sources = choose(is_short, new_sources, sources.compact())
-            targets = choose(is_short, new_targets, targets.compact())
+            sources = replace_where(is_short, new_sources.take(is_short), sources.compact())
+            targets = replace_where(is_short, new_targets.take(is_short), targets.compact())
         if self.config.noise > 0:
             sources = self._with_noise(sources.compact(), chosen, epoch, window)
         placement = place(sources.length, targets.length, self.pairs.row_lengths)

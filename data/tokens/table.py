@@ -65,15 +65,6 @@ def with_first(table: TokenTable, first: Int[np.ndarray, " sentences"]) -> Token
     return TokenTable(both[index], start, length)
 
 
-def choose(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
-    """Each sentence from ``some`` where ``mask`` is true, else from ``others``."""
-    return TokenTable(
-        np.concatenate([some.flat, others.flat]),
-        np.where(mask, some.start, others.start + len(some.flat)),
-        np.where(mask, some.length, others.length),
-    )
-
-
 def replace_where(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
     """The sentences of ``some``, in their order, where ``mask`` is true, elsewhere those of ``others``."""
     start, length = others.start + len(some.flat), others.length.copy()
