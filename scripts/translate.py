@@ -7,7 +7,7 @@ as it is typed; :help and :quit are for a terminal. With --nbest, --scores or --
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
-A number that the translation lacks, or words that it repeats, are told on standard error, and are the "doubts" of JSON.
+Numbers that a translation lacks, and words that it repeats, are reported on standard error, and as "doubts" in JSON.
 
 With --format=text, markdown, html or csv, standard input is a document. Its text is translated, and everything else is
 where it was: paragraphs, tags, links, addresses, code, tables, entities. In CSV, --columns names what is text.
