@@ -17,6 +17,7 @@ from jaxtyping import Array, Int, UInt32
 from attention import current_device
 from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
+from data.capitals import in_sentence_case
 from data.invisible import without_invisible
 from data.long_lines import Usual, cut, has_fewer_sentences, split_line
 from data.pairs import normalise
@@ -251,8 +252,8 @@ class Translator:
 
 
 def read(line: str) -> str:
-    """A line as models read it: normalised, without invisible characters that say nothing."""
-    return normalise(without_invisible(line))
+    """A line as models read it: normalised, not in capitals, without invisible characters that say nothing."""
+    return in_sentence_case(normalise(without_invisible(line)))
 
 
 def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:

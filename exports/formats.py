@@ -58,7 +58,7 @@ def save_model(
     """
     config, tokenizer = translator.models[0], translator.tokenizer
     shutil.copyfile(PROGRAMS / FORMATS[form].program, folder / "translate.py")
-    for module in (PROGRAMS / "sentences.py", DATA / "invisible.py", DATA / "long_lines.py"):
+    for module in (PROGRAMS / "sentences.py", DATA / "capitals.py", DATA / "invisible.py", DATA / "long_lines.py"):
         shutil.copyfile(module, folder / module.name)
     match form:
         case "ct2":

@@ -71,8 +71,8 @@ $scores
 
 $search
 
-The input must be normalised as `translate.py` does it: Unicode NFC, white space collapsed, without invisible characters
-that say nothing. As in the run, a line $longest.
+The input must be normalised as `translate.py` does it: Unicode NFC, white space collapsed, no line in capitals alone,
+no invisible characters that say nothing. As in the run, a line $longest.
 
 ## Checked
 

@@ -118,7 +118,7 @@ def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) ->
 def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
     """SHA-256 of everything that the batches depend on."""
     settings = [ALGORITHM, seed, config.row_length, config.batch_rows, config.window, config.subword_sampling]
-    settings += [config.noise] if config.noise else []  # later than the others: old fingerprints stay
+    settings += [config.noise, 1] if config.noise else []  # later than the others: old fingerprints stay
     digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
     for block in in_blocks(zip(pairs.texts.sources, pairs.texts.targets, strict=True)):
         digest.update("".join(f"\n{source}\t{target}" for source, target in block).encode())

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, UInt64
 
 from data.batches.encoded import EncodedPairs
 from data.batches.packing import Packed, in_row_order, place
+from data.capitals import in_sentence_case
 from data.config import DataConfig
 from data.noise import DRAWS, noised, uniform
 from data.tokens.subword_sampling import Segmentations
@@ -116,7 +117,7 @@ class Windows:
         draws = uniform(random_bits((1 + DRAWS) * len(chosen), self.seed, epoch, NOISE, window)).reshape(-1, 1 + DRAWS)
         is_noised = draws[:, 0] < self.config.noise
         texts = (self.pairs.texts.sources[i] for i in chosen[is_noised].tolist())
-        noisy = [noised(text, draw) for text, draw in zip(texts, draws[is_noised, 1:], strict=True)]
+        noisy = [in_sentence_case(noised(text, draw)) for text, draw in zip(texts, draws[is_noised, 1:], strict=True)]
         table = token_table(self.tokenizer.encode(noisy))
         if self.pairs.tags is not None:
             table = with_first(table, self.pairs.tags[chosen[is_noised]])

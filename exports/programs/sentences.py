@@ -7,6 +7,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from capitals import in_sentence_case
 from invisible import is_blank, without_invisible
 from long_lines import Usual, cut, has_fewer_sentences, split_line
 
@@ -55,7 +56,7 @@ class LineTranslator:
 
     def read(self, line: str) -> str:
         """A line as the model reads it."""
-        return self.normalise(without_invisible(line))
+        return in_sentence_case(self.normalise(without_invisible(line)))
 
     def count(self, texts: list[str]) -> list[int]:
         """The tokens of each text, its end included."""
