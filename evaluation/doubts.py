@@ -9,8 +9,10 @@ AGAIN = re.compile(r"\b(\w+(?:\W+\w+){0,5}?)(?:\W+\1\b){2,}", re.IGNORECASE)
 
 def find_doubts(source: str, translation: str) -> list[str]:
     """A line for each doubt. Numbers of one digit may be spelled as words, and separators differ between languages."""
-    lost = Counter(map(digits, NUMBER.findall(source))) - Counter(map(digits, NUMBER.findall(translation)))
-    doubts = [f"the translation lacks the number {number}" for number in lost if len(number) > 1]
+    numbers = NUMBER.findall(source)
+    lost = Counter(map(digits, numbers)) - Counter(map(digits, NUMBER.findall(translation)))
+    spelled = {digits(number): number for number in numbers}
+    doubts = [f"the translation lacks the number {spelled[number]}" for number in lost if len(number) > 1]
     repeated = AGAIN.search(translation)
     if repeated and not AGAIN.search(source):
         doubts.append(f'the translation repeats "{repeated[1]}"')

@@ -12,6 +12,7 @@ LACKS = "the translation lacks the number {}"
     [
         ("It cost 1,250 euros in 1990.", "Costó 1.250 euros en 1990.", []),
         ("It cost 1,250 euros in 1990.", "Costó 1250 euros.", [LACKS.format("1990")]),
+        ("1.5 litres.", "Unos litros.", [LACKS.format("1.5")]),
         ("From 12 to 12.", "De 12 a 21.", [LACKS.format("12")]),
         ("At 2:30 on 3/4.", "A las 2.30 del 3 de abril.", []),
         ("He has 3 cats.", "Tiene tres gatos.", []),
