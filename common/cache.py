@@ -110,7 +110,8 @@ def _map(path: Path) -> np.ndarray:
 def _delete_oldest(folder: Path) -> None:
     """Delete the entries least recently used, but for the newest, until the others are within ``MAX_BYTES``."""
     total = 0
-    for entry in sorted(folder.glob("*/"), key=_last_use, reverse=True):
+    entries = [path.parent for path in folder.glob(f"*/{LIST}")]  # no other folder is surely one of ours
+    for entry in sorted(entries, key=_last_use, reverse=True):
         before, total = total, total + sum(path.stat().st_size for path in entry.iterdir())
         if before and total > MAX_BYTES:
             shutil.rmtree(entry, ignore_errors=True)

@@ -32,7 +32,7 @@ from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, find_record, records, rewind_history
 from training.run.corpus import find_changes, identify, load_identity, prepare_for_run, save_corpus
 from training.run.environment import check_types, describe_environment, find_setting_changes, read_settings
-from training.run.layout import CONFIG, DATA, ENVIRONMENT, HELD_OUT, PROFILE, REPORTS
+from training.run.layout import CONFIG, DATA, ENVIRONMENT, HELD_OUT, IN_PLACE, PROFILE, REPORTS, refuse_to_leave
 from training.run.log import tell, warn
 from training.run.metrics import Monitor
 from training.run.pause import Clock, Pause, pausing
@@ -96,6 +96,8 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     or a run directory that training cannot use; all is checked before ``record_run``, the first to write there.
     """
     run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
+    for name in IN_PLACE:
+        refuse_to_leave(run_dir / name)
     newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
     like = abstract_state(devices.mesh, *shape)
     changes = check_continuation(config, run_dir, newest, like)

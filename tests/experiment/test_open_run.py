@@ -73,6 +73,22 @@ def of_another_width(run: Path) -> None:
     save(run, state._replace(step=state.step + 4), Progress().to_notes())
 
 
+@pytest.mark.parametrize("name", ["checkpoints", "eval", "held_out", "events", "profile", "metrics.jsonl", "log.txt"])
+def test_a_run_does_not_train_through_a_link_out_of_its_directory(small_experiment, tmp_path, name):
+    (tmp_path / "home" / ".config").mkdir(parents=True)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / ("nothing" if "." in name else "home"))
+    before = content(tmp_path)
+    with pytest.raises(UserError, match=f"run/{name} leads out of the run's directory, .* move it away; run_dir="):
+        train(load_config(small_experiment, [f"run_dir={tmp_path / 'run'}"]))
+    (tmp_path / "run" / name).unlink()
+    os.mkfifo(tmp_path / "run" / name)
+    with pytest.raises(UserError, match=f"run/{name} leads out of"):
+        train(load_config(small_experiment, [f"run_dir={tmp_path / 'run'}"]))
+    (tmp_path / "run" / name).unlink()
+    assert content(tmp_path) == {path: found for path, found in before.items() if path != f"run/{name}"}
+
+
 def with_other_pairs(corpus: Path, name: str) -> None:
     (corpus / name).write_text((corpus / name).read_text().replace(".\t", "?\t"))
 

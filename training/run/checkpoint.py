@@ -21,7 +21,7 @@ from training.devices.distributed import is_first, wait_for_all
 from training.run.layout import checkpoint_path
 from training.run.manifest import MANIFEST, Manifest, read_manifest
 from training.run.retention import find_for_inference
-from training.run.write_trees import Commit, begin_writing
+from training.run.write_trees import Commit, begin_writing, is_own
 from training.state import Sums, TrainState
 
 ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a newer one
@@ -43,7 +43,7 @@ def begin_save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Commi
     step = int(state.step)
     final = checkpoint_path(run_dir, step)
     if is_first():
-        for leftover in final.parent.glob(".*"):
+        for leftover in filter(is_own, final.parent.glob(".[0-9]*")):
             shutil.rmtree(leftover, ignore_errors=True)
     return begin_writing(final, _split_state(state), step, notes)
 

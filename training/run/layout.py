@@ -2,20 +2,34 @@
 
 from pathlib import Path
 
+from common.errors import UserError
+
 CONFIG, DATA, ENVIRONMENT = "config.yaml", "data.json", "environment.json"
 TOKENIZER, TOKENIZER_KEY = "tokenizer.model", "tokenizer.json"
 TRAINING_SENTENCES, ROW_COUNTS = "training_sentences.npz", "row_counts.json"
 METRICS, REJECTED_METRICS, LOG, EVENTS = "metrics.jsonl", "metrics.rejected.txt", "log.txt", "events"
 LOCK, LOCK_HOLDER = ".lock", "process.json"
 REPORTS, HELD_OUT, PICTURES, PROFILE = "eval", "held_out", "attention", "profile"
+CHECKPOINTS, AVERAGES = "checkpoints", "averages"
+# where training appends, moves or deletes; everything else it replaces by a file of its own
+IN_PLACE = (CHECKPOINTS, REPORTS, HELD_OUT, EVENTS, PROFILE, METRICS, LOG)
 
 
 def checkpoint_path(run_dir: Path, step: int) -> Path:
-    return run_dir / "checkpoints" / str(step)
+    return run_dir / CHECKPOINTS / str(step)
 
 
 def average_path(run_dir: Path, name: str) -> Path:
-    return run_dir / "averages" / name
+    return run_dir / AVERAGES / name
+
+
+def refuse_to_leave(path: Path) -> None:
+    """UserError if a file or folder of a run is a link, or a device: what is done there would be done elsewhere."""
+    if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+        raise UserError(
+            f"{path} leads out of the run's directory, and others' files might be changed or deleted there: move it "
+            "away; run_dir=FOLDER puts a whole run elsewhere, such as on another disk"
+        )
 
 
 def report_path(run_dir: Path, set_name: str) -> Path:

@@ -13,6 +13,7 @@ from common.errors import UserError, write_note
 from training.devices.distributed import is_first
 from training.run.layout import average_path, checkpoint_path
 from training.run.manifest import Manifest, is_intact, read_manifest
+from training.run.write_trees import is_own
 
 
 def examine(run_dir: Path) -> tuple[list[int], list[int]]:
@@ -50,8 +51,8 @@ def find_newest_checkpoint(run_dir: Path) -> int | None:
 def delete_old_checkpoints(run_dir: Path, keep: int, best: int) -> None:
     """Delete intact checkpoints other than the newest ``keep`` and that of step ``best``; the first process does.
 
-    A damaged checkpoint stays and does not count, since the disk may be at fault. Each checkpoint is renamed first, so
-    that a half-deleted one is never mistaken for a good one.
+    A damaged checkpoint stays and does not count, since the disk may be at fault; one with other files in it stays,
+    too. Each checkpoint is renamed first, so that a half-deleted one is never mistaken for a good one.
     """
     if not is_first():
         return
@@ -61,10 +62,11 @@ def delete_old_checkpoints(run_dir: Path, keep: int, best: int) -> None:
         if (newer >= keep and step == best) or not is_intact(directory):
             continue
         newer += 1
-        if newer > keep:
+        if newer > keep and is_own(directory):
             hidden = directory.with_name(f".{step}")
-            os.replace(directory, hidden)
-            shutil.rmtree(hidden, ignore_errors=True)  # the next save removes what is left
+            with suppress(OSError):  # the next save removes what is left; a folder of that name may be somebody's
+                os.replace(directory, hidden)
+                shutil.rmtree(hidden)
 
 
 def find_for_inference(run_dir: Path, which: str) -> Path:

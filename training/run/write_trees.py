@@ -19,6 +19,7 @@ import jax
 from common.errors import UserError, explain_os_error
 from common.files import flush, flush_folder
 from training.devices.distributed import is_first, is_lost_process, wait_for_all
+from training.run.layout import refuse_to_leave
 from training.run.manifest import write_manifest
 
 for name in ("absl", "asyncio"):  # where Orbax logs every step of a save, and each error many times
@@ -26,6 +27,8 @@ for name in ("absl", "asyncio"):  # where Orbax logs every step of a save, and e
 # of a save that fails because its folder vanishes: Orbax drops the writes that it had not begun
 warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
+# what a save, complete or not, leaves in its folder
+OWN = re.compile(r"(params|averaged|rest)(\.orbax-.*)?|manifest\.json|\.manifest\.json\.\d+\.tmp")
 SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for what else a run writes
 Commit = Callable[[], None]
 
@@ -36,10 +39,15 @@ def begin_writing(final: Path, trees: dict[str, Any], step: int, notes: dict[str
     The trees may change, or be donated, as soon as this returns. The rest is in the function returned, which may be
     called in any thread: it waits until Orbax's threads have written the trees, and the first process writes the
     manifest and renames. Every process of the run must call both. They raise UserError if the disk is full, gone or
-    read-only. What an interrupted save of that name left is removed.
+    read-only, or if a folder of somebody else's is in the way. What an interrupted save of that name left is removed.
     """
     temporary, replaced = final.with_name(f".{final.name}"), final.with_name(f".{final.name}-old")
     run_dir = final.parent.parent
+    if is_first():
+        refuse_to_leave(final.parent)
+        for path in filter(os.path.lexists, (final, temporary, replaced)):
+            if not is_own(path):
+                raise UserError(f"{path} has other files than a checkpoint, and would be replaced: move it away")
     with _explaining(final, temporary):
         # Orbax creates missing parents: after an unmount it would write below the mount point.
         folder = run_dir.stat()
@@ -62,6 +70,11 @@ def begin_writing(final: Path, trees: dict[str, Any], step: int, notes: dict[str
                 _rename(temporary, final, replaced)
 
     return commit
+
+
+def is_own(folder: Path) -> bool:
+    """Whether a path is a folder with nothing in it but what a save left there."""
+    return folder.is_dir() and not folder.is_symlink() and all(OWN.fullmatch(path.name) for path in folder.iterdir())
 
 
 @contextmanager

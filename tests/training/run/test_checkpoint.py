@@ -129,6 +129,30 @@ def test_leftovers_of_an_interrupted_save_are_not_believed_and_go(tmp_path):
     assert not list((tmp_path / "checkpoints").glob(".*"))
 
 
+def test_only_what_a_save_left_is_deleted(tmp_path):
+    """Of others' folders beside checkpoints, in them, and behind a link."""
+    directory = save(tmp_path, make_state(2), {})
+    others = [".ssh/id", ".3/id", ".4-old/params/id", ".4-old/id", "2/id"]
+    for path in [directory.parent / name for name in others]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a key")
+    (directory.parent / ".5").symlink_to(directory)
+    save(tmp_path, make_state(6), {})
+    delete_old_checkpoints(tmp_path, keep=1, best=0)
+    assert all((directory.parent / name).exists() for name in [*others, ".5"])
+    for step in (3, 4, 5):
+        with pytest.raises(UserError, match=rf"checkpoints/\.{step}(-old)? has other files than a checkpoint, "):
+            save(tmp_path, make_state(step), {})
+    (directory / "manifest.json").unlink()
+    with pytest.raises(UserError, match="checkpoints/2 has other files than a checkpoint"):
+        save(tmp_path, make_state(2), {})
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "checkpoints").symlink_to(directory.parent)
+    with pytest.raises(UserError, match="linked/checkpoints leads out of the run's directory"):
+        save(tmp_path / "linked", make_state(7), {})
+    assert all((directory.parent / name).exists() for name in [*others, ".5", "6"])
+
+
 def test_a_damaged_checkpoint_is_replaced_when_its_step_comes_again(tmp_path):
     path = save(tmp_path, make_state(2), {}) / "manifest.json"
     path.write_text(json.dumps({}))
