@@ -18,6 +18,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, description: str | None, epilog: str | None = None, **options: Any) -> None:
         super().__init__(description=description, epilog=epilog, formatter_class=LAYOUT, allow_abbrev=False, **options)
+        self.color = False  # Python 3.14 would colour the help, by what common/streams.py escapes
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; --help shows an example")

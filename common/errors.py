@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 
-from common.streams import escape_what_streams_lack
-from common.text import in_brief
+from common.streams import escape_on_streams
+from common.text import escape_controls, in_brief
 
 DISK_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
 ADVICE = {
@@ -27,9 +27,9 @@ class UserError(Exception):
 def exit_on_user_error() -> Iterator[None]:
     """Turn a UserError, a disk failure or lack of memory into one line and exit code 2; other exceptions are bugs.
 
-    Text that the terminal's encoding lacks is none: it is escaped.
+    Text that the terminal's encoding lacks, or that would steer the terminal, is none: it is escaped.
     """
-    escape_what_streams_lack()
+    escape_on_streams()
     try:
         with explain_lack_of_memory("something smaller, or more memory, is needed"):
             yield
@@ -60,7 +60,7 @@ def write_note(line: str) -> None:
 
     try:
         with tqdm.external_write_mode(sys.stderr):
-            print(line, file=sys.stderr, flush=True)
+            print(escape_controls(line), file=sys.stderr, flush=True)
     except (OSError, ValueError):  # ValueError: it is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # or Python would try again when it ends, and fail
 

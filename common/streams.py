@@ -1,21 +1,31 @@
-"""Standard output and standard error take any text, whatever their encoding."""
+"""Standard output and standard error take any text, whatever their encoding, and show it without obeying it."""
 
 import codecs
 import io
 import json
 import sys
 from contextlib import suppress
+from functools import partial
+
+from common.text import escape_controls
 
 ESCAPE = "as in JSON"  # the name of an error handler
 
 
-def escape_what_streams_lack() -> None:
-    """Letters that the encoding of a stream lacks are escaped from now on, so that lines of JSON stay JSON."""
+def escape_on_streams() -> None:
+    """Escape from now on what the encoding of a stream lacks, and what would steer the terminal of standard output.
+
+    Both are escaped as in JSON, so that lines of JSON stay the same JSON. Standard error has progress bars, which do
+    steer it: ``common.errors.write_note`` escapes lines there.
+    """
     codecs.register_error(ESCAPE, _escape)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             with suppress(OSError, ValueError):  # it is closed, or takes no more
                 stream.reconfigure(errors=ESCAPE)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        write = partial(type(sys.stdout).write, sys.stdout)
+        sys.stdout.write = lambda text: write(escape_controls(text))  # type: ignore[method-assign]
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:

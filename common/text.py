@@ -9,6 +9,14 @@ def visible(text: str) -> str:
     return "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
 
 
+STEERING = re.compile("\r(?!\n)|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def escape_controls(text: str) -> str:
+    """Escape, as JSON does, what steers a terminal or the direction of writing; tabs and line ends stay."""
+    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def in_brief(text: str, longest: int = 100) -> str:
     """Make text visible and cut it to ``longest`` characters."""
     return visible(text if len(text) <= longest else f"{text[:longest]}…")

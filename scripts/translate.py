@@ -119,8 +119,7 @@ def translate_file(arguments: argparse.Namespace) -> None:
     for source, translation in texts:
         for doubt in find_doubts(source, translation):
             write_note(f'"{in_brief(" ".join(source.split()), 60)}": {doubt}')
-    sys.stdout.buffer.write(found.encode())
-    sys.stdout.buffer.flush()
+    write_result(found)
 
 
 def translate_lines(arguments: argparse.Namespace) -> None:
@@ -168,9 +167,16 @@ def translate_block(block: list[InputLine], run: LoadedRun, arguments: argparse.
             write_note(f"line {line.number}: {line.problem}")
         elif has_cut(translations[0], line.text, run.translator):
             write_note(f"line {line.number} has a sentence that is too long for the model, which was cut")
-    output = "".join(f"{line}\n" for line in format_lines(block, found, run, arguments))
-    sys.stdout.buffer.write(output.encode())
-    sys.stdout.buffer.flush()
+    write_result("".join(f"{line}\n" for line in format_lines(block, found, run, arguments)))
+
+
+def write_result(text: str) -> None:
+    """A file or a pipe gets the text as it is, in UTF-8; on a terminal, what would steer it is escaped."""
+    if sys.stdout.isatty():
+        print(text, end="", flush=True)
+    else:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
 
 
 def has_cut(translation: Translation, text: str, translator: Translator) -> bool:

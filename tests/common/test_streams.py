@@ -18,6 +18,20 @@ with exit_on_user_error():
 LATIN = {"PYTHONIOENCODING": "iso-8859-1"}
 STRICT = {"PYTHONIOENCODING": "ascii:strict"}
 POSIX = {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+STEER = """
+import json
+from common.errors import UserError, exit_on_user_error, write_note
+with exit_on_user_error():
+    print("a\\tb\\x1b[2J\\u202e", json.dumps("\\x9b\\u2066", ensure_ascii=False))
+    write_note("\\x1b]0;title\\x07")
+    raise UserError("no file \\x9b2J")
+"""
+
+
+def test_no_text_steers_the_terminal():
+    done = subprocess.run([sys.executable, "-c", STEER], capture_output=True, text=True, check=False)
+    assert done.stdout == 'a\tb\\u001b[2J\\u202e "\\u009b\\u2066"\n'
+    assert done.stderr == "\\u001b]0;title\\u0007\nerror: no file \\u009b2J\n"
 
 
 @pytest.mark.parametrize(("variables", "encoding"), [(LATIN, "iso-8859-1"), (STRICT, "ascii"), (POSIX, "ascii")])

@@ -204,6 +204,17 @@ def test_at_a_terminal_it_says_what_it_is_how_to_leave_and_what_help_does(run_di
     assert help == HELP.splitlines() and "Ctrl-D ends" in HELP
 
 
+def test_a_terminal_gets_no_controls_and_a_pipe_gets_the_text_as_it_is(run_dir, call):
+    """A document without letters comes back unchanged."""
+    text, options = "\x1b[7 \u202e\n", [run_dir, GREEDY, "--format=text"]
+    assert call(PROGRAM, *options, text=text.encode()).stdout == text.encode()
+    mine, its = pty.openpty()
+    subprocess.run([sys.executable, ROOT / PROGRAM, *options], input=text.encode(), stdout=its, check=True)
+    os.close(its)
+    assert os.read(mine, 100) == b"\\u001b[7 \\u202e\r\n"
+    os.close(mine)
+
+
 def test_a_document_keeps_what_is_no_text(run_dir, run_main, refuses):
     page = b"<h1 id='a'>Tom runs</h1>\r\n<pre>Tom</pre> https://tom.org/ <!-- 1990 -->"
     code, out, _ = run_main(translate.main, run_dir, GREEDY, "--format", "html", text=page)

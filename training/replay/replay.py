@@ -5,7 +5,6 @@ batch from the step, the dropout from seed and step. On the machine and versions
 """
 
 import json
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from common.errors import UserError
+from common.errors import UserError, write_note
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from model.config import ModelConfig
@@ -156,7 +155,7 @@ def show_progress(steps: range, *replays: Replay) -> Iterable[int]:
     if steps:
         folders = " and ".join(str(replay.run.folder) for replay in replays)
         start = f"the checkpoint at step {steps[0]}" if steps[0] else "the start"
-        print(f"{folders}: repeating {count_updates(len(steps))} from {start}", file=sys.stderr)
+        write_note(f"{folders}: repeating {count_updates(len(steps))} from {start}")
     return tqdm(steps, unit="step", leave=False, disable=None)
 
 

@@ -10,15 +10,16 @@ from tqdm import tqdm
 
 from common.errors import write_note
 from common.files import append_line
+from common.text import escape_controls
 from training.run.layout import LOG
 
 
 def tell(run_dir: Path, text: str, now: datetime | None = None) -> None:
     """Add a line to log.txt and to standard output, with the time, above the bar; UserError if log.txt refuses it."""
-    line = f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%SZ} {text}"
-    append_line(run_dir / LOG, line)
+    line = _log(run_dir, text, now)
     try:
-        show(line)
+        with tqdm.external_write_mode():
+            print(line, flush=True)
     except BrokenPipeError:  # its reader, such as head, has all it wants
         discard_output()
     except (OSError, ValueError) as error:  # a full disk, a lost terminal, or closed
@@ -28,15 +29,15 @@ def tell(run_dir: Path, text: str, now: datetime | None = None) -> None:
 
 def warn(run_dir: Path, text: str) -> None:
     """Add a warning to log.txt and to standard error, above the bar."""
-    append_line(run_dir / LOG, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ} warning: {text}")
+    _log(run_dir, f"warning: {text}")
     write_note(f"warning: {text}")
 
 
-def show(line: str) -> None:
-    """Print and flush a line, without its characters that the terminal's encoding lacks, and draw the bar again."""
-    encoding = sys.stdout.encoding or "utf-8"
-    with tqdm.external_write_mode():
-        print(line.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+def _log(run_dir: Path, text: str, now: datetime | None = None) -> str:
+    """The line that log.txt gets: text from a corpus steers no terminal on which somebody reads it."""
+    line = f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%SZ} {escape_controls(text)}"
+    append_line(run_dir / LOG, line)
+    return line
 
 
 def discard_output() -> None:

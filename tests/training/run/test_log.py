@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from common.streams import escape_on_streams
 from training.run.log import tell, warn
 from training.run.metrics import Monitor
 
@@ -92,11 +93,19 @@ def test_a_reader_that_goes_costs_the_run_nothing(tmp_path):
     assert said(tmp_path) == ALL
 
 
+def test_text_of_a_corpus_steers_no_terminal_on_which_the_log_is_read(tmp_path, capsys):
+    tell(tmp_path, "\x1b[2Jtold")
+    warn(tmp_path, "\u202ewarned")
+    assert said(tmp_path) == ["\\u001b[2Jtold", "warning: \\u202ewarned"]
+    assert capsys.readouterr().err == "warning: \\u202ewarned\n"
+
+
 def test_an_encoding_without_the_letters_loses_no_line(tmp_path, monkeypatch):
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+    escape_on_streams()
     tell(tmp_path, "line → é")
-    assert shown.getvalue().endswith(rb" line \u2192 \xe9" + b"\n")
+    assert shown.getvalue().endswith(rb" line \u2192 \u00e9" + b"\n")
     assert said(tmp_path) == ["line → é"]
 
 
