@@ -55,9 +55,9 @@ def outcome_of(run_dir, config):
     return digest_run(run_dir, config.model, config.training, 300)
 
 
-def start(config_file, run_dir, *overrides):
+def start(config_file, run_dir, *overrides, **environment):
     command = [sys.executable, str(ROOT / "train.py"), str(config_file), f"run_dir={run_dir}", *overrides]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | environment)
 
 
 @pytest.mark.slow
@@ -186,6 +186,18 @@ def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_k
     train_here(small_experiment, straight, *changes)
     config = load_config(small_experiment, changes)
     assert outcome_of(stopped, config) == outcome_of(straight, config)
+
+
+@pytest.mark.slow
+def test_sigterm_while_the_first_step_is_compiled_ends_as_at_any_time(small_experiment, tmp_path):
+    """In XLA, which no signal interrupts: after that, the interpreter's orderly end was a segmentation fault."""
+    cold = {"JAX_COMPILATION_CACHE_DIR": "", "JAX_LOG_COMPILES": "1"}
+    process = start(small_experiment, tmp_path / "run", **cold)
+    told = iter(process.stderr.readline, b"")
+    assert any(b"Finished jaxpr to MLIR module conversion jit(train_step)" in line for line in told)
+    process.send_signal(signal.SIGTERM)
+    assert b"\nSIGTERM: the same command continues from the last checkpoint\n" in process.communicate()[1]
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 SHORT = ["training.steps=6", "training.eval_every=3", "training.log_every=4", "training.keep=3"]
