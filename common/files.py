@@ -81,13 +81,21 @@ def append_line(path: Path, line: str) -> None:
         os.fsync(file.fileno())
 
 
+def with_check(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts for a JSON file with a digest of them, by which ``read_json_object`` finds a changed bit."""
+    return facts | {"check": sha256(json.dumps(facts, sort_keys=True))}
+
+
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object; empty if the file is missing or holds anything else."""
+    """Read a JSON object without its check; empty if that fails, or the file is missing or holds anything else."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return content if isinstance(content, dict) else {}
+    if not isinstance(content, dict):
+        return {}
+    check = content.pop("check", None)
+    return content if check in (None, with_check(content)["check"]) else {}
 
 
 def sha256(content: str | bytes) -> str:

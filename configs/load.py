@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import CollectionEndEvent, CollectionStartEvent, MarkedYAMLError, SafeLoader, ScalarEvent, YAMLError, parse
 
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import sha256, write_atomically
 from common.text import in_brief
 from configs.keys import KEYS, NEAR, RUN_KEYS, SECTIONS, find_nearest_key, format_value, sections
 from configs.schema import RunConfig
@@ -35,6 +35,7 @@ except ImportError:  # PyYAML was built without its C library
 
 SHIPPED = Path(__file__).resolve().parent
 OF_ONE_RUN = {key.name for key in RUN_KEYS}
+DIGEST = "# SHA-256 of the lines above:"  # in none that older versions saved, nor in one that is written by hand
 LAST_KEY = "dry_run"  # in every file that save_config has ever written
 MAX_BYTES, MAX_LEVELS, MAX_VALUES = 2**20, 20, 10_000  # far above any real config
 EXPECTED: dict[type | GenericAlias, str] = {
@@ -93,8 +94,9 @@ def load_run_config(run_dir: str | Path, overrides: Sequence[str] = ()) -> RunCo
 
 
 def save_config(config: RunConfig, path: str | Path) -> None:
-    """Write every key, defaults included, so that the file alone reproduces the config."""
-    write_atomically(path, to_yaml(config))
+    """Write every key, defaults included, so that the file alone reproduces the config, and a digest of the lines."""
+    text = to_yaml(config)
+    write_atomically(path, f"{text}{DIGEST} {sha256(text)}\n")
 
 
 def to_yaml(config: RunConfig) -> str:
@@ -140,6 +142,7 @@ def parse_file(path: Path) -> object:
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_BYTES + 1).decode()
+        _check_digest(text)
         _check_syntax(text)
         return OmegaConf.to_container(
             OmegaConf.load(io.StringIO(text), max_yaml_expanded_nodes=MAX_VALUES), resolve=False
@@ -175,6 +178,16 @@ def _shorten(folder: Path) -> Path:
     """A file or folder relative to the working directory, if it lies there."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+def _check_digest(text: str) -> None:
+    """ValueError if lines were changed after ``save_config``: damage may well be another value of the right type."""
+    lines, mark, digest = text.rpartition(DIGEST)
+    if mark and sha256(lines) != digest.strip():
+        raise ValueError(
+            "changed after it was saved: the SHA-256 in its last line is that of other lines. Bring the file back, and "
+            "give changes to the command as key=value; or, if you changed the file on purpose, delete its last line"
+        )
 
 
 def _check_syntax(text: str) -> None:

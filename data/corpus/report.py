@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Generic, TypeVar
 
+from common.files import with_check
 from data.long_lines import Usual
 from data.sources.report import SourceReport
 
@@ -109,4 +110,4 @@ class DataReport:
             if isinstance(source, TakenOutReport):  # last, and with fewer keys: the format predates this class
                 del files[split]
                 files[split] = [{"file": source.file, "rows": source.rows, "sha256": source.sha256}]
-        return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(with_check(facts), indent=2, ensure_ascii=False) + "\n"

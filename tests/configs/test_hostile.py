@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -139,14 +140,35 @@ def test_a_saved_config_that_was_cut_short_is_never_taken_for_a_whole_one(tmp_pa
     whole = saved(tmp_path)
     assert load_run_config(tmp_path) == RunConfig(run_dir=str(tmp_path))
     lines = whole.splitlines(keepends=True)
-    for cut in [*("".join(lines[:number]) for number in range(len(lines))), whole[:-2]]:
+    for cut in [*("".join(lines[:number]) for number in range(len(lines) - 1)), whole[:-2]]:
         (tmp_path / "config.yaml").write_text(cut, encoding="utf-8")
         with pytest.raises(UserError) as caught:
             load_run_config(tmp_path)
         assert str(caught.value).startswith(f"{tmp_path / 'config.yaml'}") and one_short_line(str(caught.value))
-    (tmp_path / "config.yaml").write_text("".join(lines[:-1]), encoding="utf-8")
+    (tmp_path / "config.yaml").write_text("".join(lines[:-2]), encoding="utf-8")
     with pytest.raises(UserError, match=r"is cut short: dry_run, its last key, is missing\. Bring the whole file back"):
         load_run_config(tmp_path)
+
+
+def test_no_changed_bit_of_a_saved_config_is_another_value(tmp_path):
+    whole, path = saved(tmp_path).encode(), tmp_path / "config.yaml"
+    for bit in range(0, 8 * len(whole), 5):  # every bit of a byte is met in one of eight bytes
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with suppress(UserError):
+            assert load_run_config(tmp_path) == RunConfig(run_dir=str(tmp_path)), bytes(damaged)
+
+
+def test_who_edits_a_saved_config_is_told_what_to_do(tmp_path):
+    """Without its digest it is as those that older versions saved."""
+    path, edited = tmp_path / "config.yaml", saved(tmp_path).replace("beam_size: 5", "beam_size: 6")
+    path.write_text(edited)
+    told = one_short_line(refused(path))
+    assert told.startswith(f"{path}: changed after it was saved: ") and told.endswith(", delete its last line")
+    *lines, last = edited.splitlines(keepends=True)
+    path.write_text("".join(lines))
+    assert last.startswith("# SHA-256") and load_config(path).decoding.beam_size == 6
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"\0" * 100])

@@ -50,7 +50,7 @@ def here(started, tmp_path):
     here = tmp_path / "here"
     shutil.copytree(started, here)
     saved = here / "run" / "config.yaml"
-    saved.write_text(saved.read_text().replace(str(started), str(here)))
+    save_config(load_config(saved, overridden(here)), saved)
     return here
 
 

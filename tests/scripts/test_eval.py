@@ -11,7 +11,7 @@ import pytest
 import sacrebleu
 
 from common.errors import UserError
-from common.files import sha256_of_file
+from common.files import read_json_object, sha256_of_file
 from data.noise import noised_copies
 from eval import load_test_set, main
 from experiment.load_run import load_run
@@ -118,7 +118,7 @@ def test_the_noised_score_is_that_of_a_set_with_the_noise_in_its_file(run_dir, c
 def test_a_test_set_that_has_changed_is_told_and_gets_another_report(copy, run_main, tmp_path):
     code, out, err = run_main(main, copy)
     own = (copy / "eval/test.json").read_bytes()
-    facts = json.loads((copy / "data.json").read_text(encoding="utf-8"))
+    facts = read_json_object(copy / "data.json")
     facts["files"]["test"][0]["sha256"] = "ab" * 32
     (copy / "data.json").write_text(json.dumps(facts), encoding="utf-8")
     code, out, err = run_main(main, copy)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
+from common.files import read_json_object
 from configs.load import load_config, load_run_config, save_config
 from data.batches.packing import fill, place
 from data.tokens.table import token_table
@@ -373,7 +374,7 @@ def test_a_checkpoint_that_is_needed_is_named(light, with_checkpoints, refuses):
     run = with_checkpoints(light, 2, 8)
     archive_config(run, 4)
     record = run / "data.until-4.json"
-    record.write_text(record.read_text().replace(json.loads(record.read_text())["fingerprint"], "f" * 64))
+    record.write_text(json.dumps(read_json_object(record) | {"fingerprint": "f" * 64}))
     needed = f"update 7 of {run} needs a good checkpoint of the steps 4 to 6, and there is none (training.keep"
     refuses(script.main, needed, run, "--step", 7)
     refuses(script.main, "the corpus has changed since", run, "--step", 4)

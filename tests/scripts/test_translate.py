@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from common.files import read_json_object
 from data.long_lines import Usual
 from evaluation.n_best import distinct
 from evaluation.sentences import Sentence, as_lines
@@ -180,7 +181,7 @@ def test_a_run_older_than_its_record_splits_lines_unlike_those_of_its_validation
     """Without a validation set, every line; a source may then fill a row."""
     run, old = load_run(run_dir), shutil.copytree(run_dir, tmp_path / "old")
     assert run.translator.usual.sentences == 1 < run.translator.usual.tokens < 64
-    facts = json.loads((old / "data.json").read_text())
+    facts = read_json_object(old / "data.json")
     (old / "data.json").write_text(json.dumps({key: facts[key] for key in facts if key != "usual_source"}))
     assert load_run(old).translator.usual == Usual(1, 64)
     lines = [Sentence(source, ["Sí."], "Sí.", ["Sí."], -1.0, -1.0, True, 1) for source in ("Yes.", "Yes. No, Mr. Tom.")]

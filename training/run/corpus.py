@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UserError
-from common.files import open_atomically, sha256, write_atomically
+from common.files import open_atomically, read_json_object, sha256, write_atomically
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import as_file
 from data.corpus.report import SPLITS, DataReport, Sides, TakenOutReport
@@ -107,13 +107,14 @@ def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs,
 
 def load_usual_source(run_dir: Path) -> Usual | None:
     """What the run's ``data.json`` says of its sources; None for a run that is older than this record."""
+    facts = read_json_object(run_dir / DATA)
+    if not facts and (run_dir / DATA).exists():
+        raise UserError(f"{run_dir / DATA} is damaged, and says which sentences are translated whole: bring it back")
     try:
-        found = Usual(**json.loads((run_dir / DATA).read_text(encoding="utf-8"))["usual_source"])
-        if min(found.sentences, found.tokens - 1) >= 1:
-            return found
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
-    return None
+        found = Usual(**facts["usual_source"])
+        return found if min(found.sentences, found.tokens - 1) >= 1 else None
+    except (KeyError, TypeError):
+        return None
 
 
 def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
@@ -166,10 +167,10 @@ def identify(report: DataReport) -> DataIdentity:
 def load_identity(record: Path) -> DataIdentity | None:
     """The identity that a run's ``data.json``, or an earlier record, has; None if it is missing or damaged."""
     try:
-        facts = json.loads(record.read_text(encoding="utf-8"))
+        facts = read_json_object(record)
         files = {split: [source["sha256"] for source in facts["files"][split]] for split in SPLITS}
         found = DataIdentity(facts["tokenizer"]["sha256"], facts["fingerprint"], files, facts["training_pairs"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (KeyError, TypeError):
         return None
     digests = [found.tokenizer, found.fingerprint, *chain.from_iterable(files.values())]
     return found if all(isinstance(digest, str) for digest in digests) else None

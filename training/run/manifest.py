@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.files import hash_files, sha256
+from common.files import hash_files, sha256, with_check
 
 MANIFEST = "manifest.json"
 
@@ -28,8 +28,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The manifest's text, with a digest of its own."""
-        facts = vars(self)
-        return json.dumps(facts | {"check": sha256(json.dumps(facts, sort_keys=True))}, indent=1)
+        return json.dumps(with_check(vars(self)), indent=1)
 
 
 def write_manifest(directory: Path, step: int, notes: dict[str, Any]) -> None:

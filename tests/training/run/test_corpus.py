@@ -1,6 +1,7 @@
 """What a run stores of its corpus comes back, and damage and changes are named."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.prepared import prepare_and_save, stream_of
 from training.run.corpus import (
     find_changes,
     identify,
+    load_identity,
     load_tokenizer,
     load_usual_source,
     overlap_with_training,
@@ -70,13 +72,25 @@ def test_what_sources_are_like_is_read_back_and_an_older_run_has_no_record(folde
     prepared = prepare_and_save(config(folder), CONFIG, 1, folder / "run")
     longest = max(map(len, prepared.tokenizer.encode(pairs.sources))) + 1
     assert load_usual_source(folder / "run") == Usual(2, longest)
-    facts = json.loads((folder / "run/data.json").read_text())
+    facts = json.loads((folder / "run/data.json").read_text()) | {"check": None}  # as older versions wrote it
     for damaged in (None, 7, {"sentences": 1}, {"sentences": 0, "tokens": 9}, {"sentences": 1, "tokens": "9"}):
         (folder / "run/data.json").write_text(json.dumps(facts | {"usual_source": damaged}))
         assert load_usual_source(folder / "run") is None
     del facts["usual_source"]
     (folder / "run/data.json").write_text(json.dumps(facts))
     assert load_usual_source(folder / "run") is None
+
+
+def test_no_changed_bit_of_the_record_changes_what_is_translated_whole_or_what_the_data_are(folder):
+    report, path = prepare_and_save(config(folder), CONFIG, 1, folder / "run").report, folder / "run/data.json"
+    whole = path.read_bytes()
+    for bit in range(0, 8 * len(whole), 5):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        assert load_identity(path) in (None, identify(report))
+        with suppress(UserError):
+            assert load_usual_source(folder / "run") == report.usual_source
 
 
 def test_preparing_writes_nothing_and_saving_it_again_changes_nothing(folder):
