@@ -13,11 +13,12 @@ import numpy as np
 from jaxtyping import Array, Int32
 
 from attention import SCALED_DOT_PRODUCT, KernelError, Mask, Request, attend, current_device, kernel_for
-from benchmarks.machine import Call, memory_limit
+from benchmarks.machine import Call
 from benchmarks.report import Report, Row, create_report, flops_unit, mebibytes, with_ratios
 from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.text_table import three_digits
+from training.devices.preflight import device_memory
 
 RECOMPUTING = {"torch", "jax.nn cudnn", "chunked", "cudnn", "tpu"}  # recompute the scores for the gradients
 
@@ -76,7 +77,7 @@ def prepare(contestant: Contestant[Case]) -> Entrant:
     except KernelError as error:
         raise UserError(str(error).removeprefix(f"kernel {contestant.name} ").partition(";")[0]) from None
     total = memory and memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
-    if memory and total > memory_limit():
+    if memory and total > (device_memory() or total):
         raise UserError(f"needs {total / 2**30:.1f} GiB, more than there is")
     return enter(calls, lambda: memory and memory.temp_size_in_bytes)
 

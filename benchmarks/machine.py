@@ -11,7 +11,6 @@ from typing import Any
 import jax
 
 from common.errors import UserError
-from training.devices.preflight import device_memory
 
 Call = Callable[[], Any]
 
@@ -59,12 +58,3 @@ def peak_memory() -> int | None:
     status = Path("/proc/self/status")
     kilobytes = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else []
     return 1024 * int(kilobytes[0]) if kilobytes else None
-
-
-def memory_limit() -> int:
-    """Return the bytes of the device, or of a CPU's machine; ``sys.maxsize`` where the system does not report them."""
-    if limit := device_memory():
-        return limit
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return sys.maxsize

@@ -122,7 +122,9 @@ class DataConfig:
         changes="training",
         of_text=False,
     )
-    prefetch: int = option(64, "batches prepared ahead of the training step", min=1, changes="nothing", of_text=False)
+    prefetch: int = option(
+        64, "batches prepared ahead of the training step", min=1, max=10_000, changes="nothing", of_text=False
+    )
 
     def __post_init__(self) -> None:
         require_in_bounds("data", self)
@@ -169,7 +171,7 @@ class TokenizerConfig:
     """The joint SentencePiece vocabulary, trained on both sides of the training split."""
 
     type: str = option("unigram", "how pieces are chosen", choices=("unigram", "bpe"))
-    vocab_size: int = option(8000, "pieces, including the 4 special and 256 byte pieces")
+    vocab_size: int = option(8000, "pieces, including the 4 special and 256 byte pieces", max=1_000_000)
     character_coverage: float = option(
         1.0, "share of the text's characters with a piece of their own; bytes spell the rest", min=0.9, max=1
     )

@@ -24,7 +24,7 @@ from training.config import ENDING
 from training.devices.compilation import compile_ahead, in_background, report_compilations
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
-from training.devices.preflight import check_position_table, choose_kernels
+from training.devices.preflight import check_memory, check_position_table, choose_kernels, device_memory
 from training.devices.profile import profiled
 from training.progress import DivergenceCheck, Progress, digest_batch, find_last_step
 from training.run.background_save import Saves
@@ -172,9 +172,10 @@ def check_config(config: RunConfig) -> None:
 
 
 def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, like: TrainState) -> list[str]:
-    """Check the config against the run's newest checkpoint; returns the changes of the config that it allows."""
+    """Check the config against memory and the run's newest checkpoint; returns the changes of it that these allow."""
     if config.decoding.ensemble:
         raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
+    check_memory(like, device_memory())
     if newest is None:
         return []
     recorded, of_checkpoint = load_run_config(run_dir), records(run_dir, CONFIG, newest)[-1]

@@ -272,6 +272,15 @@ def test_a_new_run_that_is_refused_leaves_nothing(here):
     assert content(here) == before
 
 
+@pytest.mark.parametrize("key", ["d_model", "d_ff", "num_heads", "head_dim"])
+def test_a_model_that_no_memory_holds_is_refused_by_arithmetic(small_experiment, tmp_path, key):
+    config = load_config(small_experiment, [f"model.{key}=2000000000", f"run_dir={tmp_path / 'run'}"])
+    needs = r"^training [\d,]{13,} parameters needs about \d+\.\d\d GiB of \d+\.\d\d GiB: too much"
+    with pytest.raises(UserError, match=needs):
+        train(config)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("is_copy", [False, True], ids=["moved", "copied"])
 def test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_command_that_goes_on(
     here, is_copy, monkeypatch, capsys

@@ -1,5 +1,7 @@
 """Before the first step: whether the config fits this machine and this corpus, and what it would take of them."""
 
+import math
+import os
 from typing import Any
 
 import jax
@@ -12,6 +14,7 @@ from model.config import POSITIONS, ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
 from training.devices.mesh import Devices, abstract_state
+from training.state import TrainState
 from training.step import make_train_step
 
 
@@ -58,8 +61,24 @@ def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], vali
 
 
 def device_memory() -> int | None:
-    """The bytes that JAX may use on a device; None for a CPU, which does not say."""
-    return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    """The bytes that JAX may use on a device, or those of a CPU's machine; None where they are not told."""
+    if statistics := jax.local_devices()[0].memory_stats():
+        return statistics.get("bytes_limit")
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def check_memory(state: TrainState, limit: int | None) -> None:
+    """UserError if a training state of these shapes and shardings cannot lie in the memory of a device."""
+    parts = [(leaf.sharding.shard_shape(leaf.shape), leaf.dtype.itemsize) for leaf in jax.tree.leaves(state)]
+    needed = sum(math.prod(shape) * size for shape, size in parts)
+    if limit is not None and needed > limit:
+        count = sum(leaf.size for leaf in jax.tree.leaves(state.params))
+        raise UserError(
+            f"training {count:,} parameters needs {compare_memory(needed, limit)}. Make tokenizer.vocab_size or the "
+            "sizes in model smaller"
+        )
 
 
 def compare_memory(needed: int, available: int | None) -> str:

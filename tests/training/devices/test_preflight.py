@@ -8,7 +8,15 @@ from attention import tracing_for
 from common.errors import UserError
 from data.batches.packing import Batch
 from model.config import ModelConfig
-from training.devices.preflight import check_position_table, choose_kernels, compare_memory, device_memory
+from training.config import MeshConfig, TrainingConfig
+from training.devices.mesh import abstract_state, make_mesh
+from training.devices.preflight import (
+    check_memory,
+    check_position_table,
+    choose_kernels,
+    compare_memory,
+    device_memory,
+)
 
 USES = ("encoder self-attention", "decoder self-attention", "encoder-decoder attention")
 
@@ -57,4 +65,15 @@ def test_the_memory_that_is_needed_stands_beside_what_is_there():
     assert compare_memory(3 * 2**29, None) == "about 1.50 GiB"
     assert compare_memory(3 * 2**29, 2**31) == "about 1.50 GiB of 2.00 GiB"
     assert compare_memory(2**31 + 2**29, 2**31) == "about 2.50 GiB of 2.00 GiB: too much"
-    assert (device_memory() is None) == (jax.default_backend() == "cpu")
+    assert device_memory() is not None
+
+
+def test_a_state_is_weighed_as_it_lies_in_memory():
+    """A parameter that Adam learns is three numbers of four bytes; a step and its sums are some bytes more."""
+    config = ModelConfig(d_model=8, num_heads=1, head_dim=8, d_ff=8, encoder_layers=1, decoder_layers=1)
+    state = abstract_state(make_mesh(MeshConfig()), config, TrainingConfig(steps=1), 300)
+    count = sum(leaf.size for leaf in jax.tree.leaves(state.params))
+    with pytest.raises(UserError, match=f"training {count:,} parameters needs about 0.0"):
+        check_memory(state, 12 * count)
+    check_memory(state, 12 * count + 100)
+    check_memory(state, None)
