@@ -2,17 +2,18 @@
 
 import gc
 import os
-import platform
 import signal
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 from filelock import Timeout
 
 from common.errors import write_note
-from common.files import cache_folder, sha256
+from common.files import cache_folder
 from common.lock import system_lock
+from common.processor import processor_id
 
 MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used programs
 # Settings of JAX that would change what is drawn or the type of numbers, or end in errors of JAX. What may change the
@@ -86,6 +87,8 @@ def enable_compilation_cache() -> None:
             os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
             os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MAX_CACHE_BYTES))
             os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+            if version("jaxlib") == "0.10.1":  # which prints two errors for each program that it finds (jax#38445)
+                os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def has_locks(folder: Path) -> bool:
@@ -96,12 +99,3 @@ def has_locks(folder: Path) -> bool:
     if lock:
         lock.release()
     return lock is not None
-
-
-def processor_id() -> str:
-    """A short digest of the processor's model and features: machines that share a home need separate machine code."""
-    facts = [platform.machine()]
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        facts += sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
-    return sha256("\n".join(facts))[:12]

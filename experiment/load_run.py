@@ -20,6 +20,7 @@ from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
 from evaluation.translate import Translator
 from model.transformer import Params
+from training.devices.compiler import check_compiler
 from training.devices.preflight import choose_kernels
 from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
@@ -96,6 +97,7 @@ class LoadedRun:
 
     @cached_property
     def _loaded(self) -> tuple[Translator, tuple[Params, ...], Manifest]:
+        check_compiler()
         config, members = self.config, [self, *map(self._open_member, self.config.decoding.ensemble)]
         checkpoints = [member._load_checkpoint() for member in members]
         models = tuple(member.config.model for member in members)

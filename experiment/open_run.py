@@ -22,6 +22,7 @@ from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
 from training.config import ENDING
 from training.devices.compilation import compile_ahead, in_background, report_compilations
+from training.devices.compiler import check_compiler, describe_compiler, is_audited
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import check_memory, check_position_table, choose_kernels, device_memory
@@ -163,6 +164,7 @@ def check_config(config: RunConfig) -> None:
     UserError for a wrong kernel, or for epochs that could end a run before its schedule.
     """
     check_types()
+    check_compiler()
     if config.training.epochs and config.training.schedule in ENDING:
         raise UserError(
             f"training.schedule={config.training.schedule} falls to zero at training.steps, and training.epochs could "
@@ -237,6 +239,8 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
             archive_config(run_dir, newest)
     for line in prepared.corpus.warnings:
         warn(run_dir, line)
+    if newest is None and not is_audited():
+        tell(run_dir, f"python scripts/check_numbers.py CONFIG would check the numbers of {describe_compiler()}")
     if newest is None and (advice := advise_small_corpus(config, prepared)):
         tell(run_dir, advice)
     for line in changes:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from cli.process import processor_id
+from common.processor import processor_id
 from common.programs import program_environment
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +27,7 @@ if os.environ["JAX_PLATFORMS"] != "cpu":  # processes share the device, and its 
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("JAX_DEFAULT_MATMUL_PRECISION", "float32")
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as in cli/process.py
 os.environ["HF_HOME"] = _cache.name
 os.environ["HF_DATASETS_CACHE"] = os.path.join(_cache.name, "datasets")
 os.environ["XDG_CACHE_HOME"] = _cache.name

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import eval as eval_program
-from cli.process import processor_id
 from common.files import sha256
+from common.processor import processor_id
 from configs.load import load_config
 from train import train
 from training.replay.run_digest import digest_run, digest_tree

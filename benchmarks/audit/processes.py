@@ -1,0 +1,52 @@
+"""An audit in three processes: what is compiled, the same again, and the references with another way to compile."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit.compare import Finding, compare
+from common.errors import UserError
+from common.programs import program_environment
+
+# Without LLVM's optimization, the newer emitters of fusions and YNN's kernels; references also run without jit.
+OTHER_WAY = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_experimental_ynn_fusion_type="
+)
+
+
+def audit(config: str, overrides: list[str]) -> list[Finding]:
+    """Compare every part of a config; UserError if a process ends early, as when memory is short."""
+    with tempfile.TemporaryDirectory(prefix="puente-numbers-") as folder:
+        folders = {name: Path(folder) / name for name in ("compiled", "again", "reference")}
+        for name, place in folders.items():
+            print(f"{name} …", file=sys.stderr, flush=True)
+            place.mkdir()
+            compute_apart(name, place, config, overrides)
+        parts, again = (read_parts(folders[name]) for name in ("compiled", "again"))
+        findings = []
+        for number, (part, other) in enumerate(zip(parts, again, strict=True)):
+            found, expected = (dict(np.load(folders[name] / f"{number}.npz")) for name in ("compiled", "reference"))
+            same_bits = len({*part["digests"], *other["digests"]}) == 1
+            findings.append(compare(part["name"], part["tolerance"], found, expected, same_bits))
+        return findings
+
+
+def read_parts(folder: Path) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = json.loads((folder / "parts.json").read_text(encoding="utf-8"))
+    return parts
+
+
+def compute_apart(name: str, folder: Path, config: str, overrides: list[str]) -> None:
+    mode, environment = "compiled", program_environment()
+    if name == "reference":
+        mode, flags = "reference", os.environ.get("XLA_FLAGS", "")
+        environment |= {"XLA_FLAGS": f"{flags} {OTHER_WAY}".strip(), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "benchmarks.audit.worker", mode, str(folder), config, *overrides]
+    if code := subprocess.run(command, env=environment, check=False).returncode:
+        raise UserError(f"the process of what is {name} ended with {code}: is there enough memory for {config}?")
