@@ -29,6 +29,7 @@ warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarni
 
 # what a save, complete or not, leaves in its folder
 OWN = re.compile(r"(params|averaged|rest)(\.orbax-.*)?|manifest\.json|\.manifest\.json\.\d+\.tmp")
+CENTURY = 100 * 365 * 86_400  # seconds
 SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for what else a run writes
 Commit = Callable[[], None]
 
@@ -101,9 +102,11 @@ def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
     """Copy the trees from their devices, and have threads write them; closing the result waits for all of these."""
     import orbax.checkpoint as ocp
 
+    # Orbax takes the wall clock for how long a save took, and one that is set right is no reason to give up.
+    patient = ocp.AsyncOptions(timeout_secs=CENTURY, create_directories_asynchronously=False)
     with ExitStack() as writing:
         for name, tree in trees.items():
-            writing.enter_context(ocp.StandardCheckpointer()).save(directory.resolve() / name, tree)
+            writing.enter_context(ocp.StandardCheckpointer(async_options=patient)).save(directory.resolve() / name, tree)
         return writing.pop_all()
 
 

@@ -1,9 +1,11 @@
 """Checkpoints: exact, whole or not at all, and damage is seen."""
 
 import hashlib
+import itertools
 import json
 import math
 import shutil
+import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -323,6 +325,14 @@ def test_a_run_that_is_moved_while_a_checkpoint_is_written_gets_none_in_its_old_
     with pytest.raises(UserError, match="run was moved or unmounted; is its disk still there"):
         save(tmp_path / "run", make_state(2), {})
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_a_clock_that_is_set_right_during_a_save_does_not_end_it(tmp_path, monkeypatch):
+    """It is an hour later whenever somebody asks."""
+    hours, real = itertools.count(), time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600 * next(hours))
+    save(tmp_path, make_state(2), {})
+    assert good_steps(tmp_path) == [2]
 
 
 def test_a_save_that_fails_in_the_middle_leaves_no_half(tmp_path, monkeypatch):
