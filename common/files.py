@@ -1,6 +1,7 @@
 """Files and folders that are written whole or not at all: a reader, or a restart after a crash, never sees a half."""
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -48,6 +49,7 @@ def write_folder(folder: Path) -> Iterator[Path]:
     place = Path(os.path.abspath(folder))  # so that . has a name
     temporary = _temporary(place)
     with explain_write_errors(folder):
+        remove_leftovers(place.parent, place.name)
         temporary.mkdir(parents=True)
         try:
             yield temporary
@@ -130,11 +132,14 @@ def explain_write_errors(path: Path) -> Iterator[None]:
         raise UserError(f"cannot write {path}: {explain_os_error(error)}") from error
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files and folders that killed processes left; those of running processes stay."""
-    for path in folder.glob(".*.tmp"):
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Delete the temporary files and folders that killed processes left, of one ``name`` if it is given.
+
+    Those of other running processes stay. One of this process's number is from an earlier process that had it.
+    """
+    for path in folder.glob(f".{glob.escape(name) or '*'}.*.tmp"):
         process = path.name.split(".")[-2]
-        if process.isdigit() and not _is_running(int(process)):
+        if process.isdecimal() and not _is_another(int(process)):
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
@@ -143,11 +148,12 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
-def _is_running(process: int) -> bool:
+def _is_another(process: int) -> bool:
+    """Whether a process of this number runs, and is not this one."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:
-        pass  # it belongs to another user
-    return True
+    except (OSError, OverflowError):
+        pass  # it belongs to another user, or is none that could be known
+    return process != os.getpid()

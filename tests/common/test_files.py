@@ -110,13 +110,24 @@ def test_a_folder_replaces_nothing(kind, tmp_path, tmp_path_factory):
 
 def test_what_a_killed_writer_left_goes_and_that_of_a_living_one_stays(tmp_path):
     killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    names = [f".a.json.{int(killed.stdout)}.tmp", f".b.json.{os.getpid()}.tmp", ".c.tmp", "d.tmp"]
-    for name in names:
+    stay = [f".b.json.{os.getppid()}.tmp", ".c.tmp", "d.tmp", ".e.².tmp", f".f.{10**20}.tmp"]
+    go = [f".a.json.{process}.tmp" for process in (int(killed.stdout), os.getpid())]  # the second: numbers come again
+    for name in stay + go:
         (tmp_path / name).touch()
     (tmp_path / f".folder.{int(killed.stdout)}.tmp" / "inner").mkdir(parents=True)
     remove_leftovers(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(stay)
     remove_leftovers(tmp_path / "nothing")
+
+
+def test_a_folder_that_a_killed_process_of_this_number_began_is_begun_again(tmp_path):
+    """As in containers, where the first process always has the same."""
+    for name in ("[new]", "n"):
+        (tmp_path / f".{name}.{os.getpid()}.tmp" / "half").mkdir(parents=True)
+    with write_folder(tmp_path / "[new]") as new:
+        (new / "file").touch()
+    assert [path.name for path in (tmp_path / "[new]").iterdir()] == ["file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f".n.{os.getpid()}.tmp", "[new]"]
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,11 @@ def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
     import orbax.checkpoint as ocp
 
     # Orbax takes the wall clock for how long a save took, and one that is set right is no reason to give up.
-    patient = ocp.AsyncOptions(timeout_secs=CENTURY, create_directories_asynchronously=False)
+    options = ocp.AsyncOptions(timeout_secs=CENTURY, create_directories_asynchronously=False)
     with ExitStack() as writing:
         for name, tree in trees.items():
-            writing.enter_context(ocp.StandardCheckpointer(async_options=patient)).save(directory.resolve() / name, tree)
+            checkpointer = writing.enter_context(ocp.StandardCheckpointer(async_options=options))
+            checkpointer.save(directory.resolve() / name, tree)
         return writing.pop_all()
 
 
