@@ -17,13 +17,13 @@ import jax
 
 from cli.command_line import parse_command_line
 from common.errors import exit_on_user_error, explain_lack_of_memory
-from common.signals import exit_when_interrupted
+from common.signals import exit_at_once, exit_when_interrupted
 from configs.load import to_yaml
 from configs.schema import RunConfig
 from experiment.load_experiment import load_experiment
 from experiment.open_run import Run, check_config, check_run, find_devices, open_run
 from experiment.plan import describe_plan
-from training.devices.distributed import end_at_once, is_first, join_processes, leave_processes
+from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
 from training.devices.preflight import dry_run_summary
 from training.progress import Progress, training_metrics
 from training.run.checkpoint import update_notes
@@ -40,7 +40,7 @@ def main() -> None:
         "shows how much memory a training step takes"
     )
     with (
-        end_at_once(advice),
+        end_all_on_error(advice),
         exit_on_user_error(),
         explain_lack_of_memory(memory),
         exit_when_interrupted(advice),
@@ -143,4 +143,5 @@ def validate(run: Run, state: TrainState, progress: Progress) -> Progress:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_at_once():
+        main()

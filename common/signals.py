@@ -5,10 +5,12 @@ nothing to save, and they end the program at once. A second signal always kills 
 """
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import NoReturn
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -30,6 +32,26 @@ def exit_when_interrupted(hint: str) -> Iterator[None]:
     except Interrupted as interruption:
         print(f"\n{describe_signal(interruption.number)}: {hint}", file=sys.stderr)
         sys.exit(128 + interruption.number)
+
+
+@contextlib.contextmanager
+def exit_at_once() -> Iterator[None]:
+    """Inside, ``sys.exit`` does without Python's orderly end, which would wait for what threads are compiling.
+
+    After a signal in the middle of a compilation, it was a segmentation fault.
+    """
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code or 0
+        end_process(code if isinstance(code, int) else 1)
+
+
+def end_process(code: int) -> NoReturn:
+    for stream in (sys.stderr, sys.stdout):
+        with contextlib.suppress(OSError, ValueError):  # it takes no more, or is closed
+            stream.flush()
+    os._exit(code)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

@@ -22,7 +22,7 @@ from jax.experimental import multihost_utils
 
 from common.errors import UserError
 from common.files import sha256
-from common.signals import handle_signals
+from common.signals import end_process, handle_signals
 from training.config import MeshConfig
 
 STARTUP_TIMEOUT = 300  # seconds until all processes must have started
@@ -124,18 +124,15 @@ def leave_processes() -> None:
 
 
 @contextlib.contextmanager
-def end_at_once(advice: str) -> Iterator[None]:
-    """Inside, ``sys.exit`` ends the process at once, as an error in one of several processes does, and so the others.
+def end_all_on_error(advice: str) -> Iterator[None]:
+    """Inside, an error in one of several processes ends this one at once, and thereby the others.
 
-    Ordinarily, Python would wait for what is compiled in threads, and it has ended in a segmentation fault where a
-    signal had come in the middle of a compilation; of several processes, each would wait for the others. ``advice``
-    says how to go on.
+    An ordinary exit would wait for the others, which would wait for this one. ``advice`` says how to go on.
     """
     try:
         yield
     except BaseException as error:
-        is_alone = not jax.distributed.is_initialized()
-        if is_alone and not isinstance(error, SystemExit):
+        if not jax.distributed.is_initialized():
             raise
         code = 1
         if isinstance(error, SystemExit):  # already reported
@@ -145,12 +142,9 @@ def end_at_once(advice: str) -> Iterator[None]:
             print(f"\nanother process of this run is gone, or cannot be reached: {advice} ({reason})", file=sys.stderr)
         else:
             traceback.print_exception(error)
-        for stream in (sys.stderr, sys.stdout):
-            with contextlib.suppress(OSError, ValueError):  # it takes no more, or is closed
-                stream.flush()
-        if not is_alone and is_first():
+        if is_first():
             time.sleep(GRACE_SECONDS)
-        os._exit(code)
+        end_process(code)
 
 
 def is_lost_process(error: BaseException) -> bool:
