@@ -29,9 +29,9 @@ def as_text(table: Table) -> str:
 
 def as_markdown(table: Table) -> str:
     """Render as Markdown: a heading, the note and a table."""
-    header, *rows = (f"| {' | '.join(map(_escape, cells))} |" for cells in (table.header, *table.rows))
+    header, *rows = (f"| {' | '.join(map(escape_markdown, cells))} |" for cells in (table.header, *table.rows))
     body = "\n".join([header, "|" + " --- |" * len(table.header), *rows])
-    return "\n\n".join(part for part in (f"## {table.title}", _escape(table.note), body) if part)
+    return "\n\n".join(part for part in (f"## {table.title}", escape_markdown(table.note), body) if part)
 
 
 def three_digits(number: float) -> str:
@@ -45,6 +45,6 @@ def _align(column: list[str]) -> list[str]:
     return [cell.rjust(width) if is_numeric else cell.ljust(width) for cell in column]
 
 
-def _escape(text: str) -> str:
-    # A line break would end the row, so unprintable characters are spelled out first.
+def escape_markdown(text: str) -> str:
+    """Text that stands as it is in a line of Markdown; unprintable characters, such as line breaks, are spelled out."""
     return MARKDOWN.sub(r"\\\1", visible(text))

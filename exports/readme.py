@@ -1,11 +1,15 @@
 """The README of an exported model: what it is, how to load it, and how to get the run's translations."""
 
+import shlex
 from pathlib import Path
 from string import Template
 from textwrap import wrap
 from typing import Any
 
+from common.errors import UserError
 from common.files import read_json_object
+from common.text import as_list_item, visible
+from common.text_table import escape_markdown
 from exports.formats import plain
 from model.config import DecodingConfig
 from training.run.layout import DATA
@@ -20,7 +24,7 @@ A Transformer that translates from $source to $target, exported to {library} fro
 ## Use
 
     pip install {packages} sentencepiece sentencex
-    echo "$example" | python translate.py
+    echo $example_in_shell | python translate.py
 
 or, from Python in this folder:
 
@@ -30,19 +34,19 @@ or, from Python in this folder:
 
 
 CTRANSLATE2 = """    model = Model(compute_type="default", device="cpu")
-    print(model.translate(["$example"]))
+    print(model.translate([$example_in_python]))
 
 `translate.py` and the modules beside it are short enough to be copied into a program.
 """
 
-TRANSFORMERS = """    print(Model().translate(["$example"]))
+TRANSFORMERS = """    print(Model().translate([$example_in_python]))
 
 or with transformers alone:
 
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForSeq2SeqLM.from_pretrained(".")
-    found = model.generate(**tokenizer("$tagged", return_tensors="pt"))
+    found = model.generate(**tokenizer($tagged_in_python, return_tensors="pt"))
     print(tokenizer.decode(found[0], skip_special_tokens=True))
 
 `AutoTokenizer` gives `translate.py`'s tokens, except where a line has a literal `▁`, which it reads as a space, or
@@ -52,7 +56,7 @@ begins with something like `>>es<<`, which it takes for the code of a language.
 MODEL_CARD = """---
 library_name: transformers
 pipeline_tag: translation
-language: ["$source", "$target"]
+language: [$languages]
 license: $license_id
 ---
 
@@ -87,30 +91,44 @@ USE = {
 
 
 def write_readme(folder: Path, form: str, facts: dict[str, Any]) -> None:
-    """Write the README of a format; ``facts`` are what its template names."""
-    search = "\n".join(wrap(facts["search"], WIDTH, break_long_words=False, break_on_hyphens=False))
-    text = Template(USE[form] + COMMON).substitute(facts | {"search": search})
+    """Write the README of a format; ``facts`` are what its template names, words of others as they are."""
+    words = {name: escape_markdown(facts[name]) for name in ("name", "source", "target", "license")} | {
+        "search": "\n".join(wrap(facts["search"], WIDTH, break_long_words=False, break_on_hyphens=False)),
+        "languages": ", ".join(map(as_list_item, (facts["source"], facts["target"]))),
+        "license_id": as_list_item(facts["license_id"]),
+        "example_in_shell": shlex.quote(visible(facts["example"])),
+        "example_in_python": repr(facts["example"]),
+        "tagged_in_python": repr(facts["tagged"]),
+    }
+    text = Template(USE[form] + COMMON).substitute(facts | words)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def describe_data(run_dir: Path) -> str:
-    """A line for each training source of the run, without its folder."""
-    sources = read_json_object(run_dir / DATA).get("files", {}).get("train", [])
-    names = [Path(each["file"]).name if Path(each["file"]).is_absolute() else each["file"] for each in sources]
-    pairs = [f"{each['pairs']:,} pairs, SHA-256 {each['sha256']}" for each in sources]
-    return "\n".join(["Trained on:", "", *(f"- {name}: {facts}" for name, facts in zip(names, pairs, strict=True))])
+    """A line for each training source of the run, without its folder; UserError if their record is damaged."""
+    try:
+        sources = read_json_object(run_dir / DATA)["files"]["train"]
+        names = [Path(each["file"]).name if Path(each["file"]).is_absolute() else each["file"] for each in sources]
+        facts = [f"{each['pairs']:,} pairs, SHA-256 {each['sha256']}" for each in sources]
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{run_dir / DATA} is missing or damaged, but the README quotes it: bring it back") from None
+    lines = [f"- {escape_markdown(f'{name}: {fact}')}" for name, fact in zip(names, facts, strict=True)]
+    return "\n".join(["Trained on:", "", *lines])
 
 
 def describe_scores(report: dict[str, Any] | None) -> str:
-    """The run's BLEU and chrF with their signatures."""
+    """The run's BLEU and chrF with their signatures; UserError if the report has others' values."""
     if report is None:
         return "The run has no scores yet."
     note = report.get("bleu_note")
-    return (
-        f"- {Path(str(report['test_set'])).name}: BLEU {report['bleu']:.2f} ({report['signature']}), "
-        f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}"
-        f"{f'. {note}' if note else ''}"
-    )
+    try:
+        return "- " + escape_markdown(
+            f"{Path(str(report['test_set'])).name}: BLEU {report['bleu']:.2f} ({report['signature']}), "
+            f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}"
+            f"{f'. {note}' if note else ''}"
+        )
+    except (KeyError, TypeError, ValueError):
+        raise UserError("the report of the run's scores is damaged: score it again with python eval.py RUN") from None
 
 
 def describe_search(form: str, decoding: DecodingConfig) -> str:
