@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from common.errors import write_note
+from common.files import LONGEST_LINE, TOO_LONG, bounded_lines
 
 LINES, CHARACTERS = 512, 100_000  # of a block at most, except that a single line may be longer
 
@@ -17,9 +18,17 @@ class InputLine(NamedTuple):
     problem: str = ""
 
 
+def input_lines() -> Iterator[InputLine]:
+    """The lines of standard input."""
+    return read_lines(bounded_lines(sys.stdin.buffer.readline, b"\n"))
+
+
 def read_lines(lines: Iterable[bytes]) -> Iterator[InputLine]:
     """Decode lines that end at line feeds only."""
     for number, line in enumerate(lines, start=1):
+        if len(line) - line.endswith(b"\n") > LONGEST_LINE:
+            yield InputLine(number, "", TOO_LONG)
+            continue
         try:
             yield InputLine(number, line.decode())
         except UnicodeDecodeError as error:

@@ -7,12 +7,15 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, AnyStr, BinaryIO
 
 from common.errors import UserError, explain_os_error
+
+LONGEST_LINE = 10_000_000  # bytes or letters of input: a sentence has hundreds, and takes 30 times its size in memory
+TOO_LONG = f"more than {LONGEST_LINE:,} bytes in the line; break it into several"
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
@@ -86,6 +89,14 @@ def append_line(path: Path, line: str) -> None:
 def with_check(facts: dict[str, Any]) -> dict[str, Any]:
     """Facts for a JSON file with a digest of them, by which ``read_json_object`` finds a changed bit."""
     return facts | {"check": sha256(json.dumps(facts, sort_keys=True))}
+
+
+def bounded_lines(readline: Callable[[int], AnyStr], end: AnyStr) -> Iterator[AnyStr]:
+    """The lines of a file; of one above ``LONGEST_LINE`` its beginning alone, which is above that, too."""
+    while line := readline(LONGEST_LINE + 8):  # above it even without a byte order mark
+        yield line
+        while len(line) > LONGEST_LINE and not line.endswith(end):
+            line = readline(LONGEST_LINE + 8)
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

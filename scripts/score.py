@@ -30,7 +30,7 @@ import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.standard_input import LINES, InputLine, blocks, read_lines
+from cli.standard_input import LINES, InputLine, blocks, input_lines
 from common.errors import UserError, exit_on_user_error, write_note
 from data.corpus.language import describe_exchange
 from data.pairs import Pairs
@@ -47,7 +47,7 @@ def main() -> None:
     translator, params = run.translator, run.params  # before any input is read
     lines, tokens, total = 0, 0, 0.0
     with tqdm(unit="line", leave=False, disable=None) as bar:
-        for block in blocks(read_lines(sys.stdin.buffer), LINES * jax.local_device_count()):
+        for block in blocks(input_lines(), LINES * jax.local_device_count()):
             pairs, problem = read_pairs(block)
             if lines == 0:
                 sides = Pairs([source for source, _ in pairs], [target for _, target in pairs])

@@ -41,7 +41,7 @@ import jax
 from tqdm import tqdm
 
 from cli.command_line import parse_command_line
-from cli.standard_input import LINES, InputLine, blocks, read_lines, read_terminal
+from cli.standard_input import LINES, InputLine, blocks, input_lines, read_lines, read_terminal
 from common.errors import UserError, exit_on_user_error, write_note
 from common.text import in_brief
 from data.long_lines import split_sentences
@@ -106,10 +106,10 @@ def translate_file(arguments: argparse.Namespace) -> None:
             raise UserError(f"--format is for a whole document, and --{option} for lines: leave one of them out")
     run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     translator = run.translator
-    try:
-        document = sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise UserError(f"the document is not UTF-8: byte {error.start + 1}; convert it first") from error
+    lines = list(input_lines())
+    if bad := next((line for line in lines if line.problem), None):
+        raise UserError(f"line {bad.number} of the document: {bad.problem}")
+    document = "".join(line.text for line in lines)
     with tqdm(unit="sentence", leave=False, disable=None) as bar:
         if arguments.format == CSV:
             columns = list(filter(None, arguments.columns.split(",")))
@@ -133,7 +133,7 @@ def translate_lines(arguments: argparse.Namespace) -> None:
     if typing:
         write_note(GREETING.format(run.folder, run.config.data.source, run.config.data.target))
     with tqdm(unit="line", leave=False, disable=True if at_once else None) as bar:
-        for block in blocks(read_lines(read_terminal(HELP) if typing else sys.stdin.buffer), longest):
+        for block in blocks(read_lines(read_terminal(HELP)) if typing else input_lines(), longest):
             problems = translator.find_problems([line.text for line in block], arguments.prefix)
             checked = [line._replace(problem=line.problem or each) for line, each in zip(block, problems, strict=True)]
             bad = [line for line in checked if line.problem]

@@ -34,9 +34,9 @@ def advise_encoding(file: BinaryFile) -> str:
 
 
 def first_lines(file: BinaryFile) -> bytes:
-    """The first lines of a file, whole ones if it is longer."""
+    """The first lines of a file, whole ones if it is longer, unless the first one is."""
     content = file.read(SAMPLE)
-    return content[: content.rfind(b"\n") + 1] if len(content) == SAMPLE else content
+    return (content[: content.rfind(b"\n") + 1] if len(content) == SAMPLE else b"") or content
 
 
 def guess_encoding(content: bytes) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from common.files import LONGEST_LINE
 from common.text import as_list_item, in_brief
 from data.config import DataConfig
 from data.sources.lines import Malformed
@@ -51,6 +52,8 @@ def check_texts(config: DataConfig, cells: tuple[Any, Any]) -> Row:
     for name, cell in zip(config.languages, cells, strict=True):
         if not is_text(cell):
             raise Malformed(f"{name} is {name_type(cell)}, not plain text")
+        if len(cell) > LONGEST_LINE:
+            raise Malformed(f"{name} has more than {LONGEST_LINE:,} characters")
     return cells
 
 

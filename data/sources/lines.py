@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from common.errors import UserError
+from common.files import LONGEST_LINE, TOO_LONG, bounded_lines
 from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, this_is_gzip
 
 MOST_LINES = 100  # of one record
@@ -41,7 +42,7 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
         with open_bytes(path) as file:
             if path.suffix != ".gz" and this_is_gzip(file.peek(3)):
                 raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
-            lines = file if is_utf8(encoding) else transcode(path, encoding, file)
+            lines = bounded_lines(file.readline, b"\n") if is_utf8(encoding) else transcode(path, encoding, file)
             if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
                 yield first
             yield from lines
@@ -60,7 +61,8 @@ def join_lines(lines: Iterable[bytes], first: int, is_open: Callable[[str], bool
 
     def is_whole(size: int) -> bool:
         ahead.extend(islice(rest, max(0, size - len(ahead))))
-        return not is_open(b"".join(ahead[:size]).decode(errors="replace").rstrip("\r\n"))
+        record = b"".join(ahead[:size])
+        return len(record) > LONGEST_LINE or not is_open(record.decode(errors="replace").rstrip("\r\n"))
 
     while ahead or (ahead := [*islice(rest, 1)]):
         size = next(filter(is_whole, range(1, MOST_LINES + 1)), 1)
@@ -82,13 +84,15 @@ def transcode(path: Path, encoding: str, file: BinaryFile) -> Iterator[bytes]:
     """The file's lines as UTF-8; bytes that do not encode text become U+FFFD, which ``decode_line`` finds."""
     refuse_utf8(path, encoding, file)
     file.seek(0)
-    for line in io.TextIOWrapper(file, encoding, errors="replace", newline="\n"):
+    for line in bounded_lines(io.TextIOWrapper(file, encoding, errors="replace", newline="\n").readline, "\n"):
         yield line.encode(errors="surrogatepass")
 
 
 def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
     """The text of a line, without its end; Malformed if it is not text in the encoding."""
     body = without_end(line)
+    if len(body) > LONGEST_LINE:
+        raise Malformed(f"{path}:{number}: {TOO_LONG}")
     try:
         text = body.decode()
     except UnicodeDecodeError as error:

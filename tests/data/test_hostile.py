@@ -1,5 +1,6 @@
 """Files that are no corpus, lines that are no sentences, and run directories that someone has edited."""
 
+import gzip
 import hashlib
 import io
 import json
@@ -17,13 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
+from common.files import LONGEST_LINE
 from data.batches.stream import validation_batches
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import SharedSentences, Sides
 from data.corpus.splits import hash_sentences, refuse_overlap
 from data.pairs import Pairs, concatenate, normalise, sort_combining_marks
+from data.sources.lines import join_lines, read_byte_lines
+from data.sources.table import Cells
 from data.tokens.tokenizer import Tokenizer, train
-from tests.data.sources.reading import refused
+from tests.data.sources.reading import SKIPPING, load, refused
 from tests.prepared import build_corpus, stream_of
 from training.run.corpus import load_tokenizer, overlap_with_training, save_hashes, save_tokenizer
 from training.run.layout import TRAINING_SENTENCES
@@ -72,6 +76,41 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name):
 
 
 # Corpora: lines
+
+
+ROW_OF = {
+    ".tsv": "{}\tuno\n",
+    ".tsv.gz": "{}\tuno\n",
+    ".csv": '"{}","uno"\n',
+    ".jsonl": '{{"en": "{}", "es": "uno"}}\n',
+    ".LANG": "{}\n",
+}
+
+
+@pytest.mark.parametrize(("ending", "encoding"), [*((ending, "utf-8-sig") for ending in ROW_OF), (".tsv", "utf-16")])
+def test_a_line_of_many_megabytes_is_never_held_as_a_whole(tmp_path, ending, encoding):
+    """At the start of a file stands a byte order mark, too."""
+    monster, name = "x" * 2 * LONGEST_LINE, f"a{ending}"
+    settings = {"header": "skip", "encoding": encoding.removesuffix("-sig")}
+    problem = f"more than {LONGEST_LINE:,} bytes in the line; break it into several"
+    for texts in (["one", "two", monster, "four"], [monster, "two", "three", "four"]):
+        content = "".join(map(ROW_OF[ending].format, texts)).encode(encoding)
+        path = tmp_path / name.replace("LANG", "en")
+        path.write_bytes(gzip.compress(content, 1) if ending.endswith(".gz") else content)
+        (tmp_path / "a.es").write_text("uno\n" * 4, encoding=encoding)
+        assert max(map(len, read_byte_lines(path, settings["encoding"]))) < LONGEST_LINE + 10
+        number = 1 + texts.index(monster)
+        told = refused(tmp_path, name, **settings)
+        assert told == f"{path.name}:{number}: {problem}. data.malformed=skip drops and counts such lines"
+        pairs, report = load(tmp_path, name, **settings, **SKIPPING)
+        assert (pairs.sources, report.malformed) == ([text for text in texts if text != monster], 1)
+
+
+def test_a_record_of_many_megabytes_is_never_held_as_a_whole(tmp_path):
+    """A quotation mark that nothing closes joins no more lines than one line may hold."""
+    (tmp_path / "a.csv").write_text('one,uno\n"' + f"{'x' * (LONGEST_LINE // 4)}\n" * 20 + "three,tres\n")
+    joined = join_lines(read_byte_lines(tmp_path / "a.csv"), 1, Cells(",", quoted=True).is_open)
+    assert max(len(record) for _, record in joined) < 2 * LONGEST_LINE
 
 
 @pytest.mark.slow

@@ -222,7 +222,7 @@ def test_a_document_keeps_what_is_no_text(run_dir, run_main, refuses):
     assert code == 0 and out.startswith("<h1 id='a'>") and out.endswith("</h1>\r\n" + page.decode().split("\r\n")[1])
     assert run_main(translate.main, run_dir, GREEDY, "--format=text", text=b"\n 7 \n")[:2] == (0, "\n 7 \n")
     code, out, err = run_main(translate.main, run_dir, GREEDY, "--format=text", text=b"Tom\xff")
-    assert (code, out, err) == (2, "", "error: the document is not UTF-8: byte 4; convert it first\n")
+    assert (code, out, err) == (2, "", "error: line 1 of the document: invalid UTF-8 at byte 4 of the line\n")
     refuses(
         translate.main, "--format is for a whole document, and --scores for lines", run_dir, "--format=text", "--scores"
     )

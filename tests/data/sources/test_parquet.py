@@ -13,6 +13,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from common.files import LONGEST_LINE
 from data.pairs import Pairs
 from tests.data.sources.reading import SKIPPING, load, refused
 
@@ -87,14 +88,21 @@ def test_a_rewritten_file_is_read_anew_and_its_name_is_no_pattern(tmp_path):
     assert load(tmp_path, "en=3/a.parquet")[0] == Pairs(["one"], ["x"])
 
 
-@pytest.mark.parametrize("cell", [None, "a\0"], ids=["null", "NUL"])
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        (None, "is null, not plain text"),
+        ("a\0", "is text with NUL or half a surrogate pair, not plain text"),
+        ("x" * (LONGEST_LINE + 1), "has more than 10,000,000 characters"),
+    ],
+    ids=["null", "NUL", "long"],
+)
 @pytest.mark.parametrize("side", ["en", "es"])
-def test_a_row_without_its_texts_is_named_or_skipped_and_counted(tmp_path, cell, side):
+def test_a_row_without_its_texts_is_named_or_skipped_and_counted(tmp_path, cell, problem, side):
     texts: dict[str, list] = {"en": ["a", "b", "c"], "es": ["x", "y", "z"]}
     texts[side][1] = cell
     write(tmp_path / "a.parquet", texts)
-    found = "null" if cell is None else "text with NUL or half a surrogate pair"
-    told = f"a.parquet: row 2: {side} is {found}, not plain text. data.malformed=skip "
+    told = f"a.parquet: row 2: {side} {problem}. data.malformed=skip "
     assert refused(tmp_path, "a.parquet").startswith(told)
     pairs, report = load(tmp_path, "a.parquet", **SKIPPING)
     assert (pairs, report.rows, report.malformed) == (Pairs(["a", "c"], ["x", "z"]), 3, 1)
