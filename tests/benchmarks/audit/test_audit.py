@@ -79,3 +79,10 @@ def test_the_script_compares_three_processes_and_keeps_its_verdict(call, tmp_pat
     }
     [verdict] = tmp_path.glob("puente/numbers/*.json")
     assert '"wrong": []' in verdict.read_text(encoding="utf-8")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["quickstart", "tatoeba-small"])
+def test_shipped_configs_are_right_at_their_own_shapes(call, name):
+    done = call("scripts/check_numbers.py", CONFIGS / f"{name}.yaml")
+    assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
