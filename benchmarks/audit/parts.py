@@ -34,8 +34,8 @@ from training.state import initial_state_from
 from training.step import make_gradients, make_train_step
 
 # The norm of a difference, as a share of the reference's norm: with the same roundings of operands; with attention in
-# bfloat16, or through many layers, where a unit whose input is nearly zero is on with one rounding and off with another;
-# through many layers of rounded operands.
+# bfloat16, or through many layers, where a unit whose input is nearly zero is on with one rounding and off with
+# another; through many layers of rounded operands.
 EXACT, ROUNDED, NARROW = 1e-5, 5e-3, 5e-2
 SOURCES, TARGETS = 16, 12  # tokens of a sentence that is searched, and of its translation
 
