@@ -6,8 +6,12 @@ INSTALLED := .venv/.installed
 AOT := .venv-aot/bin
 TORCH := .venv-torch/bin
 PINS = requirements/$$($(1)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt
+PIP = pip install --quiet --disable-pip-version-check
+# Every package must have a hash of its pin. Puente itself is built by a setuptools that has one, too.
+INSTALL = $(1)/$(PIP) --require-hashes -r $(call PINS,$(1)) && \
+	$(1)/$(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help install install-aot install-torch quickstart test test-all test-mutations test-nightly test-aot test-torch lint format clean
+.PHONY: help install install-aot install-torch quickstart test test-all test-mutations test-nightly test-aot test-torch pins licences lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,9 +23,7 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Puente needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@echo "installing the pinned packages into .venv (a few minutes, once)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check \
-		-r $(call PINS,$(BIN))
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(call INSTALL,$(BIN))
 	@touch $@
 
 quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
@@ -52,8 +54,8 @@ install-aot: .venv-aot/.installed  ## set up .venv-aot with the compilers for GP
 .venv-aot/.installed: pyproject.toml requirements/py311.txt requirements/py312.txt requirements/aot.txt
 	@test -x $(AOT)/pip || $(PYTHON) -m venv .venv-aot
 	@echo "installing the pinned packages and the compilers for GPUs and TPUs into .venv-aot (a few minutes, once)"
-	@$(AOT)/pip install --quiet --disable-pip-version-check -r $(call PINS,$(AOT))
-	@$(AOT)/pip install --quiet --disable-pip-version-check --no-deps -r requirements/aot.txt --editable .
+	@$(call INSTALL,$(AOT))
+	@$(AOT)/$(PIP) --require-hashes --no-deps -r requirements/aot.txt
 	@touch $@
 
 test-aot: install-aot  ## compile for GPUs and TPUs, which need not be there
@@ -65,12 +67,29 @@ install-torch: .venv-torch/.installed  ## set up .venv-torch with PyTorch and tr
 .venv-torch/.installed: pyproject.toml requirements/py311.txt requirements/py312.txt requirements/torch.txt
 	@test -x $(TORCH)/pip || $(PYTHON) -m venv .venv-torch
 	@echo "installing the pinned packages, PyTorch and transformers into .venv-torch (a few minutes, once)"
-	@$(TORCH)/pip install --quiet --disable-pip-version-check -r $(call PINS,$(TORCH)) -r requirements/torch.txt
-	@$(TORCH)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(call INSTALL,$(TORCH))
+	@$(TORCH)/$(PIP) -r requirements/torch.txt
 	@touch $@
 
 test-torch: install-torch  ## compare with PyTorch and transformers
 	$(TORCH)/pytest -q -n 2 --dist loadfile -m torch
+
+# Versions stay as they are; UPGRADE=--upgrade takes the newest that pyproject.toml allows.
+COMPILE = UV_CUSTOM_COMPILE_COMMAND='make pins' .venv-tools/bin/uv pip compile --quiet $(UPGRADE) \
+	--generate-hashes --no-annotate --python-version
+
+pins: .venv-tools/.installed  ## write requirements/ anew from pyproject.toml and aot.in, with the hashes for every platform
+	@$(COMPILE) 3.11 --extra dev pyproject.toml -o requirements/py311.txt
+	@$(COMPILE) 3.12 --extra dev pyproject.toml -o requirements/py312.txt
+	@$(COMPILE) 3.11 --universal --no-deps requirements/aot.in -o requirements/aot.txt
+
+licences: install .venv-tools/.installed  ## list the licence of every package in .venv
+	@.venv-tools/bin/pip-licenses --python $(BIN)/python --order license
+
+.venv-tools/.installed:
+	@$(PYTHON) -m venv .venv-tools
+	@.venv-tools/bin/$(PIP) uv==0.13.9 pip-licenses==5.5.5
+	@touch $@
 
 lint: install  ## check style, formatting and types
 	$(BIN)/ruff check .
@@ -81,6 +100,6 @@ format: install  ## format every file
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## remove .venv, .venv-aot, .venv-torch and caches, but not runs/
-	rm -rf .venv .venv-aot .venv-torch .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+clean:  ## remove .venv, .venv-aot, .venv-torch, .venv-tools and caches, but not runs/
+	rm -rf .venv .venv-aot .venv-torch .venv-tools .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
 	find . -name __pycache__ -not -path './runs/*' -prune -exec rm -rf {} +
