@@ -17,7 +17,9 @@ import numpy as np
 from common.errors import UserError
 from common.files import (
     cache_folder,
+    files_below,
     hash_files,
+    holds,
     read_json_object,
     remove_leftovers,
     write_atomically,
@@ -77,10 +79,7 @@ def entry_path(name: str) -> Path:
 
 def _is_intact(path: Path) -> bool:
     listed = read_json_object(path / LIST)
-    try:
-        return bool(listed) and hash_files(path / name for name in listed) == list(listed.values())
-    except OSError:
-        return False
+    return bool(listed) and holds(path, listed)
 
 
 def _write(path: Path, entry: Entry) -> None:
@@ -93,8 +92,8 @@ def _write(path: Path, entry: Entry) -> None:
         for name, array in entry.arrays.items():
             np.save(folder / f"{name}.npy", array, allow_pickle=False)
         write_atomically(folder / FACTS, json.dumps(entry.facts) + "\n")
-        paths = sorted(folder.iterdir())
-        listed = dict(zip([path.name for path in paths], hash_files(paths), strict=True))
+        files = files_below(folder)
+        listed = dict(zip(files, hash_files(files.values()), strict=True))
         write_atomically(folder / LIST, json.dumps(listed, indent=1) + "\n")
 
 

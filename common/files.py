@@ -1,14 +1,17 @@
 """Files and folders that are written whole or not at all: a reader, or a restart after a crash, never sees a half."""
 
 import contextlib
+import errno
 import glob
 import hashlib
 import json
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, AnyStr, BinaryIO
 
@@ -16,6 +19,7 @@ from common.errors import UserError, explain_os_error
 
 LONGEST_LINE = 10_000_000  # bytes or letters of input: a sentence has hundreds, and takes 30 times its size in memory
 TOO_LONG = f"more than {LONGEST_LINE:,} bytes in the line; break it into several"
+SMALL = 2**26  # bytes
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
@@ -99,16 +103,41 @@ def bounded_lines(readline: Callable[[int], AnyStr], end: AnyStr) -> Iterator[An
             line = readline(LONGEST_LINE + 8)
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file to read; OSError for a pipe or a device, which may never end."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
+
+
+def read_small(path: Path) -> bytes:
+    """The content of a file; OSError if it is no regular one, or far larger than any JSON or vocabulary."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > SMALL:
+            raise OSError(errno.EFBIG, f"above {SMALL:,} bytes", str(path))
+        return file.read()
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. OSError if it cannot be read; ValueError if it is no JSON, or nested too deeply."""
+    try:
+        return json.loads(read_small(path).decode())
+    except RecursionError as error:
+        raise ValueError(f"{path} is nested too deeply") from error
+
+
 def read_json_object(path: Path) -> dict[str, Any]:
     """Read a JSON object without its check; empty if that fails, or the file is missing or holds anything else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
+        if not isinstance(content, dict):
+            return {}
+        check = content.pop("check", None)
+        return content if check in (None, with_check(content)["check"]) else {}
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(content, dict):
-        return {}
-    check = content.pop("check", None)
-    return content if check in (None, with_check(content)["check"]) else {}
 
 
 def sha256(content: str | bytes) -> str:
@@ -118,7 +147,7 @@ def sha256(content: str | bytes) -> str:
 
 def sha256_of_file(path: Path) -> str:
     """SHA-256 of a file's content, as sha256sum prints it."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -126,6 +155,28 @@ def hash_files(paths: Iterable[Path]) -> list[str]:
     """The SHA-256 of each file; several are read at a time."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         return list(threads.map(sha256_of_file, paths))
+
+
+def leads_elsewhere(path: Path) -> bool:
+    """Whether a path is a link, a pipe or a device: what it holds lies in another place, or is endless."""
+    return path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir()))
+
+
+def files_below(folder: Path) -> dict[str, Path]:
+    """Everything in a folder and its folders that is no folder, by its relative name."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir())
+    return {str(path.relative_to(folder)): path for path in found}
+
+
+def holds(folder: Path, listed: dict[str, str]) -> bool:
+    """Whether a folder has the files listed, with the SHA-256 beside them, and nothing that leads elsewhere."""
+    try:
+        found = files_below(folder)
+        if not listed.keys() <= found.keys() or any(map(leads_elsewhere, found.values())):
+            return False
+        return hash_files(found[name] for name in listed) == list(listed.values())
+    except OSError:
+        return False
 
 
 def cache_folder() -> Path:

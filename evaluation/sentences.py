@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from common.errors import UserError
+from common.files import open_regular
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,22 @@ def as_lines(sentences: Sequence[Sentence]) -> str:
 
 
 def read_sentences(path: Path) -> list[Sentence]:
-    """Read what ``as_lines`` made. UserError for a missing or damaged file."""
+    """Read what ``as_lines`` made. UserError for a missing, empty or damaged file."""
     try:
-        lines = path.read_bytes().split(b"\n")[:-1]
+        with open_regular(path) as file:
+            lines = file.read().split(b"\n")[:-1]
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): evaluate the run again") from error
+    if not lines:
+        raise UserError(f"{path} is empty: evaluate the run again")
     return [_parse(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
 
 
 def _parse(line: bytes, place: str) -> Sentence:
     try:
         facts = json.loads(line)
-        return Sentence(**{field.name: facts[field.name] for field in fields(Sentence)})
+        found = Sentence(**{field.name: facts[field.name] for field in fields(Sentence)})
+        "".join([found.source, found.translation, *found.references, *found.tokens])  # TypeError for anything but text
+        return found
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{place}: damaged: evaluate the run again") from error

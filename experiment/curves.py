@@ -51,7 +51,7 @@ def read_curves(run_dir: Path) -> Curves:
         raise UserError(f"{run_dir / METRICS} has no evaluation: training.eval_every says after how many updates")
 
     def series(lines: list[dict[str, Any]], key: str) -> Series:
-        return np.array([float(line[key]) for line in lines])  # also of "nan" and "inf", which JSON has as text
+        return np.array([float(line.get(key, "nan")) for line in lines])  # JSON has "nan" and "inf" as text, too
 
     return Curves(
         os.path.abspath(run_dir),

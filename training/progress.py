@@ -63,8 +63,17 @@ class Progress:
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
-        """Progress from a checkpoint's notes. The first process takes over the digest: processes are added up."""
-        progress = cls(**notes)
+        """Progress from a checkpoint's notes; UserError if they are not those of a training.
+
+        The first process takes over the digest: processes are added up.
+        """
+        try:
+            progress = cls(**notes)
+            *numbers, batches = vars(progress).values()
+            math.fsum(number or 0 for number in numbers)  # TypeError for anything else
+            int(batches, 16)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"a checkpoint's notes are not those of a training ({error}): move it away") from error
         return progress if is_first() else replace(progress, batches=cls().batches)
 
     def is_exhausted(self, patience: int) -> bool:

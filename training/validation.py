@@ -92,4 +92,5 @@ def losses_so_far(run_dir: Path) -> list[tuple[int, float]]:
     """The loss of each evaluation and its step, since the run's config or corpus last changed."""
     changed = max(change_steps(run_dir), default=-1)
     lines = [line for line in read_metrics(run_dir) if line["kind"] == "valid" and line["step"] > changed]
-    return [(line["step"], float(line["loss"])) for line in lines]  # also of "nan", which JSON has as text
+    # "nan" is text, since JSON has no such number
+    return [(line["step"], float(line["loss"])) for line in lines if "loss" in line]

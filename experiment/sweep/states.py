@@ -42,7 +42,7 @@ def read_state(cell: Cell, set_name: str) -> State:
     steps = good_steps(cell.run_dir)
     if not steps:
         return with_metrics(cell, WAITING)
-    progress, training = Progress(**read_notes(cell.run_dir, steps[-1])), cell.config.training
+    progress, training = Progress.from_notes(read_notes(cell.run_dir, steps[-1])), cell.config.training
     has_ended = steps[-1] >= training.steps or progress.is_exhausted(training.patience)
     if not has_ended or progress.evaluated != steps[-1]:
         return with_metrics(cell, INTERRUPTED)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from common.files import LONGEST_LINE
+from common.files import LONGEST_LINE, with_check
 from data.batches.stream import validation_batches
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import SharedSentences, Sides
@@ -30,7 +30,7 @@ from data.tokens.tokenizer import Tokenizer, train
 from tests.data.sources.reading import SKIPPING, load, refused
 from tests.prepared import build_corpus, stream_of
 from training.run.corpus import load_tokenizer, overlap_with_training, save_hashes, save_tokenizer
-from training.run.layout import TRAINING_SENTENCES
+from training.run.layout import TRAINING_SENTENCES, checkpoint_path
 from training.run.row_counts import RowCounts, load_row_counts
 
 ROOT = Path(__file__).parents[2]
@@ -302,6 +302,77 @@ def test_damaged_hashes_are_named_and_never_unpickled(tmp_path, monkeypatch, con
     assert not (tmp_path / "trap").exists()
     save_hashes(tmp_path, Sides(hash_sentences(["A!", "c"]), hash_sentences(["d", "e"])))
     assert overlap_with_training(tmp_path, ["a"], ["b"]) == (1, 0)
+
+
+def add_checkpoint(run: Path, step: int, listed: object) -> Path:
+    """A checkpoint of one small file, whose manifest lists these digests."""
+    folder = checkpoint_path(run, step)
+    folder.mkdir(parents=True)
+    (folder / "params").write_text("content")
+    facts = with_check({"step": step, "notes": {}, "sha256": listed})
+    (folder / "manifest.json").write_text(json.dumps(facts, indent=1))
+    return folder
+
+
+READ = """
+import resource, sys; from pathlib import Path
+from common.errors import UserError; from evaluation.sentences import read_sentences
+from training.run.corpus import *; from training.run.retention import good_steps
+resource.setrlimit(resource.RLIMIT_AS, (2**34, 2**34))
+reading = [good_steps, load_tokenizer, load_usual_source, load_hashes, lambda run: load_identity(run / "data.json")]
+reading += [lambda run: load_row_counts(run, ""), lambda run: read_sentences(run / "eval" / "test.jsonl")]
+for run in map(Path, sys.argv[1:]):
+    for read in reading:
+        try: print(read(run))
+        except UserError as error: print(error)
+"""
+
+
+def test_what_is_no_file_of_a_run_is_neither_waited_for_nor_read(tmp_path):
+    """In another process, with a limit of time and memory: pipes never end, nor do devices."""
+    digest, pipe, endless = hashlib.sha256(b"content").hexdigest(), tmp_path / "pipe", tmp_path / "endless"
+    (tmp_path / "params").write_text("content")
+    for run, replace in ((pipe, os.mkfifo), (endless, lambda path: path.symlink_to("/dev/zero"))):
+        names = ["/dev/zero", str(tmp_path / "params"), "../../../params", "a\0b", "", "missing"]
+        bad = [5, [digest], *({name: digest} for name in names), {"params": 5}]
+        for step, listed in enumerate(bad, start=1):
+            add_checkpoint(run, step, listed)
+        replace(add_checkpoint(run, 11, {"other": digest}) / "other")
+        replace(add_checkpoint(run, 12, {"params": digest}) / "unlisted")
+        manifest = add_checkpoint(run, 13, {}) / "manifest.json"
+        manifest.unlink()
+        replace(manifest)
+        (add_checkpoint(run, 14, {}) / "manifest.json").write_text("[" * 1_000_000)
+        (add_checkpoint(run, 15, {"linked": digest}) / "linked").symlink_to(tmp_path / "params")
+        add_checkpoint(run, 16, {"params": digest})
+        checkpoint_path(run, 16).with_name("1²").mkdir()
+        (run / "eval").mkdir()
+        names = ["tokenizer.model", "tokenizer.json", "training_sentences.npz", "data.json", "row_counts.json"]
+        for name in [*names, "eval/test.jsonl"]:
+            replace(run / name)
+    command = [sys.executable, "-c", READ, str(pipe), str(endless)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        line
+        for run in (pipe, endless)
+        for line in (
+            "[16]",
+            f"cannot read {run / 'tokenizer.model'}: not a regular file",
+            f"{run / 'data.json'} is damaged, and says which sentences are translated whole: bring it back",
+            f"{run / 'training_sentences.npz'} is damaged: continue the run with train.py, which writes it again",
+            "None",
+            "{}",
+            f"{run / 'eval' / 'test.jsonl'} cannot be read (not a regular file): evaluate the run again",
+        )
+    ]
+
+
+def test_a_vocabulary_of_a_gigabyte_is_not_read(tmp_path, phrase_tokenizer):
+    save_tokenizer(tmp_path, phrase_tokenizer)
+    with open(tmp_path / "tokenizer.model", "wb") as file:
+        file.truncate(2**30)
+    assert damaged_tokenizer(tmp_path) == f"cannot read {tmp_path / 'tokenizer.model'}: above 67,108,864 bytes"
 
 
 ROWS = ["[" * 500 + "]" * 500, "[[0, 0, -5]]", "[[0, 0, 1" + "0" * 5000 + "]]", "[[0, 0, 1e999], [NaN, [], {}]]", '"a"']

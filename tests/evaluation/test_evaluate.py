@@ -1,7 +1,7 @@
 """What an evaluation holds, and the files it leaves."""
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import pytest
 
@@ -56,11 +56,18 @@ def test_the_files_of_a_report(tmp_path, translator, evaluation):
     assert report["versions"]["sacrebleu"] in report["signature"]
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"source": "a"}', "3"])
+GOOD = Sentence("a", ["b"], "c", ["␣c"], -0.5, -0.25, True, 1)
+ODD = [as_lines([replace(GOOD, source="?")]).strip().replace('"?"', value) for value in ("5", "null", "[[]]")]
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"source": "a"}', "3", "[" * 100_000, *ODD])
 def test_damaged_sentences_are_named_by_their_line(tmp_path, line):
     path = tmp_path / "test.jsonl"
-    path.write_text(as_lines([Sentence("a", ["b"], "c", ["␣c"], -0.5, -0.25, True, 1)]) + line + "\n")
+    path.write_text(as_lines([GOOD]) + line + "\n")
     with pytest.raises(UserError, match=r"test\.jsonl:2: damaged"):
+        read_sentences(path)
+    path.write_text("")
+    with pytest.raises(UserError, match=r"test\.jsonl is empty: evaluate the run again"):
         read_sentences(path)
     with pytest.raises(UserError, match="cannot be read"):
         read_sentences(tmp_path / "other.jsonl")

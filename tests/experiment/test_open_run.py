@@ -73,7 +73,7 @@ def of_another_width(run: Path) -> None:
     save(run, state._replace(step=state.step + 4), Progress().to_notes())
 
 
-@pytest.mark.parametrize("name", ["checkpoints", "eval", "held_out", "events", "profile", "metrics.jsonl", "log.txt"])
+@pytest.mark.parametrize("name", ["checkpoints", "eval", "held_out", "profile", "metrics.jsonl", "log.txt"])
 def test_a_run_does_not_train_through_a_link_out_of_its_directory(small_experiment, tmp_path, name):
     (tmp_path / "home" / ".config").mkdir(parents=True)
     (tmp_path / "run").mkdir()

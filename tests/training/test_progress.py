@@ -1,10 +1,21 @@
-"""What is said of validation losses that rise."""
+"""What is said of validation losses that rise, and the notes that progress is read from."""
 
 import json
 import math
 
-from training.progress import describe_rise
+import pytest
+
+from common.errors import UserError
+from training.progress import Progress, describe_rise
 from training.validation import losses_so_far
+
+
+@pytest.mark.parametrize("notes", [{"best_step": "x"}, {"seconds": []}, {"batches": 5}, {"batches": "x"}, {"other": 1}])
+def test_notes_of_other_types_are_refused(notes):
+    assert Progress.from_notes(Progress(best_step=4).to_notes()) == Progress(best_step=4)
+    with pytest.raises(UserError, match="a checkpoint's notes are not those of a training"):
+        Progress.from_notes(notes)
+
 
 RISING = [(100, 2.0), (200, 1.0), (300, 1.05), (400, 1.06), (500, 2.0), (600, 0.9), (700, 3.0)]
 
@@ -27,6 +38,7 @@ def test_losses_from_before_a_change_of_the_config_are_not_compared(tmp_path):
     lines = [
         {"step": step, "kind": kind, "loss": step / 100} for step in (100, 200, 300) for kind in ("train", "valid")
     ]
+    lines.append({"step": 350, "kind": "valid"})
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert losses_so_far(tmp_path) == [(100, 1.0), (200, 2.0), (300, 3.0)]
     (tmp_path / "config.until-200.yaml").touch()

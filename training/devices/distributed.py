@@ -71,7 +71,7 @@ def started_by_scheduler() -> bool:
     tasks = (os.environ.get(name, "1") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"))
     on_kubernetes = {"KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"} <= os.environ.keys()
     on_tpu = bool(glob("/dev/accel*") + glob("/dev/vfio/[0-9]*")) and importlib.util.find_spec("libtpu") is not None
-    return on_kubernetes or on_tpu or any(count.isdigit() and int(count) > 1 for count in tasks)
+    return on_kubernetes or on_tpu or any(count.isdecimal() and int(count) > 1 for count in tasks)
 
 
 def is_first() -> bool:

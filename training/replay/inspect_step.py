@@ -19,6 +19,7 @@ from model.transformer import Params, build
 from training.config import TrainingConfig
 from training.objective import views_of
 from training.optimizer import learning_rate
+from training.progress import Progress
 from training.replay.comparison import find_leaf_difference
 from training.replay.replay import RecordedRun, Replay, Setup, count_updates, hash_batch, show_progress, start_replay
 from training.run.checkpoint import read_notes
@@ -128,7 +129,7 @@ def _verify_next_update(replay: Replay) -> dict[str, str]:
     if update.metrics is not None and step in run.metrics:
         verdicts["metrics"] = "; ".join(run.list_metric_differences(update)) or "equal, to the last digit"
     if step in good_steps(run.folder):
-        same_batches = read_notes(run.folder, step)["batches"] == replay.batches
+        same_batches = Progress.from_notes(read_notes(run.folder, step)).batches == replay.batches
         difference = find_leaf_difference(replay.state, run.restore_state(step))
         verdicts["batches"] = f"{'equal' if same_batches else 'differ'}, 1 to {step}"
         verdicts["checkpoint"] = f"differs, {difference}" if difference else "equal, bit for bit"

@@ -114,7 +114,7 @@ class Replay:
     def __init__(self, run: RecordedRun, step: int) -> None:
         self.run, self.step = run, step
         self.state = run.restore_state(step) if step else self.next_setup.initial_state()
-        self.batches: str = read_notes(run.folder, step)["batches"] if step else Progress().batches
+        self.batches: str = Progress.from_notes(read_notes(run.folder, step)).batches if step else Progress().batches
 
     @property
     def next_setup(self) -> Setup:

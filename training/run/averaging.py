@@ -75,7 +75,7 @@ def read_validated(run_dir: Path) -> dict[int, Validated]:
     """Validations by step from the run's metrics.jsonl, the last line of each step; UserError names a damaged line."""
     path = Path(run_dir) / METRICS
     found: dict[int, Validated] = {}
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
+    for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else [], start=1):
         try:
             entry = parse_metrics(line)
             if entry["kind"] == "valid":

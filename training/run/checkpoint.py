@@ -5,7 +5,9 @@ run averages, and ``rest``) and a manifest. It is written under a name that star
 renamed. Averages of checkpoints (training/run/averaging.py) are such directories too: ``averages/NAME``.
 """
 
+import contextlib
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from common.errors import UserError
+from common.errors import UserError, explain_lack_of_memory
 from common.files import write_atomically
+from common.text import in_brief
 from model.config import ModelConfig
 from model.transformer import Params, init_params
-from training.devices.distributed import is_first, wait_for_all
+from training.devices.distributed import is_first, is_lost_process, wait_for_all
 from training.run.layout import checkpoint_path
 from training.run.manifest import MANIFEST, Manifest, read_manifest
 from training.run.retention import find_for_inference
@@ -128,18 +131,29 @@ def _sharding(leaf: Any) -> Any:
 def _restore_tree(directory: Path, like: Any) -> Any:
     _check_shapes(directory, like)
     target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=_sharding(leaf)), like)
-    with _checkpointer() as checkpointer:
+    with _reading(directory) as checkpointer:
         return checkpointer.restore(directory.resolve(), target)
 
 
-def _checkpointer() -> Any:
+@contextlib.contextmanager
+def _reading(directory: Path) -> Iterator[Any]:
+    """Orbax's reader of a tree, which raises whatever a damaged one leads to; here, UserError."""
     import orbax.checkpoint as ocp  # takes a third of a second, which a start without a checkpoint can do without
 
-    return ocp.StandardCheckpointer()
+    try:
+        with explain_lack_of_memory(f"{directory} may be damaged"), ocp.StandardCheckpointer() as checkpointer:
+            yield checkpointer
+    except UserError:
+        raise
+    except Exception as error:
+        if is_lost_process(error):
+            raise
+        reason = in_brief(f"{type(error).__name__}: {error}")
+        raise UserError(f"{directory} is damaged, or of another program ({reason}): move it away") from error
 
 
 def _saved_shapes(directory: Path) -> dict[str, tuple[int, ...]]:
-    with _checkpointer() as checkpointer:
+    with _reading(directory) as checkpointer:
         return list_shapes(checkpointer.metadata(directory.resolve()).item_metadata.tree)
 
 

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from common.files import write_atomically
-from training.run.layout import CONFIG, DATA, archived_path
+from training.run.layout import CONFIG, DATA, archived_path, is_step_name
 
 
 def archive_config(run_dir: Path, step: int) -> None:
     """Copy the files that describe the run up to ``step`` to config.until-STEP.yaml and data.until-STEP.json."""
     for name in (CONFIG, DATA):
         copy = archived_path(run_dir, name, step)
-        if (run_dir / name).exists() and not copy.exists():  # else, no step was taken since an earlier change
+        if (run_dir / name).is_file() and not copy.exists():  # else, no step was taken since an earlier change
             write_atomically(copy, (run_dir / name).read_bytes())
 
 
@@ -27,7 +27,7 @@ def rewind_history(run_dir: Path, step: int) -> None:
 def change_steps(run_dir: Path) -> list[int]:
     """The steps after which the config or corpus changed, in order."""
     stems = [path.stem.removeprefix("config.until-") for path in run_dir.glob("config.until-*.yaml")]
-    return sorted(int(stem) for stem in stems if stem.isdigit())
+    return sorted(int(stem) for stem in stems if is_step_name(stem))
 
 
 def records(run_dir: Path, name: str, newest: int | None) -> list[Path]:

@@ -13,7 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UserError
-from common.files import open_atomically, read_json_object, sha256, write_atomically
+from common.files import (
+    open_atomically,
+    open_regular,
+    read_json,
+    read_json_object,
+    read_small,
+    sha256,
+    write_atomically,
+)
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import as_file
 from data.corpus.report import SPLITS, DataReport, Sides, TakenOutReport
@@ -74,8 +82,7 @@ def save_tokenizer(run_dir: Path, tokenizer: Tokenizer) -> None:
 def load_tokenizer(run_dir: Path) -> Tokenizer:
     """The tokenizer of a run; UserError if it is missing or damaged."""
     try:
-        model = (run_dir / TOKENIZER).read_bytes()
-        saved = json.loads((run_dir / TOKENIZER_KEY).read_text(encoding="utf-8"))
+        model, saved = read_small(run_dir / TOKENIZER), read_json(run_dir / TOKENIZER_KEY)
         if saved["sha256"] == sha256(model):
             return Tokenizer(model, str(saved["key"]))
     except FileNotFoundError as error:
@@ -83,7 +90,7 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
         raise UserError(f"{run_dir} has no {missing}: is it the directory of a training run?") from error
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         pass
     raise UserError(
         f"{run_dir / TOKENIZER} and {TOKENIZER_KEY} do not belong together: one of them is damaged; bring both back"
@@ -136,8 +143,8 @@ def load_hashes(run_dir: Path) -> Sides[Hashes]:
     """Read what ``save_hashes`` wrote, never unpickled; UserError if it is missing or damaged."""
     path = run_dir / TRAINING_SENTENCES
     try:
-        with np.load(path, allow_pickle=False) as file:
-            sides = Sides(file["source"], file["target"])
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as arrays:
+            sides = Sides(arrays["source"], arrays["target"])
         if {(side.dtype, side.ndim) for side in (sides.source, sides.target)} == {(np.dtype(np.uint64), 1)}:
             return sides
     except FileNotFoundError as error:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from common.errors import UserError
+from common.files import leads_elsewhere
 
 CONFIG, DATA, ENVIRONMENT = "config.yaml", "data.json", "environment.json"
 TOKENIZER, TOKENIZER_KEY = "tokenizer.model", "tokenizer.json"
@@ -12,7 +13,7 @@ LOCK, LOCK_HOLDER = ".lock", "process.json"
 REPORTS, HELD_OUT, PICTURES, PROFILE = "eval", "held_out", "attention", "profile"
 CHECKPOINTS, AVERAGES = "checkpoints", "averages"
 # where training appends, moves or deletes; everything else it replaces by a file of its own
-IN_PLACE = (CHECKPOINTS, REPORTS, HELD_OUT, EVENTS, PROFILE, METRICS, LOG)
+IN_PLACE = (CHECKPOINTS, REPORTS, HELD_OUT, PROFILE, METRICS, LOG)
 
 
 def checkpoint_path(run_dir: Path, step: int) -> Path:
@@ -23,9 +24,14 @@ def average_path(run_dir: Path, name: str) -> Path:
     return run_dir / AVERAGES / name
 
 
+def is_step_name(name: str) -> bool:
+    """Whether a name is that of a step as it is written: without leading zeros or Unicode's other digits."""
+    return name.isdecimal() and name == str(int(name))
+
+
 def refuse_to_leave(path: Path) -> None:
-    """UserError if a file or folder of a run is a link, or a device: what is done there would be done elsewhere."""
-    if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+    """UserError if a file or folder of a run leads elsewhere, where what is done to it would be done."""
+    if leads_elsewhere(path):
         raise UserError(
             f"{path} leads out of the run's directory, and others' files might be changed or deleted there: move it "
             "away; run_dir=FOLDER puts a whole run elsewhere, such as on another disk"

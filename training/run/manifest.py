@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.files import hash_files, sha256, with_check
+from common.files import files_below, hash_files, holds, read_small, sha256, with_check
 
 MANIFEST = "manifest.json"
 
@@ -32,21 +32,24 @@ class Manifest:
 
 
 def write_manifest(directory: Path, step: int, notes: dict[str, Any]) -> None:
-    """Write the manifest of all files below a directory."""
-    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != MANIFEST)
-    digests = dict(zip([str(path.relative_to(directory)) for path in files], hash_files(files), strict=True))
+    """Write the manifest of all other files below a directory."""
+    files = files_below(directory)
+    files.pop(MANIFEST, None)
+    digests = dict(zip(files, hash_files(files.values()), strict=True))
     (directory / MANIFEST).write_text(Manifest(step, notes, digests).to_json())
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read a checkpoint's manifest; ValueError if a single bit of it has changed."""
-    text = (directory / MANIFEST).read_text(encoding="utf-8")
+    """Read a checkpoint's manifest; OSError or ValueError if it is missing or a single bit of it has changed."""
+    text = read_small(directory / MANIFEST).decode()
     try:
         facts = json.loads(text)
         manifest = Manifest(facts["step"], facts["notes"], facts["sha256"])
-    except (KeyError, TypeError):
-        manifest = None
-    if manifest is None or manifest.to_json() != text:
+        has_types = (type(manifest.step), type(manifest.notes), type(manifest.sha256)) == (int, dict, dict)
+        is_as_written = has_types and manifest.to_json() == text
+    except (KeyError, TypeError, RecursionError):
+        is_as_written = False
+    if not is_as_written:
         raise ValueError(f"{directory / MANIFEST} is damaged")
     return manifest
 
@@ -54,7 +57,6 @@ def read_manifest(directory: Path) -> Manifest:
 def is_intact(directory: Path) -> bool:
     """Whether the manifest and every file that it lists are as they were written."""
     try:
-        listed = read_manifest(directory).sha256
-        return list(listed.values()) == hash_files(directory / name for name in listed)
+        return holds(directory, read_manifest(directory).sha256)
     except (OSError, ValueError):
         return False

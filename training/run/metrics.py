@@ -84,7 +84,7 @@ def rewind_metrics(path: Path, step: int, *, evaluated: bool = True) -> int:
 
     Other lines that are not metrics move to ``metrics.rejected.txt``; returns their number.
     """
-    if not path.exists():
+    if not path.is_file():
         return 0
     *lines, last = path.read_bytes().split(b"\n")
     lines += [last] if parse_metrics(last) else []
@@ -101,15 +101,17 @@ def parse_metrics(line: bytes) -> dict[str, Any]:
     """The values of a line of metrics.jsonl, with its step and kind; empty if it is not one."""
     try:
         entry = json.loads(line)
+        for key in entry.keys() - {"kind", "time"}:
+            float(entry[key])
         return entry if type(entry["step"]) is int and "kind" in entry else {}
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (AttributeError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return {}
 
 
 def read_metrics(run_dir: Path, *, measured: bool = False) -> list[dict[str, Any]]:
     """The readable lines of metrics.jsonl; ``measured``: with values that differ when a run is repeated."""
     path = run_dir / METRICS
-    entries = filter(None, map(parse_metrics, path.read_bytes().splitlines() if path.exists() else []))
+    entries = filter(None, map(parse_metrics, path.read_bytes().splitlines() if path.is_file() else []))
     return [{key: value for key, value in entry.items() if measured or key not in MEASURED} for entry in entries]
 
 

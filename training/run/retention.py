@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common.errors import UserError, write_note
 from training.devices.distributed import is_first
-from training.run.layout import average_path, checkpoint_path
+from training.run.layout import CHECKPOINTS, average_path, checkpoint_path, is_step_name
 from training.run.manifest import Manifest, is_intact, read_manifest
 from training.run.write_trees import is_own
 
@@ -101,17 +101,17 @@ def _find_step(run_dir: Path, which: str, good: list[int]) -> int:
     if which == "latest":
         return good[-1]
     if which == "best":
-        best = int(read_manifest(checkpoint_path(run_dir, good[-1])).notes["best_step"])
+        best = read_manifest(checkpoint_path(run_dir, good[-1])).notes.get("best_step")
         if best not in [0, *good]:  # 0 before the first evaluation
             raise UserError(
                 f"the best checkpoint of {run_dir}, step {best}, is damaged or gone; "
                 f"decoding.checkpoint=latest takes step {good[-1]}"
             )
-        return best or good[-1]
+        return int(best or good[-1])
     if which not in map(str, good):
         raise UserError(f"{run_dir} has no checkpoint at step {which}; there are {', '.join(map(str, good))}")
     return int(which)
 
 
 def _list_steps(run_dir: Path) -> list[int]:
-    return sorted(int(path.name) for path in Path(run_dir).glob("checkpoints/[0-9]*") if path.name.isdigit())
+    return sorted(int(path.name) for path in (Path(run_dir) / CHECKPOINTS).glob("[0-9]*") if is_step_name(path.name))

@@ -9,7 +9,7 @@ from typing import Any
 import sentencepiece
 
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import read_json, write_atomically
 from data.batches.encoded import ALGORITHM
 from training.run.layout import ROW_COUNTS
 
@@ -39,7 +39,7 @@ class RowCounts(Counts):
 def load_row_counts(run_dir: Path, fingerprint: str) -> Counts:
     """The stored counts; none if there is no file, or if its checksum is not that of these batches."""
     try:
-        saved = json.loads((run_dir / ROW_COUNTS).read_text())
+        saved = read_json(run_dir / ROW_COUNTS)
         if saved["check"] == checksum(fingerprint, saved["rows"]):
             return {(epoch, window): rows for epoch, window, rows in saved["rows"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -22,6 +22,7 @@ from training.config import TrainingConfig
 from training.progress import Progress, digest_batch
 from training.run import checkpoint, manifest, retention, write_trees
 from training.run.checkpoint import check_restorable, load_for_inference, read_notes, restore, save, update_notes
+from training.run.manifest import write_manifest
 from training.run.retention import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
 from training.state import Sums
 
@@ -161,6 +162,22 @@ def test_a_damaged_checkpoint_is_replaced_when_its_step_comes_again(tmp_path):
     save(tmp_path, make_state(2), {"best_step": 2})
     assert read_notes(tmp_path, 2) == {"best_step": 2}
     assert good_steps(tmp_path) == [2]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "5", "[" * 100_000, '{"use_ocdbt": false, "tree_metadata": {}}'])
+def test_damage_that_the_digests_do_not_show_is_named(tmp_path, content):
+    directory = save(tmp_path, make_state(2), {})
+    for name in ("params", "averaged"):
+        (directory / name / "_METADATA").write_text(content)
+    write_manifest(directory, 2, {"best_step": "x"})
+    told = r"2/\w+ is (damaged, or of another program \(.*: move it away|of another model)"
+    for read in (check_restorable, restore):
+        with pytest.raises(UserError, match=told):
+            read(tmp_path, 2, make_state(2))
+    with pytest.raises(UserError, match=told):
+        load_for_inference(tmp_path, "latest", MODEL, VOCAB)
+    with pytest.raises(UserError, match=r"the best checkpoint of .*, step x, is damaged or gone"):
+        load_for_inference(tmp_path, "best", MODEL, VOCAB)
 
 
 def files_of(run_dir):

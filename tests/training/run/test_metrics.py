@@ -43,13 +43,14 @@ def test_the_evaluation_of_a_step_goes_too_where_it_was_not_finished(tmp_path):
 
 def test_lines_that_are_no_metrics_are_kept_aside_and_told(tmp_path, capsys):
     damaged = [b"\xff\x00", b"[1]", b'{"step": "4", "kind": "train"}', b"[" * 100_000]
+    damaged += [b'{"step": 4, "kind": "valid", "loss": %s}' % value for value in (b"[1]", b'"x"', b"1" + b"0" * 400)]
     good = [b'{"step": 2, "kind": "train"}', b'{"step": 4, "kind": "valid"}']
     lines = [damaged[0], good[0], *damaged[1:], good[1]]
     (tmp_path / "metrics.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     Monitor(tmp_path, 4, 10).close()
     assert (tmp_path / "metrics.jsonl").read_bytes().splitlines() == good
     assert (tmp_path / "metrics.rejected.txt").read_bytes().splitlines() == damaged
-    assert "warning: 4 lines of" in capsys.readouterr().err
+    assert "warning: 7 lines of" in capsys.readouterr().err
 
 
 def test_the_time_differs_when_a_run_is_repeated_and_older_lines_have_none(tmp_path):
