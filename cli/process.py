@@ -14,6 +14,7 @@ from common.errors import write_note
 from common.files import cache_folder
 from common.lock import system_lock
 from common.processor import processor_id
+from common.streams import open_closed_streams
 
 MAX_CACHE_BYTES = 1 << 30  # beyond which JAX evicts the least recently used programs
 # Settings of JAX that would change what is drawn or the type of numbers, or end in errors of JAX. What may change the
@@ -43,21 +44,6 @@ def prepare_process() -> None:
         # times faster. glibc reads this setting only when a process starts.
         os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
         os.execv(sys.executable, sys.orig_argv)
-
-
-def open_closed_streams() -> None:
-    """Let a standard stream that is closed (``>&-``) be the null device.
-
-    Otherwise the next file to be opened would have its number, and would receive what is written to the stream.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free
-    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8")
-    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
 
 
 def leave_numbers_to_jax() -> None:

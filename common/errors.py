@@ -6,13 +6,15 @@ import os
 import sys
 from collections.abc import Iterator
 
-from common.streams import escape_on_streams
+from common.streams import escape_on_streams, open_closed_streams
 from common.text import escape_controls, in_brief
 
 DISK_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ENOTCONN)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ADVICE = {
-    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "make room, then start the same command again",
+    DISK_FULL: "make room, then start the same command again",
     (errno.EROFS, errno.EACCES, errno.EPERM): "make it writable, or choose another folder (train.py: run_dir=FOLDER)",
+    (errno.EMFILE, errno.ENFILE): "allow more, as with ulimit -n 1024",
     (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR): "choose another name",
     DISK_GONE: "is its disk still there?",
 }
@@ -29,6 +31,7 @@ def exit_on_user_error() -> Iterator[None]:
 
     Text that the terminal's encoding lacks, or that would steer the terminal, is none: it is escaped.
     """
+    open_closed_streams()
     escape_on_streams()
     try:
         with explain_lack_of_memory("something smaller, or more memory, is needed"):

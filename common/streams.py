@@ -3,13 +3,31 @@
 import codecs
 import io
 import json
+import os
 import sys
 from contextlib import suppress
 from functools import partial
+from typing import TextIO, cast
 
 from common.text import escape_controls
 
 ESCAPE = "as in JSON"  # the name of an error handler
+
+
+def open_closed_streams() -> None:
+    """Let a standard stream that is closed (``>&-``) be the null device.
+
+    Otherwise the next file to be opened would have its number, and would receive what is written to the stream.
+    """
+    sys.stdin = sys.stdin or _open_null_device("r")
+    sys.stdout = sys.stdout or _open_null_device("w")
+    sys.stderr = sys.stderr or _open_null_device("w")
+
+
+def _open_null_device(mode: str) -> TextIO:
+    file = cast(TextIO, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (as long as the process)
+    os.set_inheritable(file.fileno(), True)
+    return file
 
 
 def escape_on_streams() -> None:

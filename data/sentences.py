@@ -12,6 +12,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from operator import eq
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Int, UInt8
 
-from common.files import explain_write_errors
+from common.errors import UserError, explain_os_error
 
 Item = TypeVar("Item")
 
@@ -35,7 +36,19 @@ def scratch_folder() -> Path:
     # deleted file under another name. Not /tmp by default: many systems keep it in memory; /var/tmp is on a disk.
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
         return Path("/var/tmp")
-    return Path(tempfile.gettempdir())
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise UserError(f"{error.strerror}: make room, or set TMPDIR=FOLDER") from error
+
+
+@contextmanager
+def explain_scratch_errors() -> Iterator[None]:
+    """Turn an OSError inside into a UserError that names the folder, and how to choose another."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {scratch_folder()}: {explain_os_error(error)}, or set TMPDIR=FOLDER") from error
 
 
 class GrowingArray:
@@ -43,13 +56,13 @@ class GrowingArray:
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype, self._length = np.dtype(dtype), 0
-        with explain_write_errors(scratch_folder()):
+        with explain_scratch_errors():
             self._file = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115 (views outlive any block)
         weakref.finalize(self, self._file.close)
 
     def append(self, block: np.ndarray) -> None:
         # Written, not stored through a mapping: on a full disk that would kill the process.
-        with explain_write_errors(scratch_folder()):
+        with explain_scratch_errors():
             self._file.write(np.ascontiguousarray(block, self._dtype).data)
         self._length += len(block)
 
@@ -60,7 +73,7 @@ class GrowingArray:
         """The array so far, mapped and read-only."""
         if not self._length:  # an empty file cannot be mapped
             return np.zeros(0, self._dtype)
-        with explain_write_errors(scratch_folder()):
+        with explain_scratch_errors():
             self._file.flush()
             return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
 

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from common.errors import UserError
+from common.errors import DISK_FULL, UserError, explain_os_error
 from common.files import sha256_of_file
 from data.config import DataConfig
 from data.sentences import BLOCK, scratch_folder
@@ -95,6 +95,10 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
             f"name FOLDER in place of {place}, or train offline: configs/quickstart.yaml"
         ) from error
     except Exception as error:  # a missing dataset, config or split, each with its own exception class
+        fault = error.__cause__ or error
+        if isinstance(fault, OSError) and fault.errno in DISK_FULL:
+            folder, name = (scratch_folder(), "TMPDIR") if is_local else (datasets.config.HF_DATASETS_CACHE, "HF_HOME")
+            raise UserError(f"cannot write {folder}: {explain_os_error(fault)}, or set {name}=FOLDER") from error
         wanted = f"{place}, config {config}, split {split}"
         raise UserError(f"cannot load the dataset {wanted}: {first_line(error)}") from error
     tables = dataset.with_format("arrow")

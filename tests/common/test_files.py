@@ -135,6 +135,7 @@ def test_a_folder_that_a_killed_process_of_this_number_began_is_begun_again(tmp_
     [
         (errno.ENOSPC, "No space left on device; make room, then start the same command again"),
         (errno.EROFS, "Read-only file system; make it writable, or choose another folder (train.py: run_dir=FOLDER)"),
+        (errno.EMFILE, "Too many open files; allow more, as with ulimit -n 1024"),
         (errno.EIO, "Input/output error; is its disk still there?"),
     ],
 )

@@ -34,6 +34,24 @@ def test_no_text_steers_the_terminal():
     assert done.stderr == "\\u001b]0;title\\u0007\nerror: no file \\u009b2J\n"
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_the_null_device_and_no_file_has_its_number(tmp_path, closed):
+    code = """
+import sys; from common.errors import exit_on_user_error, write_note
+with exit_on_user_error(), open(sys.argv[1], "w") as file:
+    print("to the output", sys.stdin.read(), file=sys.stdout)
+    write_note("to the errors")
+    file.write(str(file.fileno()))
+"""
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", code, str(tmp_path / "file")]
+    done = subprocess.run(shell, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (
+        "" if closed.startswith(">") or "2>&-" in closed[4:] else "to the output \n",
+        "" if "2>&-" in closed else "to the errors\n",
+    )
+    assert int((tmp_path / "file").read_text()) > 2
+
+
 @pytest.mark.parametrize(("variables", "encoding"), [(LATIN, "iso-8859-1"), (STRICT, "ascii"), (POSIX, "ascii")])
 def test_letters_that_the_encoding_lacks_are_escaped_and_json_stays_json(variables, encoding):
     """Letters beyond 16 bits as two escapes, which JSON reads as one letter."""

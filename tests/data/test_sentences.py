@@ -3,6 +3,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -46,10 +47,18 @@ def test_a_full_disk_is_reported():
     growing = GrowingArray(np.int64)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
-        with pytest.raises(UserError, match=f"cannot write {scratch_folder()}: "):
+        with pytest.raises(UserError, match=rf"cannot write {scratch_folder()}: .* again, or set TMPDIR=FOLDER"):
             growing.append(np.zeros(100_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_where_no_folder_takes_a_file_that_is_told_with_a_way_out(monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    with pytest.raises(UserError, match=r"No usable temporary directory found .* make room, or set TMPDIR=FOLDER"):
+        GrowingArray(np.int8)
 
 
 @given(LINES, st.data())

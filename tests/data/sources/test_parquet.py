@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from common.files import LONGEST_LINE
 from data.pairs import Pairs
+from data.sentences import scratch_folder
 from tests.data.sources.reading import SKIPPING, load, refused
 
 ROOT = Path(__file__).parents[3]
@@ -183,6 +185,17 @@ def test_a_changed_folder_is_read_anew_and_two_of_one_name_are_two(tmp_path):
         for shard in folder.glob("en-es/train-*"):
             write(shard, nested([(f"text {number}", "x")]))
         assert load(parent, "opus:en-es")[0].sources == [f"text {number}"] * 2
+
+
+def test_a_full_disk_is_named_by_the_folder_that_a_dataset_is_unpacked_to(tmp_path):
+    dataset(tmp_path / "opus")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        told = refused(tmp_path, "opus:en-es")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.startswith(f"cannot write {scratch_folder()}: File too large; ") and told.endswith("set TMPDIR=FOLDER")
 
 
 def test_what_a_dataset_lacks_is_named_in_one_line(tmp_path, capfd):
