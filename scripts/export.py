@@ -34,7 +34,6 @@ from exports.formats import FORMATS, find_obstacle, missing_packages, plain, sav
 from exports.heads import longest
 from exports.readme import describe_data, describe_scores, describe_search, write_readme
 from training.run.corpus import load_held_out
-from training.run.layout import DATA
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # those that need no PyTorch
 FLOAT32 = ["model.dtype=float32", "model.matmul_dtype=float32"]
@@ -164,11 +163,6 @@ def describe_folder(
     """Write the README."""
     as_trained = load_run(run.folder, arguments.overrides, "export.py")  # in its own precision
     report, source = place_report(as_trained).find(), facts["source"]
-    try:
-        data, scores = describe_data(run.folder), describe_scores(read_json_object(report) if report else None)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        damaged = " or ".join(map(str, filter(None, (run.folder / DATA, report))))
-        raise UserError(f"{damaged} is damaged: bring it back, or evaluate again") from error
     example = EXAMPLES.get(source, f"A sentence in {source}.")
     words = {
         "name": facts["run"],
@@ -176,8 +170,8 @@ def describe_folder(
         "tagged": f">>{facts['target']}<<{example}" if run.translator.tag else example,  # for AutoTokenizer
         "license_id": arguments.license or "other",
         "license": arguments.license or "not stated; that of the training data binds what is made from it",
-        "data": data,
-        "scores": scores,
+        "data": describe_data(run.folder),
+        "scores": describe_scores(read_json_object(report) if report else None),
         "search": describe_search(arguments.FORMAT, run.config.decoding),
         "longest": describe_lines(**facts["lines"]),
         "check": "\n".join(found.lines()) if found else "Not compared with the run.",
