@@ -51,8 +51,8 @@ def test_names_are_text_to_markdown_to_a_shell_and_to_python(tmp_path, form):
 
 
 def test_records_of_other_values_are_refused(tmp_path):
-    for damaged in ("{}", '{"files": []}', '{"files": {"train": [{"file": 5}]}}', '{"files": {"train": [{"file": "a", "pairs": "many", "sha256": ""}]}}'):
-        (tmp_path / "data.json").write_text(damaged)
+    for files in ("[]", '{"train": [{"file": 5}]}', '{"train": [{"file": "a", "pairs": "many", "sha256": ""}]}'):
+        (tmp_path / "data.json").write_text(f'{{"files": {files}}}')
         with pytest.raises(UserError, match=r"data\.json is missing or damaged"):
             describe_data(tmp_path)
     with pytest.raises(UserError, match="the report of the run's scores is damaged"):
