@@ -29,9 +29,10 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
 	@$(BIN)/python scripts/quickstart.py
 
-# Compiling takes most of the time, so XLA's older emitters write plainer code here, and LLVM optimizes none of it.
-# make test-nightly compiles as users do.
-UNOPTIMIZED := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+# Compiling takes most of the time, so XLA's older emitters, where jaxlib has them, write plainer code here, and LLVM
+# optimizes none of it. make test-nightly compiles as users do.
+EMITTERS := $$(ls -d .venv/lib/*/site-packages/jaxlib-0.10.* >/dev/null 2>&1 && echo --xla_cpu_use_fusion_emitters=false)
+UNOPTIMIZED := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0 $(EMITTERS)"
 PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
 
 test: install  ## run the fast tests

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from benchmarks.audit.compare import Finding, compare
 from common.errors import UserError
 from common.programs import program_environment
 
-# Without LLVM's optimization, the newer emitters of fusions and YNN's kernels; references also run without jit.
-OTHER_WAY = (
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_experimental_ynn_fusion_type="
-)
+# Without LLVM's optimization, YNN's kernels and, as long as jaxlib had others, the newer emitters of fusions;
+# references also run without jit.
+OTHER_WAY = "--xla_backend_optimization_level=0 --xla_cpu_experimental_ynn_fusion_type="
+OLDER_EMITTERS = " --xla_cpu_use_fusion_emitters=false" * version("jaxlib").startswith("0.10.")
 
 
 def audit(config: str, overrides: list[str]) -> list[Finding]:
@@ -46,7 +47,7 @@ def compute_apart(name: str, folder: Path, config: str, overrides: list[str]) ->
     mode, environment = "compiled", program_environment()
     if name == "reference":
         mode, flags = "reference", os.environ.get("XLA_FLAGS", "")
-        environment |= {"XLA_FLAGS": f"{flags} {OTHER_WAY}".strip(), "JAX_PLATFORMS": "cpu"}
+        environment |= {"XLA_FLAGS": f"{flags} {OTHER_WAY}{OLDER_EMITTERS}".strip(), "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-m", "benchmarks.audit.worker", mode, str(folder), config, *overrides]
     if code := subprocess.run(command, env=environment, check=False).returncode:
         raise UserError(f"the process of what is {name} ended with {code}: is there enough memory for {config}?")
