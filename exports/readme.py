@@ -1,4 +1,7 @@
-"""The README of an exported model: what it is, how to load it, and how to get the run's translations."""
+"""The README of an exported model: what it is, how to load it, and how to get the run's translations.
+
+Each format has a template beside this module, readme.FORMAT.md.
+"""
 
 import shlex
 from pathlib import Path
@@ -10,84 +13,12 @@ from common.errors import UserError
 from common.files import read_json_object
 from common.text import as_list_item, visible
 from common.text_table import escape_markdown
-from exports.formats import plain
+from exports.formats import FORMATS, plain
 from model.config import DecodingConfig
 from training.run.layout import DATA
 
-
-def start(library: str, packages: str) -> str:
-    """The beginning that all formats have in common."""
-    return f"""# $name
-
-A Transformer that translates from $source to $target, exported to {library} from a run of Puente.
-
-## Use
-
-    pip install {packages} sentencepiece sentencex
-    echo $example_in_shell | python translate.py
-
-or, from Python in this folder:
-
-    from translate import Model
-
-"""
-
-
-CTRANSLATE2 = """    model = Model(compute_type="default", device="cpu")
-    print(model.translate([$example_in_python]))
-
-`translate.py` and the modules beside it are short enough to be copied into a program.
-"""
-
-TRANSFORMERS = """    print(Model().translate([$example_in_python]))
-
-or with transformers alone:
-
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-    tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForSeq2SeqLM.from_pretrained(".")
-    found = model.generate(**tokenizer($tagged_in_python, return_tensors="pt"))
-    print(tokenizer.decode(found[0], skip_special_tokens=True))
-
-`AutoTokenizer` gives `translate.py`'s tokens, except where a line has a literal `▁`, which it reads as a space, or
-begins with something like `>>es<<`, which it takes for the code of a language.
-"""
-
-MODEL_CARD = """---
-library_name: transformers
-pipeline_tag: translation
-language: [$languages]
-license: $license_id
----
-
-"""
-
-COMMON = """
-## Training and scores
-
-$data
-
-Licence: $license.
-
-$scores
-
-## The same translations as the run's
-
-$search
-
-The input must be normalised as `translate.py` does it: Unicode NFC, white space collapsed, no line in capitals alone,
-no invisible characters that say nothing. As in the run, a line $longest.
-
-## Checked
-
-$check
-"""
-
 WIDTH = 120  # characters of a line
-USE = {
-    "ct2": start("CTranslate2 ($quantization)", "ctranslate2") + CTRANSLATE2,
-    "hf": MODEL_CARD + start("transformers", "transformers torch") + TRANSFORMERS,
-}
+TEMPLATES = {form: Path(__file__).with_suffix(f".{form}.md").read_text(encoding="utf-8") for form in FORMATS}
 
 
 def write_readme(folder: Path, form: str, facts: dict[str, Any]) -> None:
@@ -100,8 +31,7 @@ def write_readme(folder: Path, form: str, facts: dict[str, Any]) -> None:
         "example_in_python": repr(facts["example"]),
         "tagged_in_python": repr(facts["tagged"]),
     }
-    text = Template(USE[form] + COMMON).substitute(facts | words)
-    (folder / "README.md").write_text(text, encoding="utf-8")
+    (folder / "README.md").write_text(Template(TEMPLATES[form]).substitute(facts | words), encoding="utf-8")
 
 
 def describe_data(run_dir: Path) -> str:

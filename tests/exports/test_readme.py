@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from common.errors import UserError
 from common.text import visible
-from exports.readme import COMMON, USE, describe_data, describe_scores, write_readme
+from exports.readme import TEMPLATES, describe_data, describe_scores, write_readme
 
 HOSTILE = "<img src=x onerror=alert(1)> [a](http://b) ![c](d) **e** __f__ `g` ~~h~~ <!-- &lt; $(ls) \"j\" 'k' \u202e"
 SCORES = {"test_set": "test.tsv", "signature": "s", "chrf_signature": "s", "bleu": 1.0, "chrf": 2.0, "step": 3}
@@ -19,7 +19,7 @@ MARKS = "html_inline html_block link_open image em_open strong_open s_open".spli
 
 
 def readme(folder, form, **facts):
-    words = {"example", "tagged", *Template("".join(USE.values()) + COMMON).get_identifiers()}
+    words = {"example", "tagged", *Template("".join(TEMPLATES.values())).get_identifiers()}
     write_readme(folder, form, dict.fromkeys(words, "x") | facts)
     return (folder / "README.md").read_text(encoding="utf-8")
 
@@ -30,7 +30,7 @@ def test_codes_of_languages_and_licences_are_text_to_yaml(tmp_path, code):
     assert (head["language"], head["license"]) == (["en", code], code)
 
 
-@pytest.mark.parametrize("form", USE)
+@pytest.mark.parametrize("form", TEMPLATES)
 def test_names_are_text_to_markdown_to_a_shell_and_to_python(tmp_path, form):
     source = {"file": HOSTILE, "pairs": 7, "sha256": HOSTILE}
     (tmp_path / "data.json").write_text(json.dumps({"files": {"train": [source]}}))
