@@ -1,4 +1,4 @@
-"""How fast sentences are decoded: this project's search, MarianMT and CTranslate2 on the same sentences."""
+"""How fast sentences are decoded: this project's search and CTranslate2 on the same sentences."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -21,8 +21,8 @@ from model.decoding.settings import SearchSettings
 from model.transformer import Params, build, init_params
 
 Decode = Callable[[int], list[list[int]]]  # beam size → tokens of each sentence, without EOS
-CONTESTANTS = ("puente", "puente-bfloat16", "marian", "ctranslate2", "ctranslate2-2x1", "ctranslate2-int8")
-GPU_CONTESTANTS = ("puente", "marian", "ctranslate2")
+CONTESTANTS = ("puente", "puente-bfloat16", "ctranslate2", "ctranslate2-2x1", "ctranslate2-int8")
+GPU_CONTESTANTS = ("puente", "ctranslate2")
 
 
 class PuenteSearch:
@@ -70,11 +70,6 @@ def load(name: str, cost: DecodingCost) -> Decode:
             return PuenteSearch(cost)
         case "puente-bfloat16":
             return PuenteSearch(replace(cost, model=replace(cost.model, matmul_dtype="bfloat16")))
-        case "marian":
-            check_installed("torch", "transformers")
-            from benchmarks.peers.marian import MarianSearch
-
-            return MarianSearch(cost)
         case "ctranslate2" | "ctranslate2-int8" | "ctranslate2-2x1":
             check_installed("ctranslate2")
             from benchmarks.peers.ctranslate2 import CTranslate2Search

@@ -33,84 +33,17 @@ from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
-from model.config import ModelConfig
 
-ATTENTION = """Time attention, forward alone and with the gradients of query, key and value: every kernel of this
-project that can serve, jax.nn.dot_product_attention in its own layout, and PyTorch's scaled_dot_product_attention where
-torch is installed (pip install -e '.[bench]').
-
-On one thread of a CPU in float32; with --gpu on a GPU in bfloat16, with and without causality and packing.
-
-  ratio     milliseconds divided by those of torch, or of jax.nn where there is no torch
-  of rate   share of the machine's rate in matrix products, counting the products that the contestant computes
-  temp MiB  what XLA plans for the gradients, besides inputs and results
-"""
-ATTENTION_EXAMPLES = """examples:
-  python scripts/benchmark.py attention --json attention.json
-  python scripts/benchmark.py attention --kernels definition,chunked --sizes "16,8,128,64;2,8,1024,64" --causal
-  python scripts/benchmark.py attention --gpu --markdown
-"""
-DECODE = """Time greedy and beam search on random sentences of one length. Every engine generates exactly the same
-number of tokens, from models of the same dimensions with random weights; source tokens in, target tokens out.
-
-  puente            this project in float32; puente-bfloat16 has bfloat16 operands in matrix products
-  marian            generate of transformers' MarianMT, on PyTorch
-  ctranslate2       CTranslate2 in float32; ctranslate2-2x1 has two workers of one thread, each with half of the batch,
-                    ctranslate2-int8 has weights and products in 8 bits
-
-On two cores of a CPU: 3 + 3 layers, width 256, feed-forward 1024, 4 heads, vocabulary 8000. With --gpu on a GPU: the
-dimensions of configs/tatoeba-base.yaml, everything in bfloat16. Each contestant has its own process. The others take
-part where they are installed: pip install -e '.[bench]'.
-
-  ratio    sentences a second divided by those of ctranslate2, or of puente where there is no CTranslate2
-  of rate  share of the machine's rate in matrix products, on a CPU in float32: other operands may pass 100%
-  ceiling  sentences a second if all matrix products ran at that rate, and nothing else took time
-"""
-DECODE_EXAMPLES = """examples:
-  python scripts/benchmark.py decode --json decode.json
-  python scripts/benchmark.py decode --contestants puente,ctranslate2 --beams 5 --rounds 10
-  python scripts/benchmark.py decode --beams 5 --markdown
-"""
-TRAIN = """Time training steps, from a batch to new parameters, on full batches: every place of every row holds a real
-token. If the config's corpus can be read, also time steps on its packed rows, as train.py takes them.
-
-  puente, puente-bfloat16          this project in float32, and with bfloat16 operands in matrix products; with CONFIG,
-                                   puente is what that describes
-  marian, torch, torch-bfloat16    with --peer torch: transformers' MarianMT and torch's nn.Transformer of the same
-                                   dimensions, the last under autocast to bfloat16 (pip install -e '.[bench]')
-
-Without CONFIG: 3 + 3 layers, width 256, feed-forward 1024, 4 heads, vocabulary 8000, and 256 rows of 16 + 16 tokens, on
-all cores of a CPU. With --gpu on a GPU: configs/transformer-base.yaml, several sentences a row, a sweep over rows and
-kernels. Each contestant has its own process. Write key=value next to CONFIG. --against adds the same experiment with
-other values of model and training, as often as you like: that is what a technique costs.
-
-  tokens/s   real ones, source and target
-  ratio      tokens a second divided by those of marian, or of the first contestant on the same batch without marian
-  of rate    model FLOP/s divided by the machine's rate in matrix products of such operands, measured in the same turns
-  compile s  the first step minus the second
-  peak MiB   of the process, compiling included; on a GPU of the device
-"""
-TRAIN_EXAMPLES = """examples:
-  python scripts/benchmark.py train --peer torch --json train.json
-  python scripts/benchmark.py train --peer torch --rows 64 --lengths 64 --no-corpus
-  python scripts/benchmark.py train configs/tatoeba-small.yaml model.kernel=chunked
-  python scripts/benchmark.py train configs/tatoeba-small.yaml --against training.consistency=simcut
-  python scripts/benchmark.py train configs/transformer-big.yaml --gpu --rows 64,128,256 --kernels cudnn --minutes 9
-"""
 ROOT = Path(__file__).parents[1]
 SIZES = "64,4,16,64;16,8,128,64;2,8,1024,64;1,8,4096,64"
 GPU_SIZES = ";".join(f"{16384 // length},8,{length},128" for length in (128, 512, 2048, 8192))
 GPU_CONFIG, GPU_BATCH = ROOT / "configs/tatoeba-base.yaml", 512
 # What the peers were measured with: a corpus, our usual dimensions and no averaging of parameters.
 RECIPE = ROOT / "configs/tatoeba-small.yaml"
-RECIPE_CHANGES = [
-    "model.positions=sinusoidal",
-    "model.matmul_dtype=float32",
-    "training.optimizer=adam",
-    "training.embedding_rate=1",
-    "training.ema_decay=0",
-    "data.batch_rows=64",
-]
+RECIPE_CHANGES = (
+    "model.positions=sinusoidal model.matmul_dtype=float32 training.optimizer=adam training.embedding_rate=1 "
+    "training.ema_decay=0 data.batch_rows=64"
+).split()
 ROWS, LENGTH, SENTENCE = 256, 16, 16  # of a batch; tokens of a row; tokens of a sentence that shares its row
 GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,128,256", "definition,xla,cudnn"
 
@@ -140,13 +73,12 @@ def list_cases(shapes: Sequence[Sequence[int]] | None, gpu: bool, causal: bool) 
     return [Case(B, N, T, H, dtype, hides, sentences) for B, N, T, H in plain for hides, sentences in masks]
 
 
-def benchmark_decoding(arguments: argparse.Namespace, model: ModelConfig | None = None) -> Report:
-    """``model`` replaces the usual one in tests."""
-    cost = decoding_cost(arguments, model)
+def benchmark_decoding(arguments: argparse.Namespace) -> Report:
     known = GPU_CONTESTANTS if arguments.gpu else CONTESTANTS
     contestants = arguments.contestants or list(known)
     if unknown := [name for name in contestants if name not in known]:
         raise UserError(f"--contestants: there is no {unknown[0]} on a GPU; choose from {','.join(known)}")
+    cost = decoding_cost(arguments.gpu)
     use_processes(arguments.gpu, cost.threads)
     return measure_decoding(cost, arguments.beams, contestants, arguments.rounds)
 
@@ -156,13 +88,12 @@ def use_processes(gpu: bool, cores: int) -> None:
     use_gpu() if gpu else use_cores(cores)
 
 
-def decoding_cost(arguments: argparse.Namespace, model: ModelConfig | None = None) -> DecodingCost:
-    """Return the work of the command line, on a GPU with the model of ``GPU_CONFIG``."""
-    cost = DecodingCost(sources=arguments.sources, length=arguments.length)
-    if arguments.gpu:
-        config = load_config(GPU_CONFIG)
-        cost = replace(cost, model=config.model, vocab_size=config.tokenizer.vocab_size, batch=GPU_BATCH)
-    return replace(cost, batch=arguments.batch or cost.batch, model=model or cost.model)
+def decoding_cost(gpu: bool) -> DecodingCost:
+    """Return the usual work, on a GPU with the model of ``GPU_CONFIG``."""
+    if not gpu:
+        return DecodingCost()
+    config = load_config(GPU_CONFIG)
+    return DecodingCost(config.model, config.tokenizer.vocab_size, batch=GPU_BATCH)
 
 
 def benchmark_training(arguments: argparse.Namespace) -> Report:
@@ -236,7 +167,7 @@ def command_line() -> argparse.Namespace:
     parser = Parser(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     summary = "attention alone, next to jax.nn and PyTorch"
-    attention = commands.add_parser("attention", description=ATTENTION, epilog=ATTENTION_EXAMPLES, help=summary)
+    attention = commands.add_parser("attention", help=summary, **text_of("attention"))
     attention.set_defaults(measure=benchmark_attention)
     add = attention.add_argument
     add("--sizes", type=sizes, metavar="B,N,T,H;…", help=f"batch rows, heads, positions, width ({SIZES})")
@@ -245,19 +176,15 @@ def command_line() -> argparse.Namespace:
     add("--causal", action="store_true", help="each size also with causality")
     add("--gpu", action="store_true", help="on a GPU, with causality and packing")
 
-    summary = "greedy and beam search, next to MarianMT and CTranslate2"
-    decode = commands.add_parser("decode", description=DECODE, epilog=DECODE_EXAMPLES, help=summary)
+    decode = commands.add_parser("decode", help="greedy and beam search, next to CTranslate2", **text_of("decode"))
     decode.set_defaults(measure=benchmark_decoding)
-    add, usual, contestants = decode.add_argument, DecodingCost(), partial(names_among, CONTESTANTS)
+    add, contestants = decode.add_argument, partial(names_among, CONTESTANTS)
     add("--beams", type=positive_integers, metavar="K,…", default="1,5", help="beam sizes, 1 is greedy (1,5)")
-    add("--batch", type=positive_integer, help=f"sentences decoded together ({usual.batch}; on a GPU {GPU_BATCH})")
-    add("--sources", type=positive_integer, default=usual.sources, help="tokens a sentence (%(default)s)")
-    add("--length", type=positive_integer, default=usual.length, help="tokens generated for each (%(default)s)")
     add("--contestants", type=contestants, metavar="NAME,…", help=f"of {','.join(CONTESTANTS)} (all)")
     add("--gpu", action="store_true", help="on a GPU")
 
     summary = "the training step, next to MarianMT and nn.Transformer"
-    train = commands.add_parser("train", description=TRAIN, epilog=TRAIN_EXAMPLES, help=summary)
+    train = commands.add_parser("train", help=summary, **text_of("train"))
     train.set_defaults(measure=benchmark_training)
     add, kernels = train.add_argument, partial(names_among, ("auto", *KERNELS))
     add("experiment", nargs="*", metavar="[CONFIG] [key=value …]", help="an experiment, and values over its own")
@@ -279,6 +206,13 @@ def command_line() -> argparse.Namespace:
         add("--markdown", action="store_true", help="print Markdown, as in docs/benchmarks.md")
         add("--json", metavar="FILE", type=output_file, help="write every figure, and what it was measured with")
     return parser.parse_args()
+
+
+def text_of(command: str) -> dict[str, str]:
+    """Return what ``--help`` says of a command before its options, and after them."""
+    text = Path(__file__).with_suffix(f".{command}.txt").read_text(encoding="utf-8")
+    description, mark, examples = text.partition("examples:")
+    return {"description": description, "epilog": mark + examples}
 
 
 def sizes(text: str) -> list[list[int]]:

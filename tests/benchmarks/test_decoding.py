@@ -1,6 +1,5 @@
 """Contestants that really decode what is asked, and their report."""
 
-import re
 from itertools import product
 
 import pytest
@@ -21,9 +20,8 @@ def test_other_numbers_of_tokens_are_refused():
 
 def test_an_engine_that_is_not_installed_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(peers, "find_spec", lambda package: None)
-    for name, missing in (("marian", "torch, transformers"), ("ctranslate2-int8", "ctranslate2")):
-        with pytest.raises(UserError, match=rf"^needs {missing}: pip install -e '\.\[bench\]'$"):
-            load(name, DECODING)
+    with pytest.raises(UserError, match=r"^needs ctranslate2: pip install -e '\.\[bench\]'$"):
+        load("ctranslate2-int8", DECODING)
 
 
 @pytest.mark.slow
@@ -33,18 +31,17 @@ def test_puente_never_ends_a_sentence_early():
 
 
 @RUNS_ON_CPU
-@pytest.mark.parametrize("name", ["marian", "ctranslate2", "ctranslate2-2x1", "ctranslate2-int8"])
+@pytest.mark.parametrize("name", ["ctranslate2", "ctranslate2-2x1", "ctranslate2-int8"])
 def test_peers_decode_as_many_tokens(name):
-    for package in ("torch", "transformers") if name == "marian" else ("ctranslate2",):
-        pytest.importorskip(package)
+    pytest.importorskip("ctranslate2")
     prepare([1, 3], Contestant(name, DECODING))
 
 
 def test_the_table_ends_each_beam_size_with_its_ceiling():
     times = {"puente": {5: 1e3, 1: 1e3}, "puente-bfloat16": {5: 500.0, 1: 2e3}}
     measurements = [measured(name, DECODING, of_name) for name, of_name in times.items()]
-    marian = refused("marian", DECODING, "needs torch")
-    report = report_decoding(results(*measurements, marian, jax=2e9, torch=1e9))
+    other = refused("ctranslate2", DECODING, "needs ctranslate2")
+    report = report_decoding(results(*measurements, other, jax=2e9, torch=1e9))
     [table] = report.tables
     assert table.header == ["beam", "contestant", "sentences/s", "ratio", "GFLOP/s", "of rate"]
     assert [tuple(row[:2]) for row in table.rows] == list(product("51", [*times, "ceiling"]))
@@ -57,6 +54,6 @@ def test_the_table_ends_each_beam_size_with_its_ceiling():
     first = report.json["rows"][0]
     assert (first["beam_size"], first["contestant"], first["sentences_per_second"]) == (5, "puente", 3)
     assert first["flops_per_second"] == 3 * first["flops_per_sentence"] == 3 * DECODING.flops(5)
-    assert report.json["work"]["batch"] == 3 and report.json["notes"] == ["marian: needs torch"]
-    with pytest.raises(UserError, match=re.escape("marian: needs torch")):
-        report_decoding(results(marian))
+    assert report.json["work"]["batch"] == 3 and report.json["notes"] == ["ctranslate2: needs ctranslate2"]
+    with pytest.raises(UserError, match="ctranslate2: needs ctranslate2"):
+        report_decoding(results(other))

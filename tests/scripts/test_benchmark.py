@@ -12,11 +12,10 @@ import pytest
 from configs.load import load_config
 from model.config import ModelConfig
 from scripts import benchmark
-from tests.benchmarks.small import RUNS_ON_CPU
+from tests.benchmarks.small import DECODING, RUNS_ON_CPU
 
 PROGRAM = "scripts/benchmark.py"
 SIZES = ["2,2,8,4", "1,2,16,4"]
-SMALL_MODEL = ModelConfig(d_model=16, num_heads=2, head_dim=8, encoder_layers=1, decoder_layers=1, d_ff=32)
 
 
 def cells(line: str) -> list[str]:
@@ -35,13 +34,12 @@ def run(monkeypatch, capsys, tmp_path):
         options = "--rounds", "1", "--json", f"{tmp_path}/report"
         monkeypatch.setattr("sys.argv", [PROGRAM, *map(str, arguments), *options])
         monkeypatch.setattr(benchmark, "use_cores", lambda count: None)
-        monkeypatch.setattr(benchmark, "benchmark_decoding", lambda parsed: decode(parsed, SMALL_MODEL))
+        monkeypatch.setattr(benchmark, "decoding_cost", lambda gpu: DECODING)
         monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
         monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the program sets it, for good
         benchmark.main()
         return capsys.readouterr().out, json.loads((tmp_path / "report").read_text(encoding="utf-8"))
 
-    decode = benchmark.benchmark_decoding
     return run
 
 
@@ -82,11 +80,9 @@ def test_mistakes_end_in_one_line_and_code_2(refuses, small_experiment, tmp_path
     mistake("there is no flash here; choose from definition,xla,chunked", "attention", "--kernels", "definition,flash")
     mistake("--sizes: 1,2,3 is not of the form B,N,T,H", "attention", "--sizes", "1,2,3")
     mistake("--sizes: 0 must be a whole number from 1", "attention", "--sizes", "1,1,1,1;1,0,3,4")
-    for option in ("--batch", "--sources", "--length"):
-        mistake(f"{option}: 0 must be a whole number from 1", "decode", option, 0)
     mistake("--beams: two must be a whole number from 1", "decode", "--beams", "1,two")
     mistake("there is no fairseq here; choose from puente,puente-bfloat16", "decode", "--contestants", "puente,fairseq")
-    known = "there is no puente-bfloat16 on a GPU; choose from puente,marian,ctranslate2"
+    known = "there is no puente-bfloat16 on a GPU; choose from puente,ctranslate2"
     mistake(known, "decode", "--gpu", "--contestants", "puente-bfloat16")
     mistake("--rows: 0 must be a whole number from 1", "train", "--rows", "2,0")
     mistake("--sentences=17 must be at most the 16 tokens of a row", "train", "--sentences", 17)
@@ -116,8 +112,7 @@ def test_cases_have_causality_and_packing_where_they_are_asked_for():
 @pytest.mark.slow
 @RUNS_ON_CPU
 def test_decoding_is_printed_and_written(run):
-    sizes = "--batch", 3, "--sources", 4, "--length", 5, "--beams", 1
-    printed, report = run("decode", *sizes, "--contestants", "puente")
+    printed, report = run("decode", "--beams", 1, "--contestants", "puente")
     title, _, header, *rows = printed.splitlines()
     assert title == "DECODING"
     assert cells(header) == ["beam", "contestant", "sentences/s", "ratio", "GFLOP/s", "of rate"]
