@@ -10,9 +10,9 @@ import argparse
 import os
 from pathlib import Path
 
-from cli.process import prepare_process
-
 if __name__ == "__main__":
+    from cli.process import prepare_process
+
     prepare_process()
 
 from cli.command_line import add_output, offer_output, parse_command_line

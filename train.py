@@ -8,9 +8,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from cli.process import prepare_process
-
 if __name__ == "__main__":
+    from cli.process import prepare_process
+
     prepare_process()
 
 import jax

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from common.errors import UserError, exit_on_user_error
+from common.files import write_atomically
 from configs.keys import KEYS, describe_keys
 
 LAYOUT = argparse.RawDescriptionHelpFormatter
@@ -66,6 +67,17 @@ def offer_output(folder: Path) -> Iterator[None]:
             f"the results above are complete, but cannot be written to {folder}: {reason}; "
             "--output FOLDER chooses another place"
         ) from error
+
+
+def write_and_print(path: Path | None, content: str, text: str) -> None:
+    """Write a file, if it has a path, and print the text even if that fails; then say where the file is."""
+    try:
+        if path:
+            write_atomically(path, content)
+    finally:
+        print(text)
+    if path:
+        print(f"\nwritten  {path}")
 
 
 def add_output(parser: argparse.ArgumentParser, default: str) -> None:

@@ -27,9 +27,8 @@ from benchmarks.machine import count_cores, use_cores, use_gpu
 from benchmarks.report import Report
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, list_on_corpus, measure_training
 from benchmarks.turns import Contestant
-from cli.command_line import Parser, output_file, positive_integer, positive_integers
+from cli.command_line import Parser, output_file, positive_integer, positive_integers, write_and_print
 from common.errors import UserError, exit_on_user_error
-from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
@@ -53,11 +52,8 @@ def main() -> None:
         arguments = command_line()
         report = arguments.measure(arguments)
         texts = [as_markdown(table) if arguments.markdown else as_text(table) for table in report.tables]
-        try:
-            if arguments.json:
-                write_atomically(arguments.json, json.dumps(report.json, indent=1) + "\n")
-        finally:
-            print("\n\n".join([*texts, *filter(None, ["\n".join(report.json["notes"])])]))
+        text = "\n\n".join([*texts, *filter(None, ["\n".join(report.json["notes"])])])
+        write_and_print(arguments.json, json.dumps(report.json, indent=1) + "\n", text)
 
 
 def benchmark_attention(arguments: argparse.Namespace) -> Report:

@@ -21,9 +21,8 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
-from cli.command_line import Parser, output_file
+from cli.command_line import Parser, output_file, write_and_print
 from common.errors import UserError, exit_on_user_error
-from common.files import write_atomically
 from common.text_table import as_text
 from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import tables_of
@@ -50,13 +49,8 @@ def main() -> None:
         raise UserError(f"name two runs or more, not {', '.join(names) or 'what sweeps leave beside them'} alone")
     found = [read_reported(name, arguments.set) for name in names]
     comparison = compare_systems(group_by_system(found))
-    try:  # written first, and printed even if that fails
-        if arguments.json:
-            write_atomically(arguments.json, json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n")
-    finally:
-        print("\n\n".join(map(as_text, tables_of(comparison))))
-    if arguments.json:
-        print(f"\nwritten  {arguments.json}")
+    figures = json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n"
+    write_and_print(arguments.json, figures, "\n\n".join(map(as_text, tables_of(comparison))))
 
 
 if __name__ == "__main__":

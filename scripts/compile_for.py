@@ -26,9 +26,8 @@ if __name__ == "__main__":
 from benchmarks.compiled.compile import Compiled, compile_program
 from benchmarks.compiled.programs import list_programs
 from benchmarks.compiled.targets import Target, open_target
-from cli.command_line import Parser, output_file
+from cli.command_line import Parser, output_file, write_and_print
 from common.errors import UserError, exit_on_user_error
-from common.files import write_atomically
 from common.text_table import Table, as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
@@ -93,11 +92,8 @@ def show(results: list[Compiled], target: Target, arguments: argparse.Namespace)
         "memory": memory,
         "programs": [asdict(result) for result in results],
     }
-    try:
-        write_atomically(path, json.dumps(figures, indent=1) + "\n")
-    finally:
-        print("", (as_markdown if arguments.markdown else as_text)(table), sep="\n")
-    print(f"\nwritten  {path}")
+    text = as_markdown(table) if arguments.markdown else as_text(table)
+    write_and_print(path, json.dumps(figures, indent=1) + "\n", f"\n{text}")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
-from cli.command_line import parse_command_line
+from cli.command_line import parse_command_line, write_and_print
 from common.errors import UserError, exit_on_user_error, write_note
-from common.files import write_atomically
 from common.text_table import as_markdown, as_text
 from configs.schema import RunConfig
 from data.card import build_card, build_tables
@@ -42,11 +41,8 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
         write_note(f"warning: {line}")
     tables = build_tables(build_card(config.data, config.tokenizer, prepared))
     file = run_dir / "data_card.md"
-    try:
-        write_atomically(file, "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables)]) + "\n")
-    finally:
-        print("\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]) + "\n")
-    print(f"written  {file}")
+    card = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables)]) + "\n"
+    write_and_print(file, card, "\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,8 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    from cli.process import prepare_process
 
-from cli.process import prepare_process
-
-if __name__ == "__main__":
     prepare_process()
 
 from cli.command_line import add_output, offer_output, parse_command_line

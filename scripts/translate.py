@@ -31,10 +31,8 @@ from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    from cli.process import prepare_process
 
-from cli.process import prepare_process
-
-if __name__ == "__main__":
     prepare_process()
 
 import jax

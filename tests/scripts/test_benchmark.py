@@ -38,7 +38,9 @@ def run(monkeypatch, capsys, tmp_path):
         monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
         monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the program sets it, for good
         benchmark.main()
-        return capsys.readouterr().out, json.loads((tmp_path / "report").read_text(encoding="utf-8"))
+        printed, written, path = capsys.readouterr().out.rpartition("\n\nwritten  ")
+        assert written and path.strip() == f"{tmp_path}/report"
+        return printed, json.loads((tmp_path / "report").read_text(encoding="utf-8"))
 
     return run
 
@@ -48,7 +50,7 @@ def test_attention_is_measured_on_one_core(call, tmp_path):
     options = "--kernels", "definition,chunked,tpu", "--rounds", 1, "--markdown"
     done = call(PROGRAM, "attention", "--sizes", ";".join(SIZES), *options, "--json", tmp_path / "figures" / "a.json")
     assert done.returncode == 0, done.stderr.decode()
-    title, _, note, _, header, rule, *rows, empty, missing = done.stdout.decode().splitlines()
+    title, _, note, _, header, rule, *rows, empty, missing, _, _ = done.stdout.decode().splitlines()
     assert title == "## Attention" and note.startswith("float32 on 1 core of ") and "GFLOP/s" in note
     assert (empty, missing) == ("", "tpu: needs a TPU, and this is a cpu")
     assert header.startswith("| B,N,T,H | contestant | forward ms | ratio | GFLOP/s | of rate | with gradients ms |")
