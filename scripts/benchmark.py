@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
@@ -23,12 +24,13 @@ from attention import KERNELS
 from benchmarks.attention import Case, measure_attention
 from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding
-from benchmarks.machine import count_cores, use_cores, use_gpu
+from benchmarks.machine import use_cores, use_gpu
 from benchmarks.report import Report
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, list_on_corpus, measure_training
 from benchmarks.turns import Contestant
 from cli.command_line import Parser, output_file, positive_integer, positive_integers, write_and_print
 from common.errors import UserError, exit_on_user_error
+from common.processor import count_cores
 from common.text_table import as_markdown, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
@@ -204,7 +206,7 @@ def command_line() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def text_of(command: str) -> dict[str, str]:
+def text_of(command: str) -> dict[str, Any]:
     """Return what ``--help`` says of a command before its options, and after them."""
     text = Path(__file__).with_suffix(f".{command}.txt").read_text(encoding="utf-8")
     description, mark, examples = text.partition("examples:")
