@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import NoReturn
 from unittest.mock import patch
 
@@ -20,34 +21,6 @@ from jax.experimental import topologies
 from attention import Device, tracing_for
 from common.errors import UserError
 from common.text import in_brief
-
-GPU_CONFIG = """
-platform_name: "CUDA"
-device_description_str: "%s"
-runtime_version { major: 13 }
-dnn_version_info { major: 9 minor: 10 }
-gpu_device_info {
-  %s
-  device_memory_size: %.0f
-  memory_bandwidth: %.0f
-  threads_per_warp: 32
-  threads_per_block_limit: 1024
-  registers_per_block_limit: 65536
-  registers_per_core_limit: 65536
-  shared_memory_per_block: 49152
-  block_dim_limit_x: 2147483647
-  block_dim_limit_y: 65535
-  block_dim_limit_z: 65535
-}
-"""
-# NVIDIA's white papers "H100 Tensor Core GPU Architecture" and "Turing GPU Architecture", and the table of compute
-# capabilities in the CUDA programming guide. H200 is an H100 (SXM) with other memory.
-HOPPER = """cuda_compute_capability { major: 9 minor: 0 } core_count: 132 fpus_per_core: 128 clock_rate_ghz: 1.98
-  l2_cache_size: 52428800 threads_per_core_limit: 2048
-  shared_memory_per_core: 233472 shared_memory_per_block_optin: 232448"""
-TURING = """cuda_compute_capability { major: 7 minor: 5 } core_count: 40 fpus_per_core: 64 clock_rate_ghz: 1.59
-  l2_cache_size: 4194304 threads_per_core_limit: 1024
-  shared_memory_per_core: 65536 shared_memory_per_block_optin: 65536"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +43,7 @@ ACCELERATORS = {
     "v5p": Accelerator("TPU v5p", 95e9, 2.765e12, 8960),
     "v6e": Accelerator("TPU v6e", 32e9, 1.64e12, 256),
 }
-GPUS = {"t4": (7.5, TURING), "h100": (9.0, HOPPER), "h200": (9.0, HOPPER)}  # compute capability and facts
+GPUS = {"t4": (7.5, "turing"), "h100": (9.0, "hopper"), "h200": (9.0, "hopper")}  # compute capability, facts
 TPUS = {"v5e": 2, "v5p": 3, "v6e": 2}  # dimensions of their torus
 # Compilers say on standard error what exceptions say, too. libtpu asks the cloud which TPU it is on unless it is told,
 # and serves one process at a time unless it may serve more.
@@ -126,15 +99,15 @@ def open_target(name: str) -> Target:
 
 
 def _open_gpus(name: str, chip: str, count: str) -> Target:
-    accelerator, (capability, facts) = ACCELERATORS[chip], GPUS[chip]
+    accelerator, (capability, architecture) = ACCELERATORS[chip], GPUS[chip]
     node = accelerator.node
     if not re.fullmatch(r"[1-9]\d{0,4}", count) or (int(count) > node and int(count) % node):
         _refuse(name, f"a number of GPUs, as {chip}:8; several nodes have a multiple of {node}")
     compilers = _versions(chip, "aot-cuda", "jax-cuda13-plugin", "nvidia-cuda-nvcc")
-    config = GPU_CONFIG % (accelerator.name, facts, accelerator.memory, accelerator.memory_bandwidth)
+    facts = Path(__file__).with_name(f"{architecture}.textproto").read_text(encoding="utf-8") % vars(accelerator)
     hosts = max(1, int(count) // node)
     shape = f"1x{hosts}x{int(count) // hosts}"  # slices × hosts × GPUs of a host
-    topology = topologies.get_topology_desc(chip, platform="cuda", target_config=config, topology=shape)
+    topology = topologies.get_topology_desc(chip, platform="cuda", target_config=facts, topology=shape)
     return Target(name, accelerator, Device("gpu", capability), tuple(topology.devices), compilers)
 
 
