@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import accumulate, pairwise
+from typing import Any
 
 from evaluation.documents.parts import Part, parts_as
 
@@ -33,9 +34,6 @@ class Reader(HTMLParser):
             self._within.append(tag)
             self.kinds[-1] = "keep"
 
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self._note("keep")
-
     def handle_endtag(self, tag: str) -> None:
         self._note("close" if tag in INLINE else "keep")
         if self._within[-1:] == [tag]:
@@ -47,20 +45,11 @@ class Reader(HTMLParser):
     def handle_entityref(self, name: str) -> None:
         self._note("entity")
 
-    def handle_charref(self, name: str) -> None:
-        self._note("entity")
-
-    def handle_comment(self, data: str) -> None:
+    def keep(self, *_: Any, **__: Any) -> None:
         self._note("keep")
 
-    def handle_decl(self, decl: str) -> None:
-        self._note("keep")
-
-    def handle_pi(self, data: str) -> None:
-        self._note("keep")
-
-    def unknown_decl(self, data: str) -> None:
-        self._note("keep")
+    handle_charref = handle_entityref
+    handle_comment = handle_decl = handle_pi = unknown_decl = handle_startendtag = keep
 
 
 def html_parts(page: str) -> Iterator[Part]:

@@ -35,12 +35,8 @@ def parts_as(kind: str, raw: str) -> Iterator[Part]:
             yield entity_part(raw)
         case "break":
             yield Part("text", raw, " ")
-        case "open":
-            yield Part("open", raw)
-        case "close":
-            yield Part("close", raw)
-        case "keep":
-            yield Part("keep", raw)
+        case "open" | "close" | "keep":
+            yield Part(kind, raw)
         case _:
             raise NotImplementedError(f"a part that is {kind}")
 
