@@ -38,11 +38,6 @@ def use_cores(count: int) -> None:
         os.execv(sys.executable, sys.orig_argv)
 
 
-def count_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def processor() -> str:
     """Return the name of the CPU."""
     description = Path("/proc/cpuinfo")

@@ -10,9 +10,10 @@ from typing import Any, Generic
 
 import jax
 
-from benchmarks.machine import count_cores, processor
+from benchmarks.machine import processor
 from benchmarks.peers import installed_versions
 from benchmarks.turns import Contestant, Results, Workload, matrix_size
+from common.processor import count_cores
 from common.text_table import Table, three_digits
 from model.config import ModelConfig
 from training.run.environment import describe_environment

@@ -1,10 +1,16 @@
 """The processor that a program runs on."""
 
+import os
 import platform
 from contextlib import suppress
 from pathlib import Path
 
 from common.files import sha256
+
+
+def count_cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor_id() -> str:

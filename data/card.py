@@ -8,7 +8,7 @@ A word is a run of letters and digits that may have apostrophes and hyphens insi
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -156,22 +156,17 @@ def sources_table(card: Card) -> Table:
     visits = sum(account.pairs * account.weight for account in files.train)
     rows = []
     for name, account in zip(config.train, files.train, strict=True):
-        counts = [f"{account.rows:,}", format_dropped(account.dropped()), f"{account.pairs:,}", f"{account.weight:g}"]
+        counts = [f"{account.rows:,}", str(account.dropped()), f"{account.pairs:,}", f"{account.weight:g}"]
         rows.append(["train", name, *counts, f"{account.pairs * account.weight / visits:.1%}", account.sha256[:12]])
     for split, name, report in (("valid", config.valid, files.valid), ("test", config.test, files.test)):
         pairs, digest = len(card.texts[split][0].sentences), report.sha256[:12] if name else "–"
-        counts = [f"{report.rows:,}", format_dropped(Dropped(report.malformed, report.empty)), f"{pairs:,}", "", ""]
+        counts = [f"{report.rows:,}", str(Dropped(report.malformed, report.empty)), f"{pairs:,}", "", ""]
         rows.append([split, name or "taken out of train", *counts, digest])
     header = ["split", "source", "rows", "dropped", "pairs", "weight", "of an epoch", "SHA-256"]
     note = f"data.root={config.root}; an epoch has weight × pairs of each source"
     if over_long := card.prepared.stream.encoded.over_long:
         note += f", without {over_long:,} that fit no row"
     return Table("Sources", f"{note}.", header, rows)
-
-
-def format_dropped(dropped: Dropped) -> str:
-    """The counts above 0, each with its reason."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in asdict(dropped).items() if count) or "none"
 
 
 def overlap_table(card: Card) -> Table:

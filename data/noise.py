@@ -6,7 +6,6 @@ With such sources beside the clean ones, a model learns to read them (Belinkov a
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from hashlib import sha256
 
 import numpy as np
@@ -29,19 +28,14 @@ def noised(sentence: str, draws: Float[np.ndarray, " 5"]) -> str:
     return normalise(with_case(with_punctuation(with_typo(sentence, word, place, kind), punctuation), case))
 
 
-def noised_copies(sentences: Sequence[str], seed: int = SEED) -> list[str]:
-    """Each sentence's noised copy, which depends on the sentence and the seed alone, not on its place in a set."""
-    return [noised(sentence, _draws_of(sentence, seed)) for sentence in sentences]
-
-
 def noised_pairs(pairs: Pairs) -> Pairs:
     """A held-out set with noise in its sources. Equal sources stay equal, so each keeps all of its references."""
-    return Pairs(noised_copies(pairs.sources), pairs.targets)
+    return Pairs([noised(source, _draws_of(source)) for source in pairs.sources], pairs.targets)
 
 
-def _draws_of(sentence: str, seed: int) -> Float[np.ndarray, " 5"]:
+def _draws_of(sentence: str) -> Float[np.ndarray, " 5"]:
     digest = sha256(sentence.encode(errors="surrogatepass")).digest()
-    return uniform(np.random.Philox(key=np.array([seed, int.from_bytes(digest[:8])], np.uint64)).random_raw(DRAWS))
+    return uniform(np.random.Philox(key=np.array([SEED, int.from_bytes(digest[:8])], np.uint64)).random_raw(DRAWS))
 
 
 def uniform(bits: UInt64[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:

@@ -65,6 +65,11 @@ def score_translations(
     return [_score(translator, list(islice(forced, len(sentences)))) for sentences in paired]
 
 
+def score_tokens(translator: Translator, params: Ensemble, pairs: list[Pair]) -> list[ForcedScore]:
+    """Score each pair of source and target tokens."""
+    return [_score(translator, [forced]) for forced in force(translator, params, pairs, token_log_probs)]
+
+
 def pair_sentences(translator: Translator, source: str, target: str) -> list[tuple[str, str]]:
     """The pieces of the source with the sentences of the target if they are as many, else both texts whole."""
     pieces, whole = translator.pieces(source), normalise(target)

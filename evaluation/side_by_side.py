@@ -1,11 +1,11 @@
 """Calls side by side in threads: a search alone leaves cores idle between its products."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from attention import current_device
+from common.processor import count_cores
 
 MOST = 4  # calls at once, of which each needs memory of its own
 
@@ -17,8 +17,7 @@ def workers() -> int:
     """How many calls run at once: one for each core of a CPU, and one on anything else."""
     if current_device().platform != "cpu":
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST)
+    return min(count_cores(), MOST)
 
 
 def side_by_side(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:

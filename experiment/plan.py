@@ -1,6 +1,5 @@
 """What a run will make of its corpus, said before it starts: its pairs and epochs, and whether these are too many."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 from common.errors import write_note
@@ -26,10 +25,9 @@ def describe_plan(config: RunConfig) -> str:
 
 
 def describe_corpus(report: DataReport) -> str:
-    dropped = ", ".join(f"{count} {reason}" for reason, count in asdict(report.dropped).items() if count)
     source = f"{report.row_lengths.source} ({report.fill.source:.1%} real)"
     target = f"{report.row_lengths.target} ({report.fill.target:.1%} real)"
-    return f"{report.training_pairs:,} pairs (dropped: {dropped or 'none'}) in rows of {source} + {target} tokens"
+    return f"{report.training_pairs:,} pairs (dropped: {report.dropped}) in rows of {source} + {target} tokens"
 
 
 def advise_small_corpus(config: RunConfig, prepared: Prepared) -> str | None:

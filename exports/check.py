@@ -1,7 +1,6 @@
 """Whether an exported model is the run's: the other library is asked in a process of its own."""
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,15 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
-
 from common.errors import UserError
 from common.special_tokens import EOS
 from data.pairs import normalise
-from evaluation.forced_scores import Pair, force
+from evaluation.forced_scores import score_tokens
 from evaluation.translate import Ensemble, Translator
-from model.decoding.forced import token_log_probs
-from model.decoding.settings import Ranking
 
 TIE = 1e-4  # nats; translations whose scores differ by less are equally good
 
@@ -61,10 +56,11 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
     spelled = [[[vocabulary[token] for token in tokens] for tokens in side] for side in zip(*pairs, strict=True)]
     answers = ask(folder, {"sources": spelled[0], "targets": spelled[1], "lines": list(lines)})
     theirs = [[ids[piece] for piece in pieces if ids[piece] != EOS] for pieces in answers["pieces"]]
-    here, there = log_probs_of(translator, params, pairs), list(zip(sources, theirs, strict=True))
+    here = [each.token_log_probs for each in score_tokens(translator, params, pairs)]
+    there = list(zip(sources, theirs, strict=True))
     texts = translator.spell([each.tokens for each in found])
     differing = [index for index, text in enumerate(texts) if text != answers["translations"][index]]
-    scores = [score_of(translator, each) for each in log_probs_of(translator, params, [there[i] for i in differing])]
+    scores = [each.score for each in score_tokens(translator, params, [there[index] for index in differing])]
     return Check(
         answers["library"],
         len(lines),
@@ -73,19 +69,6 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
         len(lines) - len(differing),
         sum(abs(score - found[index].score) < TIE for score, index in zip(scores, differing, strict=True)),
     )
-
-
-def log_probs_of(translator: Translator, params: Ensemble, pairs: list[Pair]) -> list[list[float]]:
-    """The log-probability of each token of each target, EOS included, under teacher forcing."""
-    forced = force(translator, params, pairs, token_log_probs)
-    return [row[: len(target) + 1].tolist() for (_, target), row in forced]
-
-
-def score_of(translator: Translator, log_probs: list[float]) -> float:
-    """What a search gives a translation with these tokens, without coverage."""
-    settings = translator.decoding
-    ranking = Ranking(settings.normalization, settings.length_penalty)
-    return math.fsum(log_probs) / float(ranking.divisor(jnp.array(len(log_probs))))
 
 
 def greatest_difference(ours: list[float], theirs: list[float]) -> float:

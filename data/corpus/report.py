@@ -36,6 +36,10 @@ class Dropped:
     held_out: int = 0
     over_long: int = 0
 
+    def __str__(self) -> str:
+        """The counts above 0, each with its reason."""
+        return ", ".join(f"{count:,} {reason}" for reason, count in asdict(self).items() if count) or "none"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceAccount(SourceReport):

@@ -36,20 +36,26 @@ class Malformed(Exception):
         return self._advice
 
 
-def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
-    """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
+@contextlib.contextmanager
+def explain_read_errors(path: Path) -> Iterator[None]:
+    """Turn what is wrong with a file inside into a UserError."""
     try:
-        with open_bytes(path) as file:
-            if path.suffix != ".gz" and this_is_gzip(file.peek(3)):
-                raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
-            lines = bounded_lines(file.readline, b"\n") if is_utf8(encoding) else transcode(path, encoding, file)
-            if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
-                yield first
-            yield from lines
+        yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
+    """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
+    with explain_read_errors(path), open_bytes(path) as file:
+        if path.suffix != ".gz" and this_is_gzip(file.peek(3)):
+            raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
+        lines = bounded_lines(file.readline, b"\n") if is_utf8(encoding) else transcode(path, encoding, file)
+        if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
+            yield first
+        yield from lines
 
 
 def join_lines(lines: Iterable[bytes], first: int, is_open: Callable[[str], bool]) -> Iterator[tuple[int, bytes]]:

@@ -3,8 +3,6 @@
 Of entities, XML's own five alone are expanded, and no other file is read: none can grow in memory or reach others.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from common.files import sha256_of_file
 from common.text import in_brief
 from data.config import DataConfig
 from data.sources.jsonl import suggest
-from data.sources.lines import Malformed, open_bytes
+from data.sources.lines import Malformed, explain_read_errors, open_bytes
 from data.sources.report import SourceReport
 from data.sources.text import Row, Rows, parse_rows
 
@@ -43,23 +41,18 @@ def read_tmx(config: DataConfig, path: Path) -> Rows:
 
 def read_units(path: Path) -> Iterator[tuple[int, Unit]]:
     """Each unit with the number of its line; UserError names the line at which a file is broken."""
-    try:
-        with open_bytes(path) as file:
-            safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
-            found = etree.iterparse(file, tag="{*}tu", **safe)
-            try:
-                for _, unit in found:
-                    yield unit.sourceline, segments_of(unit)
-                    while unit.getprevious() is not None:  # what was read would stay in memory
-                        del unit.getparent()[0]
-            except etree.XMLSyntaxError:
-                problem = next(iter(found.error_log), None)
-                line, message = (problem.line, problem.message) if problem else (1, "the file is empty")
-                raise UserError(f"{path}:{line}: broken XML: {in_brief(message, 200)}; export it again") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {path}: not a whole gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
+    with explain_read_errors(path), open_bytes(path) as file:
+        found = etree.iterparse(file, tag="{*}tu", **safe)
+        try:
+            for _, unit in found:
+                yield unit.sourceline, segments_of(unit)
+                while unit.getprevious() is not None:  # what was read would stay in memory
+                    del unit.getparent()[0]
+        except etree.XMLSyntaxError:
+            problem = next(iter(found.error_log), None)
+            line, message = (problem.line, problem.message) if problem else (1, "the file is empty")
+            raise UserError(f"{path}:{line}: broken XML: {in_brief(message, 200)}; export it again") from None
 
 
 def segments_of(unit: Any) -> Unit:

@@ -14,7 +14,6 @@ from data.card import (
     count_pieces,
     count_text,
     find_unseen_words,
-    format_dropped,
     length_ratios,
     packing_table,
     sample_pairs,
@@ -100,8 +99,8 @@ def test_samples_go_from_short_to_long_and_are_never_more_than_there_are():
 
 
 def test_reasons_without_a_row_are_left_out():
-    assert format_dropped(Dropped(mismatched=1200, over_long=1)) == "1,200 mismatched, 1 over_long"
-    assert format_dropped(Dropped()) == "none"
+    assert str(Dropped(mismatched=1200, over_long=1)) == "1,200 mismatched, 1 over_long"
+    assert str(Dropped()) == "none"
 
 
 def test_packing_is_that_of_the_first_epoch(card):

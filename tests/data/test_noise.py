@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import DataConfig
-from data.noise import key_beside, noised, noised_copies, with_case, with_punctuation, with_typo
-from data.pairs import normalise
+from data.noise import key_beside, noised, noised_pairs, with_case, with_punctuation, with_typo
+from data.pairs import Pairs, normalise
 from tests.data.batches.test_epochs import sentences
 from tests.prepared import stream_of
 
@@ -77,9 +77,11 @@ def test_a_sentence_has_one_typo_at_most_and_stays_a_normalised_sentence(sentenc
     assert edits(letters(normalise(sentence.upper())), letters(normalise(found.upper()))) <= 1
 
 
-def test_a_copy_depends_on_its_sentence_and_the_seed_alone(phrases):
-    copies = noised_copies(phrases.sources)
-    assert noised_copies(phrases.sources[::-1]) == copies[::-1] != noised_copies(phrases.sources, seed=2)[::-1]
+def test_a_copy_depends_on_its_sentence_and_the_seed_alone(phrases, monkeypatch):
+    copies, backwards = noised_pairs(phrases).sources, Pairs(phrases.sources[::-1], phrases.targets)
+    assert noised_pairs(backwards).sources == copies[::-1]
+    monkeypatch.setattr("data.noise.SEED", 2)
+    assert noised_pairs(phrases).sources != copies
     assert sum(copy != source for copy, source in zip(copies, phrases.sources, strict=True)) > 230  # of 240
 
 

@@ -12,7 +12,8 @@ import sacrebleu
 
 from common.errors import UserError
 from common.files import read_json_object, sha256_of_file
-from data.noise import noised_copies
+from data.noise import noised_pairs
+from data.pairs import Pairs, as_tsv
 from eval import load_test_set, main
 from experiment.load_run import load_run
 from experiment.reports import place_report
@@ -106,9 +107,8 @@ def test_the_noised_score_is_that_of_a_set_with_the_noise_in_its_file(run_dir, c
     bleu, chrf = report["noised"]["bleu"], report["noised"]["chrf"]
     assert code == 0 and f"noised    BLEU {bleu:.2f} ({bleu - report['bleu']:+.2f}), chrF {chrf:.2f}" in out
     rows = [line.split("\t") for line in (run_dir.parent / "test.tsv").read_text(encoding="utf-8").splitlines()]
-    noise = noised_copies([source for source, _ in rows])
-    noised = "".join(f"{source}\t{target}\n" for source, (_, target) in zip(noise, rows, strict=True))
-    (tmp_path / "noised.tsv").write_text(noised, encoding="utf-8")
+    noised = noised_pairs(Pairs([source for source, _ in rows], [target for _, target in rows]))
+    (tmp_path / "noised.tsv").write_text(as_tsv(noised), encoding="utf-8")
     assert run_main(main, copy, f"data.test={tmp_path / 'noised.tsv'}")[0] == 0
     other = read_report(copy, "noised")
     assert (other["bleu"], other["chrf"], other["noised"]) == (bleu, chrf, None)

@@ -12,6 +12,7 @@ import jax
 
 from common.errors import UserError
 from common.files import read_json_object
+from common.processor import count_cores
 from training.run.layout import ENVIRONMENT
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "sentencepiece", "datasets", "sacrebleu")
@@ -43,7 +44,7 @@ def describe_environment() -> dict[str, Any]:
         "commit": _git("rev-parse", "HEAD") or os.environ.get("PUENTE_COMMIT", ""),
         "uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "devices": [str(device.device_kind) for device in jax.devices()],
-        "processors": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "processors": count_cores(),
         **read_settings(),
     }
 
