@@ -19,17 +19,7 @@ from safetensors.numpy import save
 
 from common.special_tokens import BOS, EOS, PAD
 from data.tokens.tokenizer import Tokenizer, tag_piece
-from exports.heads import (
-    Heads,
-    Linear,
-    dense,
-    join_heads,
-    longest,
-    pad_axis,
-    position_table,
-    scale_of,
-    split_heads,
-)
+from exports.heads import Heads, Linear, dense, join_heads, longest, pad_axis, position_table, scale_of, split_heads
 from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 

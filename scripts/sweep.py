@@ -31,14 +31,7 @@ from evaluation.comparison.tables import differences, scores
 from experiment.evaluated_runs import group_by_system, read_reported
 from experiment.sweep.cells import Cell, Sweep, load_sweep
 from experiment.sweep.jobs import Jobs, shares
-from experiment.sweep.states import (
-    COMPLETE,
-    FAILED,
-    State,
-    check_directories,
-    read_state,
-    table_of_states,
-)
+from experiment.sweep.states import COMPLETE, FAILED, State, check_directories, read_state, table_of_states
 
 EXAMPLES = """examples:
   python scripts/sweep.py configs/sweeps/small-data.yaml --jobs 2

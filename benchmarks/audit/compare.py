@@ -1,27 +1,17 @@
-"""Compute the parts of a config, compiled and by their references, and compare."""
+"""The figures of the parts of a config, compiled and by their references, compared."""
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
-from benchmarks.audit.parts import Part, parts_of
 from common.text_table import Table
-from configs.schema import RunConfig
 
 PEAK = 100  # tolerances: one element may differ by so much of the root mean square of all
 TINY = 1e-30
 Figures = dict[str, np.ndarray]
-
-
-class Computed(NamedTuple):
-    """The arrays of a part, and the SHA-256 of their bits when they were computed first and again."""
-
-    figures: Figures
-    digests: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -39,28 +29,10 @@ class Finding:
         return self.norm <= self.tolerance and self.peak <= PEAK * self.tolerance and self.same_bits
 
 
-def compute(config: RunConfig) -> Iterator[tuple[Part, Computed]]:
-    """Each part as it is compiled here, computed twice."""
-    for part in parts_of(config):
-        first, second = (figures_of(part.compute(*part.arguments)) for _ in range(2))
-        yield part, Computed(first, (digest(first), digest(second)))
-
-
-def expect(config: RunConfig) -> Iterator[tuple[str, Figures]]:
-    """Each part by its reference, or one operation of JAX after the other."""
-    with jax.disable_jit():
-        for part in parts_of(config):
-            yield part.name, figures_of((part.reference or part.compute)(*part.arguments))
-
-
 def figures_of(tree: Any) -> Figures:
-    leaves = jax.tree.leaves_with_path(tree)
-    return {jax.tree_util.keystr(path): np.asarray(leaf, host_dtype(leaf)) for path, leaf in leaves}
-
-
-def host_dtype(leaf: Any) -> Any:
-    """NumPy's files have no bfloat16."""
-    return np.float32 if np.asarray(leaf).dtype == "bfloat16" else None
+    """The arrays of a tree by their paths, in float32 where they are bfloat16, which NumPy's files do not have."""
+    leaves = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(tree)}
+    return {path: leaf.astype(np.float32) if leaf.dtype == "bfloat16" else leaf for path, leaf in leaves.items()}
 
 
 def digest(figures: Figures) -> str:

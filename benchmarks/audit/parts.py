@@ -10,12 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from flax import nnx
 from jaxtyping import PyTree
 
 from attention import KERNELS, KernelError, Mask, Request, attend, current_device, kernel_for
 from benchmarks.audit import references
-from benchmarks.cost.operations import StepCost
+from benchmarks.cost.operations import StepCost, list_parameters
 from common.special_tokens import EOS
 from configs.schema import RunConfig
 from evaluation.buckets import batch_size
@@ -25,7 +24,7 @@ from model.embedding import project
 from model.layers import dropout
 from model.loss import cross_entropy, loss_in_chunks
 from model.matmul import matmul
-from model.transformer import Params, build, init_params, structure
+from model.transformer import Params, build, init_params
 from training.config import TrainingConfig
 from training.devices.compiler import ROWS, square_rows
 from training.muon import orthogonalize
@@ -132,8 +131,8 @@ def products(cost: StepCost) -> Iterator[Part]:
 
 
 def dense_shapes(cost: StepCost) -> list[tuple[int, ...]]:
-    shapes = nnx.to_flat_state(structure(cost.model, cost.vocab_size)[1])
-    return sorted({leaf.shape for path, leaf in shapes if path[-1] == "kernel"})
+    parameters = list_parameters(cost.model, cost.vocab_size)
+    return sorted({leaf.shape for path, leaf in parameters.items() if path.endswith("/kernel")})
 
 
 def loss_part(cost: StepCost, smoothing: float) -> Part:

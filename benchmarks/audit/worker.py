@@ -1,7 +1,7 @@
 """One process of an audit: python -m benchmarks.audit.worker compiled|reference FOLDER CONFIG [key=value …].
 
-It writes the arrays of every part to FOLDER/NUMBER.npz and, where they were compiled, names, tolerances and
-digests to FOLDER/parts.json. A process of its own, because flags of the compiler are read once.
+It writes the arrays of every part to FOLDER/NUMBER.npz, and their names, tolerances and digests to FOLDER/parts.json.
+What is compiled is computed twice. A process of its own, because flags of the compiler are read once.
 """
 
 import json
@@ -11,22 +11,22 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from benchmarks.audit.compare import compute, expect
+from benchmarks.audit.compare import digest, figures_of
+from benchmarks.audit.parts import parts_of
 from configs.load import load_config
 
 
 def main(mode: str, folder: Path, config_file: str, *overrides: str) -> None:
     jax.config.update("jax_enable_compilation_cache", False)  # what compiles here and now is to be tried
-    config, parts = load_config(config_file, overrides), []
-    if mode == "compiled":
-        for number, (part, computed) in enumerate(compute(config)):
-            np.savez(folder / f"{number}.npz", allow_pickle=False, **computed.figures)
-            parts.append({"name": part.name, "tolerance": part.tolerance, "digests": computed.digests})
+    config, facts, is_reference = load_config(config_file, overrides), [], mode == "reference"
+    with jax.disable_jit(is_reference):  # so that parts without a reference are one operation of JAX after the other
+        for number, part in enumerate(parts_of(config)):
+            compute = (part.reference if is_reference else None) or part.compute
+            found = [figures_of(compute(*part.arguments)) for _ in range(1 if is_reference else 2)]
+            np.savez(folder / f"{number}.npz", allow_pickle=False, **found[0])
+            facts.append({"name": part.name, "tolerance": part.tolerance, "digests": list(map(digest, found))})
             print(part.name, file=sys.stderr, flush=True)
-        (folder / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
-    else:
-        for number, (_, figures) in enumerate(expect(config)):
-            np.savez(folder / f"{number}.npz", allow_pickle=False, **figures)
+    (folder / "parts.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,42 +7,26 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
 from flax import nnx
-from jax.tree_util import keystr
 from jaxtyping import Int32
 
 from common.special_tokens import BOS, EOS
 from data.batches.packing import Batch
 from model.config import ModelConfig
-from model.transformer import Transformer
+from model.transformer import structure
 from training.config import TrainingConfig
 
 MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD"}  # every token is multiplied by these parameters
 OF_SOURCES = re.compile(r"encoder/|cross_attention/(key|value)/")  # their paths, if source tokens are
 
 
-class Parameter(NamedTuple):
-    """A parameter without its values."""
-
-    path: str
-    axes: str  # the letters of model/sharding.py
-    shape: tuple[int, ...]
-
-
 @cache
-def list_parameters(model: ModelConfig, vocab_size: int) -> tuple[Parameter, ...]:
-    """Return every parameter of the model."""
-    abstract = nnx.eval_shape(lambda: Transformer(model, vocab_size, rngs=nnx.Rngs(0)))
-    params = nnx.state(abstract, nnx.Param)
-    leaves = jax.tree.leaves_with_path(params, is_leaf=lambda node: isinstance(node, nnx.Param))
-    return tuple(
-        Parameter(keystr(path, simple=True, separator="/"), leaf.get_metadata("axes"), leaf.shape)
-        for path, leaf in leaves
-    )
+def list_parameters(model: ModelConfig, vocab_size: int) -> dict[str, Any]:
+    """Return every parameter without its values, but with its shape and axes (model/sharding.py), by its path."""
+    return {"/".join(map(str, path)): leaf for path, leaf in nnx.to_flat_state(structure(model, vocab_size)[1])}
 
 
 def source_products(model: ModelConfig, vocab_size: int, sources: int) -> int:
@@ -59,9 +43,9 @@ def target_products(model: ModelConfig, vocab_size: int, targets: int, pairs: in
 def _matrix_sizes(model: ModelConfig, vocab_size: int) -> tuple[int, int]:
     """Return the sizes of all matrices that source tokens are multiplied by, and those of target tokens."""
     sizes = [0, 0]
-    for path, axes, shape in list_parameters(model, vocab_size):
-        if axes in MATRICES:
-            sizes[0 if OF_SOURCES.search(path) else 1] += math.prod(shape)
+    for path, leaf in list_parameters(model, vocab_size).items():
+        if leaf.get_metadata("axes") in MATRICES:
+            sizes[0 if OF_SOURCES.search(path) else 1] += math.prod(leaf.shape)
     return sizes[0], sizes[1]
 
 
@@ -108,7 +92,7 @@ class StepCost:
 
     def parameters(self) -> int:
         """Return the number of learned values."""
-        return sum(math.prod(parameter.shape) for parameter in list_parameters(self.model, self.vocab_size))
+        return sum(math.prod(leaf.shape) for leaf in list_parameters(self.model, self.vocab_size).values())
 
     def batch(self) -> Batch:
         """Return random tokens in every place; the sentences of a row differ by at most one token in length."""

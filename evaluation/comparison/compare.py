@@ -8,12 +8,7 @@ from statistics import fmean
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from evaluation.comparison.differences import (
-    Change,
-    Group,
-    by_source_length,
-    changed_sentences,
-)
+from evaluation.comparison.differences import Change, Group, by_source_length, changed_sentences
 from evaluation.comparison.significance import (
     Interval,
     RunPair,
