@@ -91,9 +91,9 @@ def describe_model(model: ModelConfig, vocab_size: int) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """Tables to print, and a JSON object with every figure and what it was measured with."""
+    """A table to print, and a JSON object with every figure and what it was measured with."""
 
-    tables: list[Table]
+    table: Table
     json: dict[str, Any]
 
 
@@ -125,4 +125,4 @@ def create_report(
         "rounds": results.rounds,
         "matrix_flops_per_second": results.rates,
     }
-    return Report([table], circumstances | installed_versions() | {"rows": objects, "notes": results.notes()})
+    return Report(table, circumstances | installed_versions() | {"rows": objects, "notes": results.notes()})

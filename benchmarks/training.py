@@ -1,26 +1,22 @@
-"""How fast a training step is: this project's and PyTorch's on full batches, and this project's on a corpus."""
+"""How fast a training step is: this project's and PyTorch's, on full batches."""
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import groupby, repeat
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import jax
 
-from benchmarks.cost.operations import StepCost, count_tokens
+from benchmarks.cost.operations import StepCost
 from benchmarks.machine import peak_memory
 from benchmarks.peers import check_installed
 from benchmarks.report import Report, Row, best_rate, create_report, describe_model, flops_unit, mebibytes, with_ratios
 from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.text_table import three_digits
-from data.batches.packing import Batch
-from data.batches.stream import prefetch
-from data.config import DataConfig, TokenizerConfig
-from data.prepare import prepare as prepare_data
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
@@ -35,15 +31,6 @@ REFERENCES = ("marian", "marian-bfloat16")  # whose speed others are divided by
 STEPS_A_TURN = 4  # a single step would pay for what the others' turns did to memory and caches
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus, and how long packing takes."""
-
-    data: DataConfig
-    tokenizer: TokenizerConfig
-    input_milliseconds: float  # to pack a batch, while nothing else runs
-
-
 class Recipe(NamedTuple):
     """A model and its training, that are measured."""
 
@@ -53,25 +40,19 @@ class Recipe(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """Training steps on the fixed batch of ``cost``, or on the packed rows of a corpus."""
+    """Training steps on the fixed batch of ``cost``."""
 
     cost: StepCost
     training: TrainingConfig
-    corpus: Corpus | None = None
 
     def __str__(self) -> str:
-        return "the corpus" if self.corpus else str(self.cost)
+        return str(self.cost)
 
 
 @dataclass(frozen=True)
 class Usage:
     """What a contestant's process reports after its steps, by the keys of the report."""
 
-    sources: int  # of a row; a corpus has row lengths of its own
-    targets: int
-    flops: int
-    tokens: int | float  # in a step without padding, on average
-    padding: float
     parameters: int
     peak_bytes: int | None
     compile_seconds: float | None = None
@@ -95,42 +76,19 @@ def list_contestants(
     return contestants
 
 
-def list_on_corpus(
-    recipes: Mapping[str, Recipe], data: DataConfig, tokenizer: TokenizerConfig
-) -> list[Contestant[Task]]:
-    """Prepare a corpus for our recipes; the peers take no packed rows. UserError if it cannot be read.
-
-    Batches of a packed window cost nothing, so the time of packing is that of an epoch none of which has been packed.
-    """
-    prepared = prepare_data(data, tokenizer, next(iter(recipes.values())).training.seed)
-    start = time.perf_counter()
-    steps = prepared.stream.steps_in(1)
-    milliseconds = 1e3 * (time.perf_counter() - start) / steps
-    corpus = Corpus(data, tokenizer, milliseconds)
-    sizes = prepared.tokenizer.vocab_size, data.batch_rows, data.row_length, data.row_length
-    return [
-        Contestant(name, Task(StepCost(recipe.model, *sizes), recipe.training, corpus))
-        for name, recipe in recipes.items()
-    ]
-
-
 class PuenteSteps:
     """This project's training steps as train.py takes them."""
 
     def __init__(self, task: Task):
-        self.batches, self.cost = open_batches(task)
-        model, vocab_size = self.cost.model, self.cost.vocab_size
-        self.kernels = choose_kernels(model, (self.cost.sources, self.cost.targets))
-        self.training = task.training
-        self.state = init_state(model, task.training, vocab_size)
-        self.train_step = make_train_step(build(model, vocab_size), task.training)
-        self.steps = self.tokens = 0
+        cost, training = task.cost, task.training
+        self.batch, self.parameters = cost.batch(), cost.parameters()
+        self.kernels = sorted(set(choose_kernels(cost.model, (cost.sources, cost.targets)).values()))
+        self.state = init_state(cost.model, training, cost.vocab_size)
+        self.train_step = make_train_step(build(cost.model, cost.vocab_size), training)
         self.compile_seconds = self._seconds() - self._seconds()  # of the first step and the second
 
     def __call__(self) -> StepReport:
-        batch = next(self.batches)
-        self.state, report = self.train_step(self.state, batch)
-        self.steps, self.tokens = self.steps + 1, self.tokens + count_tokens(batch)
+        self.state, report = self.train_step(self.state, self.batch)
         return report
 
     def _seconds(self) -> float:
@@ -139,27 +97,7 @@ class PuenteSteps:
         return time.perf_counter() - start
 
     def usage(self) -> Usage:
-        """Return the figures of all steps so far."""
-        kernels = sorted(set(self.kernels.values()))
-        tokens, parameters = self.tokens / self.steps, self.cost.parameters()
-        return usage_of(self.cost, self.training, tokens, parameters, peak_memory(), self.compile_seconds, kernels)
-
-
-def usage_of(cost: StepCost, training: TrainingConfig, tokens: int | float, *figures: Any) -> Usage:
-    """Return what a contestant reports, with its ``figures`` from ``parameters`` on."""
-    operations = cost.of_views(training).flops()
-    return Usage(cost.sources, cost.targets, operations, tokens, 1 - tokens / cost.places(), *figures)
-
-
-def open_batches(task: Task) -> tuple[Iterator[Batch], StepCost]:
-    """Return the batches of a task, and the cost of a step with their row lengths."""
-    if task.corpus is None:
-        return repeat(task.cost.batch()), task.cost
-    data, tokenizer = task.corpus.data, task.corpus.tokenizer
-    stream = prepare_data(data, tokenizer, task.training.seed).stream
-    sources, targets = stream.row_lengths
-    batches = prefetch(stream, 0, data.prefetch, slice(None), lambda step, batch: batch)
-    return batches, replace(task.cost, sources=sources, targets=targets)
+        return Usage(self.parameters, peak_memory(), self.compile_seconds, self.kernels)
 
 
 def prepare_peer(name: str, task: Task) -> Entrant:
@@ -172,8 +110,7 @@ def prepare_peer(name: str, task: Task) -> Entrant:
     if name.startswith("marian"):
         from benchmarks.peers.marian import MarianLoss as loss  # transformers takes memory
     step = TrainingStep(loss(cost, training), cost, training, autocast=name.endswith("bfloat16"))
-    figures = cost.places(), step.count_parameters()
-    return enter({"step": step}, lambda: usage_of(cost, training, *figures, step.peak_memory()), STEPS_A_TURN)
+    return enter({"step": step}, lambda: Usage(step.count_parameters(), step.peak_memory()), STEPS_A_TURN)
 
 
 def check_plain(task: Task) -> None:
@@ -220,15 +157,10 @@ def uses_bfloat16(contestant: Contestant[Task]) -> bool:
 
 
 def row_of(measurement: Measurement[Task]) -> Row[Task]:
-    """Return the speed in real tokens, with the time to pack a corpus.
-
-    While a corpus is packed, the others have their turns. On a CPU, whose cores both share, the times add up to their
-    sum at most; next to an accelerator the longer one counts.
-    """
-    corpus, usage = measurement.contestant.workload.corpus, measurement.facts
-    step, packing = measurement.milliseconds["step"], corpus.input_milliseconds if corpus else 0.0
-    milliseconds = step + packing if jax.default_backend() == "cpu" else max(step, packing)
-    return Row(measurement.contestant, "step", milliseconds, usage.flops, usage.tokens, usage)
+    """Return the speed in tokens, all of which are real."""
+    task, milliseconds = measurement.contestant.workload, measurement.milliseconds["step"]
+    flops = task.cost.of_views(task.training).flops()
+    return Row(measurement.contestant, "step", milliseconds, flops, task.cost.places(), measurement.facts)
 
 
 def report_training(results: Results[Task]) -> Report:
@@ -238,10 +170,10 @@ def report_training(results: Results[Task]) -> Report:
     for each in results.measurements:
         row = None if each.obstacle else next(remaining)
         objects.append(contestant_json(each, row, results.rates))
-        figures = figure_cells(row, results.rates) if row else [shorten(each.obstacle or ""), *[""] * 7]
+        figures = figure_cells(row, results.rates) if row else [shorten(each.obstacle or ""), *[""] * 6]
         cells.append([str(each.contestant.workload), each.contestant.name, *figures])
     header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", flops_unit(results.rates)[0], "of rate"]
-    header += ["compile s", "peak MiB", "padding"]
+    header += ["compile s", "peak MiB"]
     costs = [f"{three_digits(row.flops / row.amount / 1e6)} on {row.contestant.workload}" for row in rows]
     cost, counted = results.measurements[0].contestant.workload.cost, ", ".join(dict.fromkeys(costs))
     what = describe_model(cost.model, cost.vocab_size)
@@ -262,14 +194,14 @@ def contestant_json(measured: Measurement[Task], row: Row[Task] | None, rates: M
         "rows": task.cost.rows,
         "sources": task.cost.sources,
         "targets": task.cost.targets,
-        "sentences": None if task.corpus else task.cost.sentences,
+        "sentences": task.cost.sentences,
+        "tokens": task.cost.places(),
         "operands": "bfloat16" if narrow else "float32",
         "refused": measured.obstacle,
     }
     if row is None:
         return figures
-    figures |= asdict(row.facts) | row.as_json("tokens")
-    figures["input_milliseconds"] = task.corpus.input_milliseconds if task.corpus else None
+    figures |= asdict(row.facts) | row.as_json("tokens") | {"flops": row.flops}
     return figures | {"share_of_rate": row.flops_per_second / best_rate(rates, bfloat16=narrow)}
 
 
@@ -282,5 +214,4 @@ def figure_cells(row: Row[Task], rates: Mapping[str, float]) -> list[str]:
         *row.speed_cells(rates, bfloat16=uses_bfloat16(row.contestant)),
         "" if usage.compile_seconds is None else f"{usage.compile_seconds:.1f}",
         mebibytes(usage.peak_bytes, 0),
-        f"{usage.padding:.1%}",
     ]

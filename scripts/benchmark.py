@@ -26,7 +26,7 @@ from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding
 from benchmarks.machine import use_cores, use_gpu
 from benchmarks.report import Report
-from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, list_on_corpus, measure_training
+from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, measure_training
 from benchmarks.turns import Contestant
 from cli.command_line import Parser, output_file, positive_integer, positive_integers, write_and_print
 from common.errors import UserError, exit_on_user_error
@@ -53,8 +53,8 @@ def main() -> None:
     with exit_on_user_error():
         arguments = command_line()
         report = arguments.measure(arguments)
-        texts = [as_markdown(table) if arguments.markdown else as_text(table) for table in report.tables]
-        text = "\n\n".join([*texts, *filter(None, ["\n".join(report.json["notes"])])])
+        table = as_markdown(report.table) if arguments.markdown else as_text(report.table)
+        text = "\n\n".join(filter(None, [table, "\n".join(report.json["notes"])]))
         write_and_print(arguments.json, json.dumps(report.json, indent=1) + "\n", text)
 
 
@@ -96,19 +96,11 @@ def decoding_cost(gpu: bool) -> DecodingCost:
 
 def benchmark_training(arguments: argparse.Namespace) -> Report:
     config = load_config(*choose_experiment(arguments))
-    recipes, notes = choose_recipes(arguments, config), []
-    contestants = contestants_on_full_batches(arguments, config)
+    contestants = training_contestants(arguments, config)
     use_processes(arguments.gpu, count_cores())
-    try:
-        if not arguments.no_corpus:
-            print("reading the corpus", file=sys.stderr)
-            contestants += list_on_corpus(recipes, config.data, config.tokenizer)
-    except UserError as error:
-        notes.append(f"no steps on a corpus: {error}")
     report = measure_training(contestants, arguments.rounds, time.monotonic() + 60 * arguments.minutes)
     settings = {"model": asdict(config.model), "vocab_size": config.tokenizer.vocab_size}
-    settings |= {"training": asdict(config.training), "notes": report.json["notes"] + notes}
-    return Report(report.tables, report.json | settings)
+    return replace(report, json=report.json | settings | {"training": asdict(config.training)})
 
 
 def choose_experiment(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
@@ -127,7 +119,7 @@ def is_usual(arguments: argparse.Namespace) -> bool:
     return not arguments.gpu and all("=" in text for text in arguments.experiment)
 
 
-def contestants_on_full_batches(arguments: argparse.Namespace, config: RunConfig) -> list[Contestant[Task]]:
+def training_contestants(arguments: argparse.Namespace, config: RunConfig) -> list[Contestant[Task]]:
     """Return all contestants, on a batch for each number of rows and each length of them."""
     gpu = arguments.gpu
     rows, length = (ROWS, LENGTH) if is_usual(arguments) else (config.data.batch_rows, config.data.row_length)
@@ -192,7 +184,6 @@ def command_line() -> argparse.Namespace:
     add("--kernels", type=kernels, metavar="NAME,…", help=f"(model.kernel; on a GPU {GPU_KERNELS})")
     add("--peer", choices=["torch"], help="PyTorch models of the same dimensions take turns")
     add("--against", action="append", default=[], metavar='"key=value …"', help="the experiment with other values, too")
-    add("--no-corpus", action="store_true", help="full batches only")
     add("--gpu", action="store_true", help="on a GPU, one contestant at a time")
 
     for command in (attention, train):

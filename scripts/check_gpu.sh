@@ -44,7 +44,7 @@ run resume 3 python scripts/replay.py "$folder/runs/as-it-is/straight" "$folder/
 tuned="XLA_FLAGS=--xla_gpu_per_fusion_autotune_cache_dir=$folder/tuned"
 for model in transformer-big:128 transformer-base:192 tatoeba-base:128; do
     name=${model%:*}
-    train="python scripts/benchmark.py train configs/$name.yaml --rows ${model#*:} --no-corpus --minutes=3 --gpu"
+    train="python scripts/benchmark.py train configs/$name.yaml --rows ${model#*:} --minutes=3 --gpu"
     run training 5 $tuned $train --kernels cudnn,definition --json "$folder/training-$name.json"
     run training 5 $tuned $train --sentences=1 --kernels=auto --peer torch --json "$folder/training-$name-torch.json"
 done

@@ -144,8 +144,3 @@ class DecodingCost:
         pairs = self.length * self.sources + self.length * (self.length + 1) // 2
         beam = target_products(self.model, self.vocab_size, self.length, pairs)
         return 2 * (source_products(self.model, self.vocab_size, self.sources) + beam_size * beam)
-
-
-def count_tokens(batch: Batch) -> int:
-    """Return the number of source and target tokens of a batch, without padding."""
-    return int((batch.source_segments > 0).sum() + (batch.target_segments > 0).sum())

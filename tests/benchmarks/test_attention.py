@@ -73,7 +73,7 @@ def test_ratios_are_of_times_and_a_case_ends_with_the_choice_of_auto():
     refusals = [refused("tpu", case, "needs a TPU") for case in cases]
     report = report_attention(results(*measurements, *refusals, jax=1e6))
 
-    [table] = report.tables
+    table = report.table
     figures = ["ratio", "GFLOP/s", "of rate"]
     assert table.header[:6] == ["B,N,T,H", "contestant", "forward ms", *figures]
     assert table.header[6:] == ["with gradients ms", *figures, "temp MiB"]

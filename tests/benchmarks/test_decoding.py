@@ -42,7 +42,7 @@ def test_the_table_ends_each_beam_size_with_its_ceiling():
     measurements = [measured(name, DECODING, of_name) for name, of_name in times.items()]
     other = refused("ctranslate2", DECODING, "needs ctranslate2")
     report = report_decoding(results(*measurements, other, jax=2e9, torch=1e9))
-    [table] = report.tables
+    table = report.table
     assert table.header == ["beam", "contestant", "sentences/s", "ratio", "GFLOP/s", "of rate"]
     assert [tuple(row[:2]) for row in table.rows] == list(product("51", [*times, "ceiling"]))
     ceiling = 2e9 / DECODING.flops(5)

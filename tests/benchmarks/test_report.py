@@ -33,7 +33,7 @@ def test_a_report_has_no_empty_columns_and_says_where_it_was_measured():
     objects = [{"ratio_to": "torch"}, {"refused": "out of memory"}, {"ratio_to": "jax.nn"}]
     measurements = results(refused("tpu", "x", "needs a TPU"), jax=6e14)
     report = create_report(measurements, "Speed", "bfloat16", ["a", "b"], [["1", ""], ["2", ""]], objects, "Cheap.")
-    [table] = report.tables
+    table = report.table
     assert (table.title, table.header, table.rows) == ("Speed", ["a"], [["1"], ["2"]])
     assert table.note.startswith("bfloat16 on ") and table.note.endswith("matrices, TFLOP/s: jax 600.")
     assert "; best of 7; ratio to torch, jax.nn. Cheap. Products" in table.note

@@ -53,7 +53,7 @@ def test_peers_have_our_parameters_and_take_steps(name):
     fewer = 2 * 2 * 16 if name.startswith("marian") else 0
     usage = prepare_peer(name, Task(STEP, TRAINING)).facts()
     assert usage.parameters == step.count_parameters() == STEP.parameters() - fewer
-    assert (usage.tokens, usage.padding, usage.compile_seconds) == (27, 0, None)
+    assert usage.compile_seconds is None
 
 
 @RUNS_ON_CPU
