@@ -1,7 +1,7 @@
 """How fast attention is, and how much memory XLA plans: this project's kernels, ``jax.nn`` and PyTorch."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, groupby
@@ -79,7 +79,7 @@ def prepare(contestant: Contestant[Case]) -> Entrant:
     total = memory and memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     if memory and total > (device_memory() or total):
         raise UserError(f"needs {total / 2**30:.1f} GiB, more than there is")
-    return enter(calls, lambda: memory and memory.temp_size_in_bytes)
+    return enter(calls, lambda: {"temp_bytes": memory and memory.temp_size_in_bytes})
 
 
 def compile_calls(name: str, case: Case) -> tuple[Mapping[str, Call], Any]:
@@ -147,24 +147,13 @@ def report_attention(results: Results[Case]) -> Report:
     ]
     compared = with_ratios(rows, ("torch", "jax.nn", "jax.nn cudnn"))
     rows = [replace(row, ratio=1 / row.ratio) for row in compared]  # of times, not of speeds
-    objects, cells = [], []
+    cells = []
     for case, group in groupby(rows, key=lambda row: row.contestant.workload):
         for pair in zip(group, group, strict=True):  # forward alone, and with gradients
-            objects.append(json_object(pair))
             speeds = [[three_digits(row.milliseconds), *row.speed_cells(results.rates)] for row in pair]
-            cells.append([str(case), pair[0].contestant.name, *chain(*speeds), mebibytes(pair[0].facts, 1)])
+            memory = mebibytes(pair[0].facts["temp_bytes"], 1)
+            cells.append([str(case), pair[0].contestant.name, *chain(*speeds), memory])
         cells.append([str(case), f"auto: {case.automatic_kernel()}", *[""] * 9])
     more = ["ratio", flops_unit(results.rates)[0], "of rate"]
     header = ["B,N,T,H", "contestant", "forward ms", *more, "with gradients ms", *more, "temp MiB"]
-    return create_report(results, "Attention", rows[0].contestant.workload.dtype, header, cells, objects)
-
-
-def json_object(rows: Sequence[Row[Case]]) -> dict[str, Any]:
-    """Return the figures of a contestant at a case by their keys in the report."""
-    contestant, case = rows[0].contestant.name, rows[0].contestant.workload
-    figures = {"case": str(case), **asdict(case), "auto": case.automatic_kernel(), "contestant": contestant}
-    figures |= {"ratio_to": rows[0].ratio_to, "temp_bytes": rows[0].facts}
-    for row in rows:
-        speeds = {"ms": row.milliseconds, "ratio": row.ratio, "flops_per_second": row.flops_per_second}
-        figures |= {f"{row.call}_{key}": figure for key, figure in speeds.items()}
-    return figures
+    return create_report(results, "Attention", rows[0].contestant.workload.dtype, header, cells, rows)

@@ -1,7 +1,7 @@
 """How fast sentences are decoded: this project's search and CTranslate2 on the same sentences."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -117,11 +117,10 @@ def report_decoding(results: Results[DecodingCost]) -> Report:
     ]
     if not rows:
         raise UserError("; ".join(results.notes()))
-    objects, cells, rate = [], [], best_rate(results.rates)
+    rows, cells, rate = with_ratios(rows, ("ctranslate2", "puente")), [], best_rate(results.rates)
     beams = {row.call: cost.flops(row.call) for row in rows}
     for beam, flops in beams.items():
-        for row in [row for row in with_ratios(rows, ("ctranslate2", "puente")) if row.call == beam]:
-            objects.append({"beam_size": beam, "flops_per_sentence": flops} | row.as_json("sentences"))
+        for row in [row for row in rows if row.call == beam]:
             speed = three_digits(row.per_second)
             cells.append([str(beam), row.contestant.name, speed, *row.speed_cells(results.rates)])
         ceiling, speed = three_digits(rate / flops), three_digits(rate / flops_unit(results.rates)[1])
@@ -129,5 +128,4 @@ def report_decoding(results: Results[DecodingCost]) -> Report:
     header = ["beam", "contestant", "sentences/s", "ratio", flops_unit(results.rates)[0], "of rate"]
     costs = ", ".join(f"{three_digits(flops / 1e6)} with beam {beam}" for beam, flops in beams.items())
     what = f"{describe_model(cost.model, cost.vocab_size)}: {cost}"
-    report = create_report(results, "Decoding", what, header, cells, objects, f"MFLOP a sentence: {costs}.")
-    return replace(report, json=report.json | {"work": asdict(cost)})
+    return create_report(results, "Decoding", what, header, cells, rows, f"MFLOP a sentence: {costs}.")

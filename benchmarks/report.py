@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import compress
 from typing import Any, Generic
 
@@ -45,16 +45,9 @@ class Row(Generic[Workload]):
         speed, rate = self.flops_per_second, best_rate(rates, bfloat16=bfloat16)
         return [f"{self.ratio:.2f}", three_digits(speed / flops_unit(rates)[1]), f"{speed / rate:.0%}"]
 
-    def as_json(self, unit: str) -> dict[str, Any]:
-        """Return the figures by their keys in the report; ``unit`` names what the amount counts."""
-        return {
-            "contestant": self.contestant.name,
-            "milliseconds": self.milliseconds,
-            f"{unit}_per_second": self.per_second,
-            "flops_per_second": self.flops_per_second,
-            "ratio": self.ratio,
-            "ratio_to": self.ratio_to,
-        }
+    def as_json(self) -> dict[str, Any]:
+        """Return all figures, and what they are of."""
+        return asdict(self) | {"per_second": self.per_second, "flops_per_second": self.flops_per_second}
 
 
 def with_ratios(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list[Row[Workload]]:
@@ -103,20 +96,20 @@ def create_report(
     what: str,
     header: list[str],
     cells: list[list[str]],
-    objects: list[dict[str, Any]],
+    rows: Sequence[Row[Any]],
     costs: str = "",
 ) -> Report:
-    """Return a table without empty columns, with a note on the measurement, and the rows of the JSON (``objects``)."""
+    """Return the cells as a table without empty columns, with a note on the measurement, and the rows as JSON."""
     unit, size = flops_unit(results.rates)
     reached = ", ".join(f"{name} {rate / size:.0f}" for name, rate in results.rates.items())
     products = f"Products of {matrix_size()[0]} × {matrix_size()[0]} matrices, {unit}: {reached}." if reached else ""
-    against = ", ".join(dict.fromkeys(figures["ratio_to"] for figures in objects if "ratio_to" in figures))
+    against = ", ".join(dict.fromkeys(row.ratio_to for row in rows))
     cores = f"{count_cores()} core{'s' * (count_cores() > 1)} of {processor()}"
     machine = cores if jax.default_backend() == "cpu" else jax.devices()[0].device_kind
     summary = f"{what} on {machine}; best of {results.rounds}; ratio to {against}."
     used = [any(column) for column in zip(*cells, strict=True)]
-    rows = [list(compress(row, used)) for row in [header, *cells]]
-    table = Table(title, " ".join(filter(None, [summary, costs, products])), rows[0], rows[1:])
+    header, *cells = (list(compress(row, used)) for row in [header, *cells])
+    table = Table(title, " ".join(filter(None, [summary, costs, products])), header, cells)
     circumstances = {
         "command": shlex.join(["python", "scripts/benchmark.py", *sys.argv[1:]]),
         "processor": processor(),
@@ -125,4 +118,5 @@ def create_report(
         "rounds": results.rounds,
         "matrix_flops_per_second": results.rates,
     }
-    return Report(table, circumstances | installed_versions() | {"rows": objects, "notes": results.notes()})
+    figures = {"rows": [row.as_json() for row in rows], "notes": results.notes()}
+    return Report(table, circumstances | installed_versions() | figures)

@@ -3,17 +3,17 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
 from benchmarks.cost.operations import StepCost
 from benchmarks.machine import peak_memory
 from benchmarks.peers import check_installed
-from benchmarks.report import Report, Row, best_rate, create_report, describe_model, flops_unit, mebibytes, with_ratios
+from benchmarks.report import Report, Row, create_report, describe_model, flops_unit, mebibytes, with_ratios
 from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.text_table import three_digits
@@ -51,7 +51,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a contestant's process reports after its steps, by the keys of the report."""
+    """What a contestant's process reports after its steps, by the keys of the report's JSON."""
 
     parameters: int
     peak_bytes: int | None
@@ -166,43 +166,21 @@ def row_of(measurement: Measurement[Task]) -> Row[Task]:
 def report_training(results: Results[Task]) -> Report:
     """Return the figures of every contestant; one that could not take part has a row that says so."""
     rows = with_ratios([row_of(each) for each in results.measurements if not each.obstacle], REFERENCES)
-    objects, cells, remaining = [], [], iter(rows)
+    cells, remaining = [], iter(rows)
     for each in results.measurements:
-        row = None if each.obstacle else next(remaining)
-        objects.append(contestant_json(each, row, results.rates))
-        figures = figure_cells(row, results.rates) if row else [shorten(each.obstacle or ""), *[""] * 6]
+        figures = [shorten(each.obstacle), *[""] * 6] if each.obstacle else figure_cells(next(remaining), results.rates)
         cells.append([str(each.contestant.workload), each.contestant.name, *figures])
     header = ["batch", "contestant", "ms a step", "tokens/s", "ratio", flops_unit(results.rates)[0], "of rate"]
     header += ["compile s", "peak MiB"]
     costs = [f"{three_digits(row.flops / row.amount / 1e6)} on {row.contestant.workload}" for row in rows]
     cost, counted = results.measurements[0].contestant.workload.cost, ", ".join(dict.fromkeys(costs))
     what = describe_model(cost.model, cost.vocab_size)
-    return create_report(results, "Training", what, header, cells, objects, f"MFLOP a token: {counted}.")
+    return create_report(results, "Training", what, header, cells, rows, f"MFLOP a token: {counted}.")
 
 
 def shorten(obstacle: str) -> str:
     """Return the words on an obstacle that fit into a cell."""
     return next((words for words in ("out of memory", "left out") if words in obstacle), "refused")
-
-
-def contestant_json(measured: Measurement[Task], row: Row[Task] | None, rates: Mapping[str, float]) -> dict[str, Any]:
-    """Return the figures of a contestant by the keys of the report; without a ``row`` those that are known before."""
-    task, narrow = measured.contestant.workload, uses_bfloat16(measured.contestant)
-    figures: dict[str, Any] = {
-        "contestant": measured.contestant.name,
-        "batch": str(task),
-        "rows": task.cost.rows,
-        "sources": task.cost.sources,
-        "targets": task.cost.targets,
-        "sentences": task.cost.sentences,
-        "tokens": task.cost.places(),
-        "operands": "bfloat16" if narrow else "float32",
-        "refused": measured.obstacle,
-    }
-    if row is None:
-        return figures
-    figures |= asdict(row.facts) | row.as_json("tokens") | {"flops": row.flops}
-    return figures | {"share_of_rate": row.flops_per_second / best_rate(rates, bfloat16=narrow)}
 
 
 def figure_cells(row: Row[Task], rates: Mapping[str, float]) -> list[str]:

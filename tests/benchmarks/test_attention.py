@@ -69,7 +69,7 @@ def test_a_kernel_that_cannot_serve_is_refused():
 def test_ratios_are_of_times_and_a_case_ends_with_the_choice_of_auto():
     cases = Case(2, 2, 8, 4), Case(1, 2, 16, 4)
     times = {"torch": {"forward": 2.0, "gradients": 4.0}, "chunked": {"forward": 3.0, "gradients": 2.0}}
-    measurements = [measured(name, case, times[name], facts=2**20) for case in cases for name in times]
+    measurements = [measured(name, case, times[name], facts={"temp_bytes": 2**20}) for case in cases for name in times]
     refusals = [refused("tpu", case, "needs a TPU") for case in cases]
     report = report_attention(results(*measurements, *refusals, jax=1e6))
 
@@ -82,10 +82,10 @@ def test_ratios_are_of_times_and_a_case_ends_with_the_choice_of_auto():
     assert [row[3] for row in table.rows[:2]] == ["1.00", "1.50"] and table.rows[4][-1] == "1.0"
     assert report.json["notes"] == ["tpu: needs a TPU"]
 
-    first, second = report.json["rows"][:2]
-    assert (second["case"], second["T"], second["ratio_to"], second["auto"]) == ("2,2,8,4", 8, "torch", "definition")
-    assert (first["forward_ratio"], second["forward_ratio"], second["gradients_ratio"]) == (1, 1.5, 0.5)
+    torch, _, forward, gradients = report.json["rows"][:4]
+    assert (forward["contestant"]["workload"]["T"], forward["call"], forward["ratio_to"]) == (8, "forward", "torch")
+    assert (torch["ratio"], forward["ratio"], gradients["ratio"]) == (1, 1.5, 0.5)
     # Two products of B·N·T·T·H = 1024 multiplications and as many additions; with gradients 7 with recomputed scores.
-    assert first["forward_flops_per_second"] == pytest.approx(1e3 * 2 * 2048 / 2)
-    assert second["gradients_flops_per_second"] == pytest.approx(1e3 * 7 * 2048 / 2)
-    assert first["temp_bytes"] == 2**20
+    assert torch["flops_per_second"] == pytest.approx(1e3 * 2 * 2048 / 2)
+    assert gradients["flops_per_second"] == pytest.approx(1e3 * 7 * 2048 / 2)
+    assert torch["facts"] == {"temp_bytes": 2**20}

@@ -52,8 +52,8 @@ def test_the_table_ends_each_beam_size_with_its_ceiling():
     assert "3 sentences of 4 tokens to 5 on" in table.note and "; ratio to puente. MFLOP a sentence: " in table.note
 
     first = report.json["rows"][0]
-    assert (first["beam_size"], first["contestant"], first["sentences_per_second"]) == (5, "puente", 3)
-    assert first["flops_per_second"] == 3 * first["flops_per_sentence"] == 3 * DECODING.flops(5)
-    assert report.json["work"]["batch"] == 3 and report.json["notes"] == ["ctranslate2: needs ctranslate2"]
+    assert (first["call"], first["contestant"]["name"], first["per_second"]) == (5, "puente", 3)
+    assert first["flops_per_second"] == first["flops"] == 3 * DECODING.flops(5)
+    assert first["contestant"]["workload"]["batch"] == 3 and report.json["notes"] == ["ctranslate2: needs ctranslate2"]
     with pytest.raises(UserError, match="ctranslate2: needs ctranslate2"):
         report_decoding(results(other))

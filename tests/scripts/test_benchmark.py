@@ -61,14 +61,15 @@ def test_attention_is_measured_on_one_core(call, tmp_path):
     assert shown == [(f"| {size}", name) for size in SIZES for name in [*contestants, "auto: definition"]]
 
     report = json.loads((tmp_path / "figures" / "a.json").read_text(encoding="utf-8"))
-    measured = [(row["case"], row["contestant"]) for row in report["rows"]]
-    assert measured == list(product(SIZES, contestants))
+    assert [(row["contestant"]["name"], row["call"]) for row in report["rows"]] == [
+        (name, call) for _ in SIZES for name in contestants for call in ("forward", "gradients")
+    ]
     assert report["command"].startswith("python scripts/benchmark.py attention --sizes '2,2,8,4;1,2,16,4' ")
     assert report["processor"] and report["environment"]["packages"]["jax"] == jax.__version__
     assert report["environment"]["XLA_FLAGS"] == "--xla_cpu_multi_thread_eigen=false"
     assert set(report["matrix_flops_per_second"]) == {"jax", *peers}
     for row in report["rows"]:
-        assert (row["temp_bytes"] is None) == (row["contestant"] == "torch")
+        assert (row["facts"]["temp_bytes"] is None) == (row["contestant"]["name"] == "torch")
 
 
 @RUNS_ON_CPU
@@ -120,10 +121,10 @@ def test_decoding_is_printed_and_written(run):
     assert cells(header) == ["beam", "contestant", "sentences/s", "ratio", "GFLOP/s", "of rate"]
     assert [cells(row)[:2] for row in rows] == [["1", "puente"], ["1", "ceiling"]]
 
-    assert (report["work"]["batch"], report["work"]["sources"], report["work"]["length"]) == (3, 4, 5)
     assert report["notes"] == [] and {"torch", "transformers", "ctranslate2"} <= set(report)
     [row] = report["rows"]
-    assert row["sentences_per_second"] == pytest.approx(3000 / row["milliseconds"])
+    assert (row["amount"], row["contestant"]["workload"]["length"]) == (3, 5)
+    assert row["per_second"] == pytest.approx(3000 / row["milliseconds"])
 
 
 @pytest.fixture
@@ -189,7 +190,8 @@ def test_training_is_printed_and_written(run, small_experiment):
     assert report["notes"] == []
 
     row = report["rows"][0]
-    assert (row["rows"], row["tokens"], row["kernels"]) == (2, 64, ["definition"])
-    assert row["tokens_per_second"] == pytest.approx(64e3 / row["milliseconds"])
-    assert row["peak_bytes"] > 0 and row["compile_seconds"] > 0
+    facts = row["facts"]
+    assert (row["contestant"]["workload"]["cost"]["rows"], row["amount"], facts["kernels"]) == (2, 64, ["definition"])
+    assert row["per_second"] == pytest.approx(64e3 / row["milliseconds"])
+    assert facts["peak_bytes"] > 0 and facts["compile_seconds"] > 0
     assert (report["model"]["d_model"], report["vocab_size"]) == (16, 300)
