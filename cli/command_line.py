@@ -100,20 +100,3 @@ def positive_integer(text: str) -> int:
 
 def positive_integers(text: str) -> list[int]:
     return [positive_integer(part) for part in text.split(",")]
-
-
-def positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
-    return number
-
-
-def share(text: str) -> float:
-    number = positive(text)
-    if number > 1:
-        raise argparse.ArgumentTypeError(f"{text} is above 1")
-    return number

@@ -109,7 +109,8 @@ def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
         warnings += find_short_sets(dict(zip(unnamed, map(len, taken), strict=True)), asked)
         training = replace_pairs(training, left, "held_out")
         held_out |= {
-            split: (pairs, taken_out_report(config, pairs)) for split, pairs in zip(unnamed, taken, strict=True)
+            split: (pairs, TakenOutReport("", sha256(as_file(config, pairs)), len(pairs)))
+            for split, pairs in zip(unnamed, taken, strict=True)
         }
         refuse_nothing_left(training)
     (valid, valid_report), (test, test_report) = held_out["valid"], held_out["test"]
@@ -185,7 +186,3 @@ def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[l
 def as_file(config: DataConfig, taken_out: Pairs) -> str:
     """A held-out set taken out of the training pairs as the content of a file, in the order of the config's columns."""
     return as_tsv(swap_if_reversed(config, taken_out))
-
-
-def taken_out_report(config: DataConfig, pairs: Pairs) -> SourceReport:
-    return TakenOutReport("", sha256(as_file(config, pairs)), len(pairs))
