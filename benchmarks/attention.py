@@ -55,9 +55,9 @@ class Case:
         return kernel_for("auto", Request(device, self.dtype, score, self.T, self.T, self.H, self.H))
 
 
-def count_products(contestant: str, call: str) -> int:
-    """Count scores and output; with gradients four more, or five where scores are recomputed."""
-    return 2 if call == "forward" else 7 if contestant in RECOMPUTING else 6
+def count_flops(contestant: Contestant[Case], call: str) -> int:
+    """Count the products of scores and output; with gradients four more, or five where scores are recomputed."""
+    return contestant.workload.flops(2 if call == "forward" else 7 if contestant.name in RECOMPUTING else 6)
 
 
 def list_contestants(case: Case, kernels: Sequence[str]) -> list[Contestant[Case]]:
@@ -135,15 +135,9 @@ def measure_attention(cases: Sequence[Case], kernels: Sequence[str], rounds: int
 def report_attention(results: Results[Case]) -> Report:
     """Return the figures of every contestant at every case; in the table each case ends with the choice of ``auto``."""
     rows = [
-        Row(
-            each.contestant,
-            call,
-            ms,
-            each.contestant.workload.flops(count_products(each.contestant.name, call)),
-            facts=each.facts,
-        )
+        Row(each.contestant, call, milliseconds, count_flops(each.contestant, call), facts=each.facts)
         for each in results.measurements
-        for call, ms in each.milliseconds.items()
+        for call, milliseconds in each.milliseconds.items()
     ]
     compared = with_ratios(rows, ("torch", "jax.nn", "jax.nn cudnn"))
     rows = [replace(row, ratio=1 / row.ratio) for row in compared]  # of times, not of speeds

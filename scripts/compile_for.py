@@ -28,7 +28,7 @@ from benchmarks.compiled.programs import list_programs
 from benchmarks.compiled.targets import Target, open_target
 from cli.command_line import Parser, output_file, write_and_print
 from common.errors import UserError, exit_on_user_error
-from common.text_table import Table, as_markdown, as_text
+from common.text_table import Table, as_text
 from configs.load import load_config
 from configs.schema import RunConfig
 from training.devices.mesh import make_mesh
@@ -59,7 +59,6 @@ def command_line() -> argparse.Namespace:
     add("CONFIG", type=Path, help="such as configs/transformer-big.yaml")
     add("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=512")
     add("--only", choices=PROGRAMS, help="compile one program (default: all three)")
-    add("--markdown", action="store_true", help="print Markdown")
     add("--json", type=output_file, metavar="FILE", help="for figures (default: runs/compiled/CONFIG-TARGET.json)")
     return parser.parse_intermixed_args()
 
@@ -92,8 +91,7 @@ def show(results: list[Compiled], target: Target, arguments: argparse.Namespace)
         "memory": memory,
         "programs": [asdict(result) for result in results],
     }
-    text = as_markdown(table) if arguments.markdown else as_text(table)
-    write_and_print(path, json.dumps(figures, indent=1) + "\n", f"\n{text}")
+    write_and_print(path, json.dumps(figures, indent=1) + "\n", f"\n{as_text(table)}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,18 +28,13 @@ def audit(config: str, overrides: list[str]) -> list[Finding]:
             print(f"{name} …", file=sys.stderr, flush=True)
             place.mkdir()
             compute_apart(name, place, config, overrides)
-        parts, again = (read_parts(folders[name]) for name in ("compiled", "again"))
+        parts, again = (json.loads((folders[name] / "parts.json").read_text()) for name in ("compiled", "again"))
         findings = []
         for number, (part, other) in enumerate(zip(parts, again, strict=True)):
             found, expected = (dict(np.load(folders[name] / f"{number}.npz")) for name in ("compiled", "reference"))
             same_bits = len({*part["digests"], *other["digests"]}) == 1
             findings.append(compare(part["name"], part["tolerance"], found, expected, same_bits))
         return findings
-
-
-def read_parts(folder: Path) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = json.loads((folder / "parts.json").read_text(encoding="utf-8"))
-    return parts
 
 
 def compute_apart(name: str, folder: Path, config: str, overrides: list[str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attention import visible_keys
-from benchmarks.attention import Case, compile_calls, count_products, measure_attention, prepare, report_attention
+from benchmarks.attention import Case, compile_calls, count_flops, measure_attention, prepare, report_attention
 from benchmarks.turns import Contestant
 from common.errors import UserError
 from tests.benchmarks.small import measured, refused, results
@@ -22,8 +22,9 @@ def test_operations_by_hand():
     assert Case(2, 3, 4, 5, causal=True).flops(1) == 960 * 10 // 16  # 1 + 2 + 3 + 4 keys are visible, of 16
     assert Case(2, 3, 4, 5, sentences=2).flops(1) == 960 * 8 // 16  # 2 · 2 in each sentence
     assert Case(2, 3, 4, 5, causal=True, sentences=2).flops(1) == 960 * 6 // 16
-    counts = [count_products(name, call) for name in ("definition", "chunked") for call in ("forward", "gradients")]
-    assert counts == [2, 6, 2, 7]
+    contestants = [Contestant(name, Case(2, 3, 4, 5)) for name in ("definition", "chunked")]
+    counts = [count_flops(contestant, call) for contestant in contestants for call in ("forward", "gradients")]
+    assert counts == [2 * 960, 6 * 960, 2 * 960, 7 * 960]
 
 
 @pytest.mark.parametrize("causal", [False, True])
