@@ -21,6 +21,7 @@ from experiment.plan import advise_small_corpus, describe_corpus
 from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
 from training.config import ENDING
+from training.devices.any_mesh import check_any_mesh, make_programs
 from training.devices.compilation import compile_ahead, in_background, report_compilations
 from training.devices.compiler import check_compiler, describe_compiler, is_audited
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
@@ -40,7 +41,7 @@ from training.run.pause import Clock, Pause, pausing
 from training.run.retention import find_newest_checkpoint
 from training.schedule import Schedule
 from training.state import TrainState
-from training.step import StepArguments, StepReport, TrainStep, make_loss_step, make_train_step
+from training.step import LossStep, StepArguments, StepReport, TrainStep
 from training.validation import HeldOut, Validation
 
 
@@ -85,6 +86,8 @@ def find_devices(config: RunConfig) -> Devices:
     """The devices of the config's mesh. UserError if the model or its batches cannot be divided over them."""
     mesh = make_mesh(config.mesh)
     check_divisible(mesh, config.model, config.data.batch_rows, config.training.accumulation)
+    if config.training.reproducible == "any_mesh":
+        check_any_mesh(mesh, config.data.batch_rows)
     return Devices(mesh, config.data.batch_rows)
 
 
@@ -104,7 +107,8 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     changes = check_continuation(config, run_dir, newest, like)
     compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
     prepared, data_changes = prepare_data(config, run_dir, newest)
-    validation = prepare_validation(config, prepared, devices)
+    programs = make_programs(build(config.model, config.tokenizer.vocab_size), config.training, like)
+    validation = prepare_validation(config, prepared, devices, programs.loss_step)
     if compiled:
         step, progress = 0, Progress()
         state = in_background(lambda: compiled.result()())
@@ -115,8 +119,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         state = in_background(restore, run_dir, newest, like)
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + data_changes)
-    train_step = make_train_step(build(config.model, config.tokenizer.vocab_size), config.training, like)
-    stream = prepared.stream
+    train_step, stream = programs.train_step, prepared.stream
     shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
     schedule, clock = Schedule(config.training, find_last_step(config.training, stream)), Clock(step, progress.seconds)
     with (
@@ -209,13 +212,11 @@ def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> tuple[
     return prepared, find_changes(records(run_dir, DATA, newest), identify(prepared.report), config.allow_changes)
 
 
-def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices) -> Validation:
+def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices, loss_step: LossStep) -> Validation:
     """The validation of a run. UserError if one of its sentences is too long for learned positions."""
     lengths = prepared.stream.row_lengths
     batches = validation_batches(prepared.corpus.valid, prepared.tokenizer, config.data, lengths)
     check_position_table(config.model, lengths, batches)
-    graphdef = build(config.model, config.tokenizer.vocab_size)
-    loss_step = make_loss_step(graphdef, config.training.label_smoothing, devices.mesh)
     sets = [held_out_set(config, direction, prepared) for direction in config.data.directions]
     return Validation(Path(config.run_dir), prepared, devices, batches, loss_step, sets)
 

@@ -83,6 +83,12 @@ class TrainingConfig:
         min=1,
         changes="training",
     )
+    reproducible: str = option(
+        "same_mesh",
+        "which meshes give a run the same bits; any_mesh: those of 1, 2, 4 or 8 devices, without mesh.tensor",
+        ("same_mesh", "any_mesh"),
+        changes="training",
+    )
     ema_decay: float = option(
         0.0,
         "decay of the averaged parameters that are evaluated, such as 0.999; 0: off",
@@ -136,6 +142,8 @@ class TrainingConfig:
                 "training.profile must be two updates, the first and the last to record, such as [21,30], not "
                 f"{self.profile}"
             )
+        if self.reproducible == "any_mesh" and self.accumulation > 1:
+            raise ValueError("training.reproducible=any_mesh has eight slices of its own: set training.accumulation=1")
         if self.weight_decay and self.optimizer == "adam":
             raise ValueError("training.weight_decay needs training.optimizer=adamw or muon")
 

@@ -40,6 +40,7 @@ class StepArguments(NamedTuple):
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepReport]]
 LossStep = Callable[[Params, Batch], Loss]
 Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]
+Update = Callable[[TrainState, Params, Loss, Array], tuple[TrainState, StepReport]]
 
 
 def make_train_step(
@@ -49,18 +50,35 @@ def make_train_step(
 
     ``like`` holds the sharding of each array of the state (``abstract_state`` in training/devices/mesh.py). Without
     it, everything lies on one device.
-
-    A step whose loss, gradient or update is not finite counts as a step but changes only the counts of such steps.
     """
-    transform, gradients_of = optimizer(config), make_gradients(graphdef, config)
+    gradients_of, update = make_gradients(graphdef, config), make_update(config)
 
     def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
         gradients, sums = gradients_of(state.params, batch, state.step)
+        return update(state, gradients, sums, count_source_tokens(batch))
+
+    if like is None:
+        return jax.jit(train_step, donate_argnums=0)
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
+    on_devices = on_mesh(shardings.step.mesh, train_step)
+    return jax.jit(on_devices, donate_argnums=0, out_shardings=(shardings, shardings.step))
+
+
+def make_update(config: TrainingConfig) -> Update:
+    """``(state, gradient per target token, loss sums, source tokens) → (state, report)``.
+
+    A step whose loss, gradient or update is not finite counts as a step but changes only the counts of such steps.
+    """
+    transform = optimizer(config)
+
+    def update(
+        state: TrainState, gradients: Params, sums: Loss, source_tokens: Float[Array, ""]
+    ) -> tuple[TrainState, StepReport]:
         norm = optax.tree.norm(gradients)
         updates, opt_state = transform.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         averaged = None if state.averaged is None else moving_average(state.averaged, params, state.step, config)
-        added = add_sums(state.sums, sums, batch, norm)
+        added = add_sums(state.sums, sums, source_tokens, norm)
 
         is_finite = jnp.isfinite(sums.objective) & jnp.isfinite(norm) & jnp.isfinite(optax.tree.norm(updates))
         new, old = (params, opt_state, averaged, added), (state.params, state.opt_state, state.averaged, state.sums)
@@ -69,11 +87,7 @@ def make_train_step(
         state = TrainState(state.step + 1, params, opt_state, averaged, added, skipped)
         return state, StepReport(sums.objective / sums.tokens, norm, skipped.in_row)
 
-    if like is None:
-        return jax.jit(train_step, donate_argnums=0)
-    shardings = jax.tree.map(lambda leaf: leaf.sharding, like)
-    on_devices = on_mesh(shardings.step.mesh, train_step)
-    return jax.jit(on_devices, donate_argnums=0, out_shardings=(shardings, shardings.step))
+    return update
 
 
 def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> Gradients:
@@ -84,19 +98,27 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
     has a key of its own, the draws of dropout.
     """
     root_key = jax.random.key(config.seed)
+    summed_gradients = accumulate(make_summed_gradients(graphdef, config), config.accumulation)
+
+    def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
+        gradients, sums = summed_gradients(params, batch, jax.random.fold_in(root_key, step))
+        return per_token(gradients, sums), sums
+
+    return gradients_of
+
+
+def make_summed_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> Gradients:
+    """``(parameters, batch, key of its draws) → (gradient of the loss summed over target tokens, loss sums)``."""
 
     def objective(params: Params, batch: Batch, key: Key[Array, ""]) -> tuple[Float[Array, ""], Loss]:
         sums = summed_loss(graphdef, params, *views_of(batch, config, key))
         return sums.objective, sums
 
-    summed_gradients = accumulate(jax.grad(objective, has_aux=True), config.accumulation)
+    return jax.grad(objective, has_aux=True)
 
-    def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
-        key = jax.random.fold_in(root_key, step)
-        gradients, sums = summed_gradients(params, batch, key)
-        return jax.tree.map(lambda leaf: leaf / sums.tokens, gradients), sums
 
-    return gradients_of
+def per_token(gradients: Params, sums: Loss) -> Params:
+    return jax.tree.map(lambda leaf: leaf / sums.tokens, gradients)
 
 
 def summed_loss(
@@ -139,9 +161,12 @@ def moving_average(averaged: Params, params: Params, step: Int[Array, ""], confi
     return jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, averaged, params)
 
 
-def add_sums(total: Sums, loss: Loss, batch: Batch, gradient_norm: Float[Array, ""]) -> Sums:
+def count_source_tokens(batch: Batch) -> Float[Array, ""]:
+    return jnp.sum(batch.source_segments > 0, dtype=jnp.float32)
+
+
+def add_sums(total: Sums, loss: Loss, source_tokens: Float[Array, ""], gradient_norm: Float[Array, ""]) -> Sums:
     """The sums including one more step."""
-    source_tokens = jnp.sum(batch.source_segments > 0, dtype=jnp.float32)
     new = Sums(
         loss.objective,
         loss.cross_entropy,

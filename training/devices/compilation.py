@@ -18,9 +18,12 @@ Result = TypeVar("Result")
 
 
 def compile_ahead(function: Callable[..., object], *arguments: object) -> None:
-    """Compile a jitted function for these arguments, or for their shapes, dtypes and shardings."""
-    assert isinstance(function, jax.stages.Wrapped)
-    function.lower(*arguments).compile()
+    """Compile a jitted function for these arguments, or for their shapes, dtypes and shardings.
+
+    A step of ``training.reproducible=any_mesh`` is several functions, which are compiled at their first calls.
+    """
+    if isinstance(function, jax.stages.Wrapped):
+        function.lower(*arguments).compile()
 
 
 @contextmanager

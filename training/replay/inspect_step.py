@@ -17,6 +17,7 @@ from model.config import ModelConfig
 from model.loss import Loss
 from model.transformer import Params, build
 from training.config import TrainingConfig
+from training.devices.any_mesh import GROUPS
 from training.objective import views_of
 from training.optimizer import learning_rate
 from training.progress import Progress
@@ -175,9 +176,11 @@ def compile_token_losses(
 ) -> Callable[[Params, Batch, Int[Array, ""]], Loss]:
     """Compile the losses of single tokens in the update after ``step`` others; each field of the result is B × T.
 
-    The dropout keys are those of ``make_gradients`` and ``accumulate``: from seed and step, split over slices.
+    The dropout keys are those of ``make_gradients`` and ``accumulate``, or of ``AnyMeshStep``, whose slices are groups
+    of neighbouring rows: from seed and step, split over slices.
     """
-    graphdef, slices = build(config, vocab_size), training.accumulation
+    graphdef, in_groups = build(config, vocab_size), training.reproducible == "any_mesh"
+    slices = GROUPS if in_groups else training.accumulation
 
     def losses_of_slice(params: Params, batch: Batch, key: Key[Array, ""]) -> Loss:
         model, (views, loss, dropout_key) = nnx.merge(graphdef, params), views_of(batch, training, key)
@@ -193,9 +196,11 @@ def compile_token_losses(
     def token_losses(params: Params, batch: Batch, step: Int[Array, ""]) -> Loss:
         key = jax.random.fold_in(jax.random.key(training.seed), step)
         keys = key[None] if slices == 1 else jax.random.split(key, slices)
-        parts = [slice_rows(batch, slice(number, None, slices)) for number in range(slices)]
+        rows = np.arange(len(batch.target_labels))
+        places = rows.reshape(slices, -1) if in_groups else rows.reshape(-1, slices).T
+        parts = [slice_rows(batch, of_slice) for of_slice in places]
         losses = [losses_of_slice(params, part, part_key) for part, part_key in zip(parts, keys, strict=True)]
-        return jax.tree.map(lambda *rows: jnp.stack(rows, axis=1).reshape(-1, *rows[0].shape[1:]), *losses)
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts)[np.argsort(places, axis=None)], *losses)
 
     return jax.jit(token_losses)
 

@@ -22,20 +22,21 @@ from data.batches.stream import BatchStream
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
+from training.devices.any_mesh import make_programs
 from training.progress import Progress, digest_batch, training_metrics
 from training.run.checkpoint import read_notes, restore
 from training.run.config_history import change_steps
 from training.run.metrics import MEASURED, finite_or_text
 from training.run.retention import good_steps
 from training.state import TrainState, init_state, reset_sums
-from training.step import Gradients, TrainStep, make_gradients, make_train_step
+from training.step import Gradients, TrainStep
 
 
 @cache
 def compile_update(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> tuple[TrainStep, Gradients]:
     """The update and its gradients alone, compiled once for all runs that share these configs."""
-    graphdef = build(model, vocab_size)
-    return make_train_step(graphdef, training), jax.jit(make_gradients(graphdef, training))
+    programs = make_programs(build(model, vocab_size), training)
+    return programs.train_step, programs.gradients
 
 
 @dataclass(frozen=True)
