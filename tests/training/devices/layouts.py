@@ -17,10 +17,10 @@ from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import MeshConfig, TrainingConfig
+from training.devices.any_mesh import make_programs
 from training.devices.mesh import Devices, abstract_state, compile_initial_state, make_mesh
 from training.replay.run_digest import digest_tree
 from training.run.checkpoint import restore, save
-from training.step import make_train_step
 
 # Eight devices on two busy cores wait for each other; XLA ends a process that hangs after 60 seconds.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_collective_call_terminate_timeout_seconds=60"
@@ -53,7 +53,8 @@ class Training:
     ) -> None:
         self.devices = Devices(make_mesh(MeshConfig(*shape)), ROWS)
         self.like = abstract_state(self.devices.mesh, model, training, VOCAB)
-        self.step: Any = make_train_step(build(model, VOCAB), training, self.like)
+        self.programs = make_programs(build(model, VOCAB), training, self.like)
+        self.step: Any = self.programs.train_step
         self.state = compile_initial_state(self.like, model, training, VOCAB)()
 
     def take(self, first: int, last: int) -> list[float]:
