@@ -101,7 +101,8 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
     summed_gradients = accumulate(make_summed_gradients(graphdef, config), config.accumulation)
 
     def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
-        gradients, sums = summed_gradients(params, batch, jax.random.fold_in(root_key, step))
+        key = jax.random.fold_in(root_key, step)
+        gradients, sums = summed_gradients(params, batch, key)
         return per_token(gradients, sums), sums
 
     return gradients_of
