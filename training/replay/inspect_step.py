@@ -176,8 +176,8 @@ def compile_token_losses(
 ) -> Callable[[Params, Batch, Int[Array, ""]], Loss]:
     """Compile the losses of single tokens in the update after ``step`` others; each field of the result is B × T.
 
-    The dropout keys are those of ``make_gradients`` and ``accumulate``, or of ``AnyMeshStep``, whose slices are groups
-    of neighbouring rows: from seed and step, split over slices.
+    The dropout keys are those of ``make_gradients`` and ``accumulate``, or of ``training_sums`` in any_mesh.py, whose
+    slices are groups of neighbouring rows: from seed and step, split over slices.
     """
     graphdef, in_groups = build(config, vocab_size), training.reproducible == "any_mesh"
     slices = GROUPS if in_groups else training.accumulation
