@@ -11,7 +11,7 @@ PIP = pip install --quiet --disable-pip-version-check
 INSTALL = $(1)/$(PIP) --require-hashes -r $(call PINS,$(1)) && \
 	$(1)/$(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help install install-aot install-torch quickstart test test-all test-mutations test-nightly test-aot test-torch pins licences lint format clean
+.PHONY: help install install-aot install-torch quickstart test test-all test-mutations test-nightly test-faults test-aot test-torch pins licences lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test-nightly: install install-aot  ## hours: everything as users compile it, the
 	$(PYTEST) -m "not aot and not torch"
 	JAX_PLATFORMS=cpu $(AOT)/pytest -q -n 2 -m aot
 	$(BIN)/python -m tests.mutations --jobs 2
+
+test-faults: install  ## hours: 1,000 faults that the date chooses, in programs that then go on
+	$(BIN)/python scripts/prove_faults.py --seed $$(date +%Y%m%d) --faults 1000
 
 # An environment of its own: where a machine has no such device, libtpu and CUDA would only delay every other program.
 install-aot: .venv-aot/.installed  ## set up .venv-aot with the compilers for GPUs and TPUs (3 GB)

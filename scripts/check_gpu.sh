@@ -35,10 +35,11 @@ done
 run agreement 3 python scripts/replay.py "$folder/runs/by-cudnn" "$folder/runs/by-definition"
 
 proof="configs/quickstart.yaml $bfloat16 $fast training.steps=1000 training.eval_every=1000 training.save_every=100"
-run resume 6 XLA_FLAGS=--xla_gpu_deterministic_ops=true python scripts/prove_resume.py $proof --kills 2 --seed 3 \
+kills="--seed 3 --faults 2 --scenarios train --kinds SIGKILL"
+run resume 6 XLA_FLAGS=--xla_gpu_deterministic_ops=true python scripts/prove_faults.py $proof $kills \
     run_dir="$folder/runs/deterministic"
-run resume 6 python scripts/prove_resume.py $proof --kills 2 --seed 3 run_dir="$folder/runs/as-it-is"
-run resume 3 python scripts/replay.py "$folder/runs/as-it-is/straight" "$folder/runs/as-it-is/killed-1"
+run resume 6 python scripts/prove_faults.py $proof $kills run_dir="$folder/runs/as-it-is"
+run resume 3 python scripts/replay.py "$folder/runs/as-it-is/train/run" "$folder/runs/as-it-is/fault-1/run"
 
 # What was tuned for one program is kept for the others: times of compiling are not those of a first run.
 tuned="XLA_FLAGS=--xla_gpu_per_fusion_autotune_cache_dir=$folder/tuned"

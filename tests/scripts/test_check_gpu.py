@@ -21,7 +21,7 @@ def test_the_programs_take_the_commands(monkeypatch, tmp_path):
     assert len(commands) == 17
     for program, *arguments in commands:
         assert program == "-m" or (ROOT / program).is_file()
-        if program in ("train.py", "scripts/prove_resume.py"):
+        if program in ("train.py", "scripts/prove_faults.py"):
             changes = [argument for argument in arguments[1:] if "=" in argument]
             assert load_config(arguments[0], changes).model.dtype == "bfloat16"  # as cuDNN wants it
         if program == "scripts/benchmark.py":
