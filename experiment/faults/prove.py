@@ -103,16 +103,17 @@ def commit(proof: Proof, folder: Path, fault: Fault, expected: dict[str, str]) -
     """Commit a fault, go on by the same command, and say how what is left compares; if it is equal, it is deleted."""
     begin(folder, fault.scenario)
     try:
-        run(proof, folder, fault)
+        code = run(proof, folder, fault)
         result = EQUAL if Path(f"{folder}.committed").exists() else MISSED
         if damaged := damaged_steps(folder / "run"):
             raise RuntimeError(f"damaged the checkpoints {damaged}")
         if fault.kind == "flipped bit" and (files := files_to_read(folder, fault.scenario)):
             flip_bit(path := files[int(fault.amount * 10**6) % len(files)], fault.amount)
-            if run(proof, folder, Fault(fault.scenario)) != 0:  # as one line says; nothing else may be lost by that
+            if code := run(proof, folder, Fault(fault.scenario)):  # one line says so; nothing else may be lost by that
                 result = REFUSED
                 flip_bit(path, fault.amount)
-        if run(proof, folder, Fault(fault.scenario)) != 0:
+        is_exported = (folder / "model").exists()  # whole: it would not be replaced
+        if code != 0 and not is_exported and run(proof, folder, Fault(fault.scenario)) != 0:
             raise RuntimeError("does not go on")
         found = digest(fault.scenario, folder, proof.config)
         if differing := [name for name, value in expected.items() if found.get(name) != value]:
@@ -166,7 +167,8 @@ def run(proof: Proof, folder: Path, fault: Fault) -> int:
     A lost lock brings a rival. RuntimeError if the program hangs, shows a traceback, or ends in another way than
     programs do; where several processes train, one that fails only ends the others soon.
     """
-    end, has_rival = time.monotonic() + LONGEST, fault.kind != "lost lock"
+    end = time.monotonic() + LONGEST
+    has_rival = fault.kind != "lost lock" or "EXPERIMENT" not in SCENARIOS[fault.scenario]
     with open(f"{folder}.log", "a+b") as output:
         begun, processes = output.tell(), start(proof, folder, fault, output)
         while None in (codes := [process.poll() for process in processes]) and time.monotonic() < end:
