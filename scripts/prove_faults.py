@@ -49,15 +49,15 @@ def plan(arguments: argparse.Namespace) -> Proof:
     if unknown := [name for name in scenarios + kinds if name not in (*SCENARIOS, *KINDS)]:
         raise UserError(f"{unknown[0]} is none of {', '.join([*SCENARIOS, *KINDS])}")
     path, small = next(((word, []) for word in words if "=" not in word), (SMALL, [f"data.root={SMALL.parent}"]))
-    overrides = small + [word for word in words if word != path and not word.startswith("run_dir=")]
-    config = load_config(path, overrides)
+    overrides = [word for word in words if word != path and not word.startswith("run_dir=")]
+    config = load_config(path, small + overrides)
     folders = [word.removeprefix("run_dir=") for word in words if word.startswith("run_dir=")]
     folder = Path([f"runs/faults-{Path(path).stem}", *folders][-1]).absolute()
     if folder.exists():
         raise UserError(f"{folder} is there already: remove it, or set run_dir=NEW_FOLDER")
     folder.mkdir(parents=True)
-    # Programs run in folders of their own.
-    experiment = [str(Path(path).absolute()), *overrides, f"data.root={Path(config.data.root).absolute()}"]
+    root = f"data.root={Path(config.data.root).absolute()}"  # programs run in folders of their own
+    experiment = [str(Path(path).absolute()), root, *(word for word in overrides if not word.startswith("data.root="))]
     return Proof(experiment, config, folder, arguments.seed, scenarios, kinds, arguments.processes)
 
 
