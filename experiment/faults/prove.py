@@ -31,6 +31,8 @@ KINDS = *SIGNALS, "ENOSPC", "EIO", "torn write", "clock", "lost lock", "slow dis
 CHANGES = "write", "mkdir", "rename", "remove", "rmdir"  # what most kinds strike
 STRUCK = {"ENOSPC": ("write", "mkdir"), "torn write": ("write",), "EIO": ("read", *CHANGES)}
 UNREAD = re.compile(r"/(log|metrics)\.|\.txt$|events|/eval/|/\.|process.json")  # by programs that go on
+# What lines of one sort differ in: numbers, the files of Orbax, names before a rename, what is removed with its folder.
+ALIKE = re.compile(r"\d+|\w+\.orbax.*|\.[^/]+\.tmp$|(?<=remove )[^/]+$|(?<=rmdir )[^/]+$")
 GOOD = EQUAL, REFUSED, MISSED = "equal", "refused, else equal", "over before"
 ENDS = 0, 2, -9, -15, 143  # of a program with a fault
 LONGEST, PATIENCE = 1800.0, 2.0  # seconds: of a program, and of processes of which one has failed
@@ -84,14 +86,14 @@ def prove(proof: Proof, numbers: Sequence[int]) -> int:
 def draw(proof: Proof, number: int, lines_of: dict[str, Any]) -> Fault:
     """The fault of a number.
 
-    Lines that differ in numbers alone are as likely together as any other. Half of the signals come after their line.
+    Lines of one sort are as likely together as those of another. Half of the signals come after their line.
     """
     chance = random.Random(f"{proof.seed} {number}")
     scenario, kind = chance.choice(proof.scenarios), chance.choice(proof.kinds)
     lines, sorts = lines_of[scenario], dict[str, list[int]]()
     for index, (line, *_) in enumerate(lines[:-1]):
         if line.startswith(STRUCK.get(kind, CHANGES)):
-            sorts.setdefault(re.sub(r"\d+", "N", line), []).append(index)
+            sorts.setdefault(ALIKE.sub("", line), []).append(index)
     index = chance.choice(sorts[chance.choice([*sorts])])
     line, occurrence, moment = lines[index]
     until_next = lines[index + 1][2] - moment
