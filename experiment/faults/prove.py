@@ -128,8 +128,9 @@ def commit(proof: Proof, folder: Path, fault: Fault, expected: dict[str, str]) -
 
 def files_to_read(folder: Path, scenario: str) -> list[Path]:
     """The files, none of them empty, that a program may read when it goes on."""
-    names = [name for name in files_below(folder) if is_struck(scenario, name) and not UNREAD.search(f"/{name}")]
-    return [folder / name for name in names if (folder / name).stat().st_size]
+    found = files_below(folder)  # the caches have a scenario of their own
+    names = [name for name in found if name.startswith("cache/") == (scenario == "cache")]
+    return [found[name] for name in names if found[name].stat().st_size and not UNREAD.search(f"/{name}")]
 
 
 def flip_bit(path: Path, place: float) -> None:
@@ -137,11 +138,6 @@ def flip_bit(path: Path, place: float) -> None:
     bit = int(place * 8 * len(content))
     content[bit // 8] ^= 1 << bit % 8
     path.write_bytes(content)
-
-
-def is_struck(scenario: str, name: str) -> bool:
-    """Whether the faults of a scenario strike a file: the caches have a scenario of their own."""
-    return name.startswith("cache/") == (scenario == "cache")
 
 
 def begin(folder: Path, scenario: str) -> None:
@@ -160,7 +156,8 @@ def go_straight(proof: Proof, scenario: str, name: str) -> tuple[dict[str, str],
     lines = map(json.loads, Path(f"{folder}.lines").read_text(encoding="utf-8").splitlines())
     if name != "made":
         shutil.copytree(folder / "cache", proof.folder / "made/cache", dirs_exist_ok=True)  # what was compiled
-    return digest(scenario, folder, proof.config), [each for each in lines if is_struck(scenario, each[0].split()[1])]
+    struck = [each for each in lines if (" cache/" in each[0]) == (scenario == "cache")]
+    return digest(scenario, folder, proof.config), struck
 
 
 def run(proof: Proof, folder: Path, fault: Fault) -> int:

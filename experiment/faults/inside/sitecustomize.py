@@ -32,14 +32,13 @@ class Fault:
         self.is_full, self.torn, self.size = False, "", 0
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in VERBS and not isinstance(arguments[0], int):
-            path = os.path.abspath(os.fsdecode(arguments[0]))
-            writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
-            if path.startswith(f"{self.folder}/"):
-                self.meet("write" if writes else VERBS[event], path)
-
-    def meet(self, verb: str, path: str) -> None:
         """Note a line. A write is torn when the process does something else, and a full disk stays full."""
+        if event not in VERBS or isinstance(arguments[0], int):
+            return
+        path = os.path.abspath(os.fsdecode(arguments[0]))
+        if not path.startswith(f"{self.folder}/"):
+            return
+        verb = "write" if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR) else VERBS[event]
         line = f"{verb} {OTHER_EACH_TIME.sub('N', os.path.relpath(path, self.folder))}"
         self.met[line] += 1
         os.write(self.lines, f"{json.dumps([line, self.met[line], time.monotonic()])}\n".encode())
