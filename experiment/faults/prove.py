@@ -78,7 +78,8 @@ def prove(proof: Proof, numbers: Sequence[int]) -> int:
         print(f"{number:>5}  {fault.scenario:<8}  {fault.kind:<13}  {result:<19}  {place}", flush=True)
         counts.update([fault.scenario, fault.kind, result])
     wrong = len(numbers) - sum(counts[result] for result in GOOD)
-    print(f"\n{len(numbers)} faults:", ", ".join(f"{counts[name]} {name}" for name in [*SCENARIOS, *KINDS, *GOOD]))
+    met = [f"{counts[name]} {name}" for name in [*SCENARIOS, *KINDS, *GOOD] if counts[name]]
+    print(f"\n{len(numbers)} faults: {', '.join(met)}")
     print(f"{wrong or 'no'} difference{'s' * (wrong != 1)}")
     return wrong
 
