@@ -198,7 +198,7 @@ def test_a_checkpoint_that_is_one_bit_off_is_reported(plain, with_checkpoints, f
     state = saved(plain, 8)
     table = state.params["embedding"]["table"]
     state.params["embedding"]["table"] = table.at[5, 3].set(jnp.nextafter(table[5, 3], jnp.inf))
-    save(run, state, {"batches": "of others"})
+    save(run, state, {"batches": "0f"})
     found = facts(run, "--step", 8)["verified"]
     assert found["checkpoint"].startswith("differs, first in params.embedding.table, there by up to ")
     assert found["batches"] == "differ, 1 to 8"
