@@ -1,4 +1,4 @@
-"""The figures of the parts of a config, compiled and by their references, compared."""
+"""Compare what is compiled of a config's parts with their references."""
 
 import hashlib
 from dataclasses import dataclass
