@@ -1,7 +1,7 @@
 """Command lines: ``key=value`` overrides of a config, options and their numbers."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -100,3 +100,10 @@ def positive_integer(text: str) -> int:
 
 def positive_integers(text: str) -> list[int]:
     return [positive_integer(part) for part in text.split(",")]
+
+
+def names_among(known: Sequence[str], text: str) -> list[str]:
+    """Parse names separated by commas."""
+    if unknown := [name for name in text.split(",") if name not in known]:
+        raise argparse.ArgumentTypeError(f"there is no {unknown[0]} here; choose from {','.join(known)}")
+    return text.split(",")

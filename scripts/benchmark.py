@@ -28,7 +28,7 @@ from benchmarks.machine import use_cores, use_gpu
 from benchmarks.report import Report
 from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, measure_training
 from benchmarks.turns import Contestant
-from cli.command_line import Parser, output_file, positive_integer, positive_integers, write_and_print
+from cli.command_line import Parser, names_among, output_file, positive_integer, positive_integers, write_and_print
 from common.errors import UserError, exit_on_user_error
 from common.processor import count_cores
 from common.text_table import as_markdown, as_text
@@ -210,13 +210,6 @@ def sizes(text: str) -> list[list[int]]:
     if any(len(shape) != 4 for shape in shapes):
         raise argparse.ArgumentTypeError(f"{text} is not of the form B,N,T,H;B,N,T,H;…, such as {SIZES}")
     return shapes
-
-
-def names_among(known: Sequence[str], text: str) -> list[str]:
-    """Parse names separated by commas."""
-    if unknown := [name for name in text.split(",") if name not in known]:
-        raise argparse.ArgumentTypeError(f"there is no {unknown[0]} here; choose from {','.join(known)}")
-    return text.split(",")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ kills="--seed 3 --faults 2 --scenarios train --kinds SIGKILL"
 run resume 6 XLA_FLAGS=--xla_gpu_deterministic_ops=true python scripts/prove_faults.py $proof $kills \
     run_dir="$folder/runs/deterministic"
 run resume 6 python scripts/prove_faults.py $proof $kills run_dir="$folder/runs/as-it-is"
-run resume 3 python scripts/replay.py "$folder/runs/as-it-is/train/run" "$folder/runs/as-it-is/fault-1/run"
+# Only runs that differ are left. Where there is none, replay.py says so of the pattern.
+for killed in "$folder"/runs/as-it-is/fault-[0-9]*/run; do
+    run resume 3 python scripts/replay.py "$folder/runs/as-it-is/train/run" "$killed"
+done
 
 # What was tuned for one program is kept for the others: times of compiling are not those of a first run.
 tuned="XLA_FLAGS=--xla_gpu_per_fusion_autotune_cache_dir=$folder/tuned"

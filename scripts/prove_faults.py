@@ -10,12 +10,13 @@ stays in runs/faults-CONFIG (run_dir=FOLDER chooses another folder), beside the 
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
-from cli.command_line import Parser, positive_integer
+from cli.command_line import Parser, names_among, positive_integer
 from common.errors import UserError, exit_on_user_error
 from common.programs import ROOT
 from configs.load import load_config
@@ -33,8 +34,9 @@ def main() -> None:
     count = parser.add_mutually_exclusive_group(required=True)
     count.add_argument("--faults", type=positive_integer, metavar="N", help="how many faults")
     count.add_argument("--replay", type=positive_integer, metavar="K", help="commit the fault of this number alone")
-    parser.add_argument("--scenarios", metavar="A,B", default=",".join(SCENARIOS), help="default: %(default)s")
-    parser.add_argument("--kinds", metavar="A,B", default=",".join(KINDS), help="default: %(default)s")
+    for option, known in (("--scenarios", tuple(SCENARIOS)), ("--kinds", KINDS)):
+        names, default = partial(names_among, known), ",".join(known)
+        parser.add_argument(option, type=names, metavar="A,B", default=default, help="default: %(default)s")
     help = "how many processes train each run, the one scenario if there are several (default: 1)"
     parser.add_argument("--processes", type=positive_integer, default=1, metavar="P", help=help)
     arguments = parser.parse_intermixed_args()
@@ -44,10 +46,7 @@ def main() -> None:
 
 def plan(arguments: argparse.Namespace) -> Proof:
     """The proof that the command line describes, with its folder created; UserError if the folder exists."""
-    words, kinds = arguments.experiment, arguments.kinds.split(",")
-    scenarios = arguments.scenarios.split(",") if arguments.processes == 1 else ["train"]
-    if unknown := [name for name in scenarios + kinds if name not in (*SCENARIOS, *KINDS)]:
-        raise UserError(f"{unknown[0]} is none of {', '.join([*SCENARIOS, *KINDS])}")
+    words, scenarios = arguments.experiment, arguments.scenarios if arguments.processes == 1 else ["train"]
     path, small = next(((word, []) for word in words if "=" not in word), (SMALL, [f"data.root={SMALL.parent}"]))
     overrides = [word for word in words if word != path and not word.startswith("run_dir=")]
     config = load_config(path, small + overrides)
@@ -58,7 +57,7 @@ def plan(arguments: argparse.Namespace) -> Proof:
     folder.mkdir(parents=True)
     root = f"data.root={Path(config.data.root).absolute()}"  # programs run in folders of their own
     experiment = [str(Path(path).absolute()), root, *(word for word in overrides if not word.startswith("data.root="))]
-    return Proof(experiment, config, folder, arguments.seed, scenarios, kinds, arguments.processes)
+    return Proof(experiment, config, folder, arguments.seed, scenarios, arguments.kinds, arguments.processes)
 
 
 if __name__ == "__main__":

@@ -153,7 +153,11 @@ def test_mistakes_end_in_one_line(tmp_path, refuses):
     new = f"run_dir={tmp_path / 'new'}"
     refuses(main, "--faults: 0 must be a whole number from 1", "--seed", 1, "--faults", 0, new)
     refuses(main, "one of the arguments --faults --replay is required", "--seed", 1, new)
-    refuses(main, "traim is none of train, sweep,", "--seed", 1, "--faults", 1, "--scenarios", "traim", new)
+    unknown = ("--scenarios", "traim"), ("--scenarios", "SIGKILL"), ("--kinds", "train")
+    for option, name in unknown:
+        known = "train,sweep," if option == "--scenarios" else "SIGKILL,SIGTERM twice,"
+        message = f"{option}: there is no {name} here; choose from {known}"
+        refuses(main, message, "--seed", 1, "--faults", 1, option, name, new)
     refuses(
         main,
         "is there already: remove it, or set run_dir=NEW_FOLDER",
