@@ -20,9 +20,10 @@ from common.text_table import three_digits
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
+from training.devices.any_mesh import check_any_mesh, make_programs, one_device
 from training.devices.preflight import choose_kernels
 from training.state import init_state
-from training.step import StepReport, make_train_step
+from training.step import StepReport
 
 OURS = "puente"
 PEERS = ("marian", "torch", "torch-bfloat16")
@@ -84,7 +85,8 @@ class PuenteSteps:
         self.batch, self.parameters = cost.batch(), cost.parameters()
         self.kernels = sorted(set(choose_kernels(cost.model, (cost.sources, cost.targets)).values()))
         self.state = init_state(cost.model, training, cost.vocab_size)
-        self.train_step = make_train_step(build(cost.model, cost.vocab_size), training)
+        check_any_mesh(training, one_device(), cost.rows)
+        self.train_step = make_programs(build(cost.model, cost.vocab_size), training).train_step
         self.compile_seconds = self._seconds() - self._seconds()  # of the first step and the second
 
     def __call__(self) -> StepReport:

@@ -86,8 +86,7 @@ def find_devices(config: RunConfig) -> Devices:
     """The devices of the config's mesh. UserError if the model or its batches cannot be divided over them."""
     mesh = make_mesh(config.mesh)
     check_divisible(mesh, config.model, config.data.batch_rows, config.training.accumulation)
-    if config.training.reproducible == "any_mesh":
-        check_any_mesh(mesh, config.data.batch_rows)
+    check_any_mesh(config.training, mesh, config.data.batch_rows)
     return Devices(mesh, config.data.batch_rows)
 
 

@@ -3,10 +3,15 @@
 from dataclasses import replace
 
 import jax
+import numpy as np
 import pytest
 
 from benchmarks.training import PuenteSteps, Recipe, Task, Usage, list_contestants, report_training
+from common.errors import UserError
+from model.transformer import build
 from tests.benchmarks.small import MODEL, RUNS_ON_CPU, STEP, TRAINING, measured, refused, results
+from training.devices.any_mesh import make_programs
+from training.state import init_state
 
 
 def test_a_contestant_that_could_not_take_part_has_a_row_that_says_so():
@@ -49,6 +54,19 @@ def test_everyone_steps_on_every_batch():
     assert [who.name for who in contestants] == ["puente definition", "puente auto", "marian"] * 2
     assert [who.workload.cost.model.kernel for who in contestants[:2]] == ["definition", "auto"]
     assert [who.workload.cost.rows for who in contestants] == [2] * 3 + [4] * 3
+
+
+@pytest.mark.slow
+@RUNS_ON_CPU
+def test_steps_are_those_that_training_takes_on_any_mesh():
+    any_mesh, cost = replace(TRAINING, reproducible="any_mesh"), replace(STEP, rows=8)
+    steps, expected = PuenteSteps(Task(cost, any_mesh)), init_state(MODEL, any_mesh, STEP.vocab_size)
+    train_step = make_programs(build(MODEL, STEP.vocab_size), any_mesh).train_step
+    for _ in range(2):  # as many as the contestant has taken to be ready
+        expected, _ = train_step(expected, cost.batch())
+    jax.tree.map(np.testing.assert_array_equal, steps.state, expected)
+    with pytest.raises(UserError, match=r"any_mesh: data.batch_rows must be a multiple of 8, not 3$"):
+        PuenteSteps(Task(STEP, any_mesh))
 
 
 @pytest.mark.slow

@@ -42,15 +42,15 @@ class Programs(NamedTuple):
 
 def make_programs(graphdef: Graph, config: TrainingConfig, like: TrainState | None = None) -> Programs:
     """What ``training.reproducible`` asks for, for states that are sharded as ``like``, or lie on one device."""
-    smoothing, sharding = config.label_smoothing, jax.tree.map(lambda leaf: leaf.sharding, like and like.step)
-    mesh = sharding and sharding.mesh
+    sharding: Any = None if like is None else like.step.sharding
+    smoothing, mesh = config.label_smoothing, sharding and sharding.mesh
     match config.reproducible:
         case "same_mesh":
             train_step = usual.make_train_step(graphdef, config, like)
             gradients = jax.jit(usual.make_gradients(graphdef, config))
             return Programs(train_step, gradients, usual.make_loss_step(graphdef, smoothing, mesh))
         case "any_mesh":
-            mesh = mesh or make_mesh(MeshConfig(data=1))
+            mesh = mesh or one_device()
             totals = sum_over_groups(mesh, training_sums(graphdef, config))
             train_step = make_train_step(totals, config, mesh, like)
             return Programs(train_step, make_gradients(totals), make_loss_step(graphdef, smoothing, mesh))
@@ -58,8 +58,14 @@ def make_programs(graphdef: Graph, config: TrainingConfig, like: TrainState | No
             raise NotImplementedError(f"training.reproducible={config.reproducible}")
 
 
-def check_any_mesh(mesh: Mesh | AbstractMesh, batch_rows: int) -> None:
-    """UserError if the groups cannot be dealt out evenly to these devices, or a row lies on several of them."""
+def one_device() -> Mesh:
+    return make_mesh(MeshConfig(data=1))
+
+
+def check_any_mesh(config: TrainingConfig, mesh: Mesh | AbstractMesh, batch_rows: int) -> None:
+    """UserError if it is asked for, and the groups cannot be dealt out evenly, or a row lies on several devices."""
+    if config.reproducible != "any_mesh":
+        return
     devices, tensor = mesh.shape["data"] * mesh.shape["fsdp"], mesh.shape["tensor"]
     for key, value, fits, needed in (
         ("mesh.tensor", tensor, tensor == 1, "1, since devices that share a row add in another order"),

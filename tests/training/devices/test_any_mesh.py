@@ -39,7 +39,7 @@ def test_a_step_is_the_usual_one_up_to_rounding_where_nothing_is_drawn():
 
 
 @pytest.mark.parametrize(
-    ("shape", "rows", "told"),
+    ("shape", "rows", "message"),
     [
         ((1, 1, 2), 8, r"mesh.tensor must be 1, since devices that share a row add in another order, not 2"),
         ((3, 1, 1), 24, r"mesh.data × mesh.fsdp must be 1, 2, 4 or 8, not 3"),
@@ -47,9 +47,9 @@ def test_a_step_is_the_usual_one_up_to_rounding_where_nothing_is_drawn():
         ((1, 2, 1), 12, r"data.batch_rows must be a multiple of 8, not 12"),
     ],
 )
-def test_where_it_cannot_be_it_is_refused_in_one_line(shape, rows, told):
-    with pytest.raises(UserError, match=f"^training.reproducible=any_mesh: {told}$"):
-        check_any_mesh(jax.sharding.AbstractMesh(shape, ("data", "fsdp", "tensor")), rows)
+def test_where_it_cannot_be_it_is_refused_in_one_line(shape, rows, message):
+    with pytest.raises(UserError, match=f"^training.reproducible=any_mesh: {message}$"):
+        check_any_mesh(ANY_MESH, jax.sharding.AbstractMesh(shape, ("data", "fsdp", "tensor")), rows)
 
 
 def test_before_a_run_begins_and_with_slices_by_the_config(small_experiment):
