@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.flatten_util import ravel_pytree
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from jaxtyping import Array, Float, Int, PyTree
 
 import training.step as usual
@@ -111,8 +111,14 @@ def _add(sums: list[Float[Array, "1 numbers"]]) -> Float[Array, "numbers"]:
 
 def copies_of(tree: PyTree) -> list[PyTree]:
     """What each device of this process has of a tree."""
-    parts = [[shard.data for shard in leaf.addressable_shards] for leaf in jax.tree.leaves(tree)]
+    parts = [[_data_of(shard) for shard in leaf.addressable_shards] for leaf in jax.tree.leaves(tree)]
     return [jax.tree.unflatten(jax.tree.structure(tree), of_device) for of_device in zip(*parts, strict=True)]
+
+
+def _data_of(shard: Any) -> Array:
+    """The shard's array, of its device alone: on a mesh of one it may name the mesh, and be compiled for once more."""
+    data: Array = shard.data
+    return data if isinstance(data.sharding, SingleDeviceSharding) else jax.device_put(data, shard.device)
 
 
 def join(parts: list[PyTree], sharding: NamedSharding) -> PyTree:

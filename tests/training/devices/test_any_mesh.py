@@ -38,6 +38,22 @@ def test_a_step_is_the_usual_one_up_to_rounding_where_nothing_is_drawn():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-6), *seen)
 
 
+def test_the_second_step_compiles_nothing():
+    compiled, programs = [], make_programs(build(MODEL, VOCAB), ANY_MESH)
+
+    def listen(event, _, **facts):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(facts["fun_name"])
+
+    state, _ = programs.train_step(init_state(MODEL, ANY_MESH, VOCAB), make_batch(0))
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        programs.train_step(state, make_batch(1))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+
+
 @pytest.mark.parametrize(
     ("shape", "rows", "message"),
     [
