@@ -68,12 +68,12 @@ def prove(proof: Proof, numbers: Sequence[int]) -> int:
     """Commit the faults of these numbers, print what becomes of each, and return how many changed or broke anything."""
     overrides = ", ".join(override.replace("=", ": ", 1) for override in proof.experiment[1:])
     (proof.folder / "two.yaml").write_text(f"base: {proof.experiment[0]}\noverrides: {{{overrides}}}\nseeds: [1, 2]\n")
-    go_straight(proof, "train", "made")
-    straight = {scenario: go_straight(proof, scenario, scenario) for scenario in proof.scenarios}
+    run_undisturbed(proof, "train", "made")
+    undisturbed = {scenario: run_undisturbed(proof, scenario, scenario) for scenario in proof.scenarios}
     counts: Counter[str] = Counter()
     for number in numbers:
-        fault = draw(proof, number, {scenario: lines for scenario, (_, lines) in straight.items()})
-        result = commit(proof, proof.folder / f"fault-{number}", fault, straight[fault.scenario][0])
+        fault = draw(proof, number, {scenario: lines for scenario, (_, lines) in undisturbed.items()})
+        result = commit(proof, proof.folder / f"fault-{number}", fault, undisturbed[fault.scenario][0])
         place = f"{fault.line} ({fault.occurrence}), {fault.delay:.2f} s later"
         print(f"{number:>5}  {fault.scenario:<8}  {fault.kind:<13}  {result:<19}  {place}", flush=True)
         counts.update([fault.scenario, fault.kind, result])
@@ -149,7 +149,7 @@ def begin(folder: Path, scenario: str) -> None:
         shutil.copytree(path, folder / path.relative_to(made), dirs_exist_ok=True)
 
 
-def go_straight(proof: Proof, scenario: str, name: str) -> tuple[dict[str, str], list[Any]]:
+def run_undisturbed(proof: Proof, scenario: str, name: str) -> tuple[dict[str, str], list[Any]]:
     """Run a program without a fault; digests of what it left, and its lines. UserError if it fails."""
     begin(folder := proof.folder / name, scenario)
     if run(proof, folder, Fault(scenario)) != 0:
