@@ -41,7 +41,7 @@ def test_a_step_is_the_usual_one_up_to_rounding_where_nothing_is_drawn():
 def test_the_second_step_compiles_nothing():
     compiled, programs = [], make_programs(build(MODEL, VOCAB), ANY_MESH)
 
-    def listen(event, _, **facts):
+    def listen(event: str, duration_secs: float, **facts: str | int) -> None:
         if event.endswith("backend_compile_duration"):
             compiled.append(facts["fun_name"])
 
