@@ -1,6 +1,7 @@
 """Command lines: ``key=value`` overrides of a config, options and their numbers."""
 
 import argparse
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,13 +84,18 @@ def write_and_print(path: Path | None, content: str, text: str) -> None:
 def add_output(parser: argparse.ArgumentParser, default: str) -> None:
     """The option of ``offer_output``."""
     help = f"where the files go (default: {default}), for example if the run is read-only"
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help=help)
+    parser.add_argument("--output", type=path, metavar="FOLDER", help=help)
+
+
+def path(text: str) -> Path:
+    """The path, with the home folder for the ``~`` that shells leave in ``--option=~/name``."""
+    return Path(os.path.expanduser(text))
 
 
 def output_file(text: str) -> Path:
-    if Path(text).is_dir():
+    if path(text).is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a folder; name a file")
-    return Path(text)
+    return path(text)
 
 
 def positive_integer(text: str) -> int:

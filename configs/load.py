@@ -34,6 +34,8 @@ except ImportError:  # PyYAML was built without its C library
     YamlLoader = SafeLoader  # type: ignore[assignment, misc]
 
 SHIPPED = Path(__file__).resolve().parent
+# Octal, and hours and minutes: YAML 1.1 reads 0100 as 64, and 2:30 as 150. A file that means it can write the number.
+MISREAD = re.compile(r"[-+]?(0[0-9_]+|[0-9][0-9_]*(:[0-5]?[0-9])+)")
 OF_ONE_RUN = {key.name for key in RUN_KEYS}
 DIGEST = "# SHA-256 of the lines above:"  # in none that older versions saved, nor in one that is written by hand
 LAST_KEY = "dry_run"  # in every file that save_config has ever written
@@ -121,7 +123,7 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{path}: a config is a YAML mapping of sections to keys and values; this file has none")
     if "extends" in tree:
-        base = tree.pop("extends")
+        base = _expand_home(tree.pop("extends"))
         if not isinstance(base, str) or not os.path.isfile(path.parent / base):
             raise UserError(f"{path}: extends must be another config file, relative to this one, not {_describe(base)}")
         inherited = _read_file(path.parent / base, (*extended_by, path.resolve()))
@@ -201,13 +203,18 @@ def _check_syntax(text: str) -> None:
             raise ValueError(f"nested above {MAX_LEVELS} levels; a config has sections, keys and lists")
         if isinstance(event, ScalarEvent) and event.value.count("${") > MAX_LEVELS:
             raise ValueError(f"{in_brief(event.value)}: configs do not interpolate")
+        if isinstance(event, ScalarEvent) and event.implicit[0] and MISREAD.fullmatch(event.value):
+            problem = f"YAML would read {in_brief(event.value)} as another number"
+            advice = "write it without leading zeros and colons, or quote what is text"
+            raise MarkedYAMLError(None, None, f"{problem}: {advice}", event.start_mark)  # type: ignore[arg-type]
 
 
 def _parse_override(override: str) -> tuple[str, object]:
     key, equals, text = override.partition("=")
     if not equals:
         raise UserError(f"command line: {_describe(override)} is not of the form key=value")
-    if key not in KEYS or KEYS[key].type is str or "${" in text:  # strings need no quotes: run_dir=007
+    is_name = key in KEYS and KEYS[key].type == list[str] and not text.startswith("[")  # data.train=a b #2.tsv
+    if key not in KEYS or KEYS[key].type is str or is_name or "${" in text:  # strings need no quotes: run_dir=007
         return key, check_value(key, text, "command line")
     try:
         _check_syntax(text)
@@ -222,6 +229,8 @@ def check_value(key: str, value: object, origin: str) -> object:
     """The value, or a UserError that names its ``origin``; a string for a list key becomes a list."""
     if key in KEYS and KEYS[key].type == list[str] and isinstance(value, str):
         value = [value]  # data.train=mine.tsv
+    if key in KEYS and KEYS[key].type in (str, list[str]):
+        value = _expand_home(value)
     if (key, value) == ("training.profile", 0):
         value = []  # as runs have it that were begun before it became a list
     if key in SECTIONS:
@@ -241,6 +250,13 @@ def check_value(key: str, value: object, origin: str) -> object:
         if problem := _find_problem(leaf, 2**31 if KEYS[key].type is int and key != "training.seed" else 2**63):
             raise UserError(f"{origin}: {key} {problem}")
     return value
+
+
+def _expand_home(value: object) -> object:
+    """No shell does it after an equals sign, nor in a file."""
+    if isinstance(value, list):
+        return [_expand_home(each) for each in value]
+    return os.path.expanduser(value) if isinstance(value, str) else value
 
 
 def _has_type(value: object, expected: type | GenericAlias) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
-from cli.command_line import Parser
+from cli.command_line import Parser, path
 from common.errors import UserError, exit_on_user_error
 from common.files import sha256, write_atomically
 from data.config import DataConfig
@@ -28,7 +28,7 @@ def main() -> None:
     parser = Parser(__doc__)
     columns = "spa.txt as downloaded: English, Spanish and attribution, separated by tabs"
     parser.add_argument("file", type=Path, help=columns)
-    parser.add_argument("--to", type=Path, default=Path("corpora/tatoeba-en-es"), help="folder to write (%(default)s)")
+    parser.add_argument("--to", type=path, default=Path("corpora/tatoeba-en-es"), help="folder to write (%(default)s)")
     arguments = parser.parse_args()
     prepare_tatoeba(arguments.file, arguments.to)
 

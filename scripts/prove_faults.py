@@ -16,7 +16,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
-from cli.command_line import Parser, names_among, positive_integer
+from cli.command_line import Parser, names_among, path, positive_integer
 from common.errors import UserError, exit_on_user_error
 from common.programs import ROOT
 from configs.load import load_config
@@ -47,16 +47,16 @@ def main() -> None:
 def plan(arguments: argparse.Namespace) -> Proof:
     """The proof that the command line describes, with its folder created; UserError if the folder exists."""
     words, scenarios = arguments.experiment, arguments.scenarios if arguments.processes == 1 else ["train"]
-    path, small = next(((word, []) for word in words if "=" not in word), (SMALL, [f"data.root={SMALL.parent}"]))
-    overrides = [word for word in words if word != path and not word.startswith("run_dir=")]
-    config = load_config(path, small + overrides)
+    file, small = next(((word, []) for word in words if "=" not in word), (SMALL, [f"data.root={SMALL.parent}"]))
+    overrides = [word for word in words if word != file and not word.startswith("run_dir=")]
+    config = load_config(file, small + overrides)
     folders = [word.removeprefix("run_dir=") for word in words if word.startswith("run_dir=")]
-    folder = Path([f"runs/faults-{Path(path).stem}", *folders][-1]).absolute()
+    folder = path([f"runs/faults-{Path(file).stem}", *folders][-1]).absolute()
     if folder.exists():
         raise UserError(f"{folder} is there already: remove it, or set run_dir=NEW_FOLDER")
     folder.mkdir(parents=True)
     root = f"data.root={Path(config.data.root).absolute()}"  # programs run in folders of their own
-    experiment = [str(Path(path).absolute()), root, *(word for word in overrides if not word.startswith("data.root="))]
+    experiment = [str(Path(file).absolute()), root, *(word for word in overrides if not word.startswith("data.root="))]
     return Proof(experiment, config, folder, arguments.seed, scenarios, arguments.kinds, arguments.processes)
 
 

@@ -1,5 +1,6 @@
 """A sweep: a base config, changes to it, and seeds. Each combination is a cell, an experiment with its own run."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +68,7 @@ def load_sweep(path: Path) -> Sweep:
         raise UserError(f"{path}: unknown part {in_brief(str(unknown[0]))}; a sweep has {', '.join(PARTS)}")
     if "grid" in tree and "cells" in tree:
         raise UserError(f"{path}: give either grid or cells")
-    base, folder = path.parent / tree["base"], Path("runs") / "sweeps" / path.stem
+    base, folder = path.parent / os.path.expanduser(tree["base"]), Path("runs") / "sweeps" / path.stem
     common, seeds = _read_changes(path, "overrides", tree.get("overrides") or {}), _read_seeds(path, tree)
     changes = _read_grid(path, tree["grid"]) if "grid" in tree else _read_cells(path, tree.get("cells", [{}]))
     parts = [(own, common | own, seed) for own in changes for seed in seeds]

@@ -106,7 +106,7 @@ def test_help_lists_only_the_keys_that_a_program_accepts(called_with, capsys):
     assert listed - {"key"} == decoding | {"data.test"}
 
 
-ITEMS = ["no", "On", "null", "n", "~", "1", "1e3", ".5", "0x1", "a: b", "a:", "a:b", "a, b.tsv", "c d.tsv", " x", "x "]
+ITEMS = ["no", "On", "null", "n", "~~", "1", "1e3", ".5", "0x1", "a: b", "a:", "a:b", "a, b.tsv", "c d.tsv", " x", "x "]
 ITEMS += ["[x]", "{x}", 'say "x"', "it's", "#x", "x #y", "*x", "&x", "!x", "%x", "-", "- x", "?", "@x", "é", "/x", "_"]
 
 
