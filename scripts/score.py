@@ -30,7 +30,7 @@ from tqdm import tqdm
 from cli.command_line import parse_command_line
 from cli.standard_input import LINES, InputLine, blocks, input_lines
 from common.errors import UserError, exit_on_user_error, write_note
-from data.corpus.language import describe_exchange
+from data.corpus.language import describe_languages
 from data.pairs import Pairs
 from data.sources.table import count_separators
 from evaluation.forced_scores import score_translations
@@ -49,7 +49,7 @@ def main() -> None:
             pairs, problem = read_pairs(block)
             if lines == 0:
                 sides = Pairs([source for source, _ in pairs], [target for _, target in pairs])
-                if line := describe_exchange(run.config.data, sides, "standard input", "exchange its columns"):
+                for line in describe_languages(run.config.data, sides, "standard input", "exchange its columns"):
                     write_note(f"warning: {line}")
             scores = score_translations(translator, params, pairs, lines + 1) if pairs else []
             for number, score in enumerate(scores, start=lines + 1):

@@ -9,7 +9,7 @@ import numpy as np
 
 from common.text import in_brief
 from data.config import DataConfig
-from data.corpus.language import describe_exchange, sample
+from data.corpus.language import describe_languages, sample
 from data.corpus.report import SourceAccount
 from data.corpus.splits import is_short
 from data.pairs import Pairs
@@ -40,8 +40,7 @@ def find_source_warnings(config: DataConfig, pairs: Pairs, report: SourceReport,
             f"{report.file}: {report.mismatched} of {report.rows} rows are dropped because one side is far longer than "
             "the other: are its columns what data.columns says? If they are, a higher data.max_length_ratio keeps more"
         )
-    if exchange := describe_exchange(config, pairs, report.file, advice):
-        yield exchange
+    yield from describe_languages(config, pairs, report.file, advice)
     correlation = correlate_lengths(pairs)
     if correlation is not None and correlation < LEAST_CORRELATION:
         yield (

@@ -33,7 +33,7 @@ def test_a_corpus_in_the_wrong_direction_is_told_before_training(experiment, tmp
     assert prepared(experiment("data.source=es", "data.target=en"), tmp_path, capsys) == ""
     told = prepared(experiment("data.columns=[es,en]"), tmp_path, capsys)
     assert told.startswith(f"warning: {tmp_path / 'mine.tsv'}: source and target look exchanged: in ")
-    assert told.endswith("set data.columns=[en,es] (with data.source=es data.target=en to translate from Spanish)\n")
+    assert told.endswith("set data.columns=[en,es] (with data.source=es data.target=en to translate from es)\n")
     assert told.count("\n") == 1
 
 
