@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from common.files import LONGEST_LINE
@@ -20,7 +21,7 @@ IN_WORDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an
 
 
 def read_jsonl(config: DataConfig, path: Path) -> Rows:
-    """Read one JSON object per line, with the two languages as keys or inside a ``translation``, if neither is that."""
+    """Read one JSON object per line, with the two languages as keys or, if it lacks one, inside a ``translation``."""
 
     def parse(line: str) -> Row:
         try:
@@ -29,7 +30,8 @@ def read_jsonl(config: DataConfig, path: Path) -> Rows:
             raise Malformed("not a JSON object", for_all=ONE_A_LINE) from None
         if not isinstance(row, dict):
             raise Malformed(f"{name_type(row)}, not an object", for_all=ONE_A_LINE)
-        row = row if "translation" in config.languages else row.get("translation", row)
+        if not set(config.languages) <= row.keys() and "translation" not in config.languages:
+            row = row.get("translation", row)
         if not isinstance(row, dict):
             raise Malformed(f"translation is {name_type(row)}, not an object")
         return texts_of(config, row)
@@ -66,7 +68,8 @@ def suggest(config: DataConfig, names: Sequence[str]) -> str:
     sides = ("source", "target") if {"source", "target"} <= by_side.keys() else (config.source, config.target)
     source, target = ((by_side if set(sides) <= by_side.keys() else by_order)[side] for side in sides)
     columns = ",".join(as_list_item(name) for name in names if name in (source, target))
-    return in_brief(f"data.columns=[{columns}] data.source={source} data.target={target} names them", 300)
+    sides = quote(f"data.source={source}"), quote(f"data.target={target}")
+    return in_brief(f"data.columns=[{columns}] {' '.join(sides)} names them", 300)
 
 
 def name_type(value: object) -> str:

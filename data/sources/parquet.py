@@ -132,10 +132,13 @@ def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
 
 def read_cells(config: DataConfig, table: Any, place: str) -> Iterable[tuple[Any, Any]]:
     """The cells of both languages by row; UserError if a column is missing, no text or not UTF-8."""
-    inside = "translation." if "translation" in set(table.column_names) - set(config.languages) else ""
+    given, wanted = set(table.column_names), set(config.languages)
+    inside = "" if wanted <= given or "translation" not in given - wanted else "translation."
     names = [inside + language for language in config.languages]
     flat = table.flatten() if inside else table
-    types = {name: str(flat.schema.field(name).type) for name in dict.fromkeys(flat.column_names)}
+    if repeated := [name for name in names if flat.column_names.count(name) > 1]:
+        raise UserError(f"{place} has {flat.column_names.count(repeated[0])} columns {repeated[0]}: rename the others")
+    types = dict(zip(flat.column_names, map(str, flat.schema.types), strict=True))
     if missing := [name for name in names if name not in types]:
         texts = [name.removeprefix(inside) for name in types if name.startswith(inside) and "string" in types[name]]
         advice = f": {settings}" if (settings := suggest(config, texts)) else "; set data.columns"

@@ -59,8 +59,8 @@ def test_what_yaml_would_read_as_another_number_is_refused(config_file, text):
 def test_numbers_mean_what_they_say(plain):
     typed = {"100": 100, "1_000": 1000, "0x10": 16, "0b101": 5, "+7": 7, "0": 0}
     assert {text: load_config(plain, [f"training.seed={text}"]).training.seed for text in typed} == typed
-    typed = {"0.5": 0.5, ".5": 0.5, "5.": 5.0, "1e-3": 1e-3, "1E3": 1e3, "0.0100": 0.01}
-    assert {text: load_config(plain, [f"training.minutes={text}"]).training.minutes for text in typed} == typed
+    minutes = {"0.5": 0.5, ".5": 0.5, "5.": 5.0, "1e-3": 1e-3, "1E3": 1e3, "0.0100": 0.01}
+    assert {text: load_config(plain, [f"training.minutes={text}"]).training.minutes for text in minutes} == minutes
 
 
 def test_a_tilde_is_the_home_folder(plain, config_file, tmp_path, monkeypatch):

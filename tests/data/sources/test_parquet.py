@@ -129,11 +129,21 @@ def test_missing_columns_are_named_with_those_there_are(tmp_path):
     assert load(tmp_path, "a.parquet", columns=["en", "de"], target="de")[0] == Pairs(["a"], ["b"])
     write(tmp_path / "a.parquet", nested([("a", "b")], ("es", "fr")))
     assert "has no column translation.en, only translation.es, translation.fr" in refused(tmp_path, "a.parquet")
-    write(tmp_path / "a.parquet", {"translation": ["a"], "en": ["b"], "es": ["c"]})
-    assert "has no column translation.en, only translation, en, es" in refused(tmp_path, "a.parquet")
+    write(tmp_path / "a.parquet", {"translation": ["a"], "en": ["b"]})
+    assert "has no column translation.en, only translation, en" in refused(tmp_path, "a.parquet")
+    write(tmp_path / "a.parquet", {"translation": ["by hand"], "en": ["a"], "es": ["b"]})
+    assert load(tmp_path, "a.parquet")[0] == Pairs(["a"], ["b"])
     write(tmp_path / "a.parquet", {"translation": ["b"], "source": ["a"]})
     found = load(tmp_path, "a.parquet", columns=["source", "translation"], source="source", target="translation")
     assert found[0] == Pairs(["a"], ["b"])
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    columns = [pyarrow.array([text]) for text in "abc"]
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(columns, names=["en", "es", "en"]), tmp_path / "a.parquet")
+    assert refused(tmp_path, "a.parquet") == "a.parquet has 2 columns en: rename the others"
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(columns, names=["en", "es", ""]), tmp_path / "a.parquet")
+    assert load(tmp_path, "a.parquet")[0] == Pairs(["a"], ["b"])
 
 
 @pytest.mark.parametrize("malformed", ["stop", "skip"])

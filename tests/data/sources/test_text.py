@@ -45,6 +45,10 @@ FORMS = {  # the name in the config, and the files that it stands for
     "csv": ("train.csv", {"train.csv": "id,es,en\n" + comma_separated(list("1234567"), SPANISH, ENGLISH)}),
     "objects in ASCII": ("train.jsonl", {"train.jsonl": objects(ascii_only=True)}),
     "more keys": ("train.jsonl", {"train.jsonl": objects(lambda en, es: {"id": 3, "es": es, "en": en, "x": [None]})}),
+    "a translation beside": (
+        "train.jsonl",
+        {"train.jsonl": objects(lambda en, es: {"en": en, "es": es, "translation": "by hand"})},
+    ),
     "nested": (
         "train.jsonl",
         {"train.jsonl": objects(lambda en, es: {"en": 1, "translation": {"fr": "x", "es": es, "en": en}})},
@@ -126,7 +130,7 @@ BAD_LINES = {  # by file and a good line, bad lines and the problem
         (b'{"en": "a", "fr": "b"}', "the object has no es, only en, fr"),
         (b'{"en": "a", "es": null}', "es is null, not plain text"),
         (b'{"en": NaN, "es": "c"}', "en is a number, not plain text"),
-        (b'{"en": "a", "es": "b", "translation": "c"}', "translation is text, not an object"),
+        (b'{"en": "a", "translation": "c"}', "translation is text, not an object"),
         (b'{"translation": {"en": "a"}, "es": "b"}', "the object has no es, only en"),
         (rb'{"en": "a\ud800", "es": "b"}', f"en is {HALVES}"),
         (rb'{"en": "a", "es": "\ude00\ud83d"}', f"es is {HALVES}"),
