@@ -29,6 +29,7 @@ from evaluation.side_by_side import side_by_side
 from model.config import DecodingConfig, ModelConfig
 from model.decoding.beam import beam_search
 from model.decoding.hypotheses import Hypotheses, Sources
+from model.decoding.next_token import SpellingTable
 from model.decoding.sampling import greedy, sample
 from model.decoding.settings import Ranking, Sampling, SearchSettings
 from model.transformer import Params, Tokens, Transformer, build
@@ -140,14 +141,18 @@ class Translator:
         self, params: Ensemble, lines: list[str], count: int, prefix: str, on_progress: OnProgress
     ) -> list[list[Translation]]:
         sources = [self.encode_sources(self.pieces(line)) for line in lines]
-        prefix_tokens = self.tokenizer.encode([normalise(prefix)])[0]
-        prefixes = [[] if index else prefix_tokens for pieces in sources for index in range(len(pieces))]
-        found = iter(self.search(params, list(chain(*sources)), count, prefixes=prefixes, on_progress=on_progress))
+        spelling, starts = None, list[int]()
+        if normalise(prefix):
+            spelling, strict = self.tokenizer.spelling(beginning_of(prefix))
+            for pieces in sources:
+                starts += [0 if strict < self.limit(len(piece) + 1) else strict for piece in pieces[:1]]
+                starts += [len(spelling) - 1 for _ in pieces[1:]]
+        found = iter(self.search(params, list(chain(*sources)), count, spelling, starts, on_progress))
         return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
 
     def find_problems(self, lines: list[str], prefix: str) -> list[str]:
         """For each line, why it cannot be translated, or "": the prefix may leave no room in its length limit."""
-        length = len(self.tokenizer.encode([normalise(prefix)])[0])
+        length = len(self.tokenizer.encode([beginning_of(prefix)])[0])
         return [self._find_problem(line, length) for line in lines] if length else [""] * len(lines)
 
     def _find_problem(self, line: str, prefix_length: int) -> str:
@@ -205,14 +210,15 @@ class Translator:
         params: Ensemble,
         sources: TokenLists,
         count: int,
-        prefixes: TokenLists = (),
+        spelling: SpellingTable | None = None,
+        starts: Sequence[int] = (),
         on_progress: OnProgress = None,
     ) -> list[list[Hypothesis]]:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         mesh, found = mesh_of(params), dict[int, list[Hypothesis]]()
         lengths = [len(source) + 1 for source in sources]
         batches = list(group_by_bucket(lengths, self.decoding.batch_sentences, mesh.size if mesh else 1))
-        search = partial(self._search, params, mesh, sources, prefixes or [[]] * len(sources), count)
+        search = partial(self._search, params, mesh, sources, spelling, starts, count)
         most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
         with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
             for (_, indices), hypotheses in zip(batches, (map if mesh else side_by_side)(search, batches), strict=True):
@@ -226,15 +232,19 @@ class Translator:
         params: Ensemble,
         mesh: Mesh | None,
         all_sources: TokenLists,
-        all_prefixes: TokenLists,
+        spelling: SpellingTable | None,
+        all_starts: Sequence[int],
         count: int,
         batch: SearchBatch,
     ) -> list[list[Hypothesis]]:
         """Search one batch, filled up with empty rows."""
         (rows, bucket), indices = batch
-        sources, prefixes = [all_sources[index] for index in indices], [all_prefixes[index] for index in indices]
+        sources = [all_sources[index] for index in indices]
         limits, missing = [self.limit(len(source) + 1) for source in sources], (0, rows - len(sources))
         room = self.limit(bucket)
+        starts = None
+        if spelling is not None:
+            starts = shard_rows(np.pad(np.array([all_starts[index] for index in indices], np.int32), missing), mesh)
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
         numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
         found: Hypotheses = search_batch(
@@ -242,11 +252,12 @@ class Translator:
             tuple(params),
             shard_rows(pad_rows([[*source, EOS] for source in sources], (rows, bucket)), mesh),
             shard_rows(np.pad(np.array(limits, np.int32), missing), mesh),
-            shard_rows(pad_rows(prefixes, (rows, room)), mesh) if any(prefixes) else None,
+            starts,
             shard_rows(np.pad(np.array(numbers, np.uint32), missing), mesh),
             np.uint32(self.decoding.seed),
             search_settings(self.decoding, room, count),
             mesh,
+            spelling,
         )
         return list(hypotheses_of(found))
 
@@ -254,6 +265,12 @@ class Translator:
 def read(line: str) -> str:
     """A line as models read it: normalised, not in capitals, without invisible characters that say nothing."""
     return in_sentence_case(normalise(without_invisible(line)))
+
+
+def beginning_of(prefix: str) -> str:
+    """The text of a prefix, normalised, but that a space at its end stays: it ends the last word."""
+    text = normalise(prefix)
+    return f"{text} " if text and prefix[-1].isspace() else text
 
 
 def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:
@@ -269,11 +286,12 @@ def search_batch(
     params: tuple[Params, ...],
     source_tokens: Int[Array, "B S"],
     limits: Int[Array, " B"],
-    prefixes: Int[Array, "B T"] | None,
+    starts: Int[Array, " B"] | None,
     numbers: UInt32[Array, " B"],
     seed: UInt32[Array, ""],
     settings: SearchSettings,
     mesh: Mesh | None = None,
+    spelling: SpellingTable | None = None,
 ) -> Hypotheses:
     """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD.
 
@@ -281,10 +299,10 @@ def search_batch(
     """
 
     def search(
-        shared: tuple[Any, Array], source: Array, limits: Array, prefixes: Array | None, numbers: Array
+        shared: tuple[Any, ...], source: Array, limits: Array, starts: Array | None, numbers: Array
     ) -> Hypotheses:
         models = tuple(merge_for_search(graphdef, each) for graphdef, each in zip(graphdefs, shared[0], strict=True))
-        sources = Sources(Tokens.one_per_row(source), limits, prefixes)
+        sources = Sources(Tokens.one_per_row(source), limits, shared[2], starts)
         match settings.search:
             case "sample":
                 return sample(models, sources, settings, jax.random.key(shared[1]), numbers)
@@ -293,7 +311,7 @@ def search_batch(
             case _:
                 raise NotImplementedError(f"decoding.search={settings.search}")
 
-    found: Hypotheses = call_on_rows(search, mesh, (params, seed), source_tokens, limits, prefixes, numbers)
+    found: Hypotheses = call_on_rows(search, mesh, (params, seed, spelling), source_tokens, limits, starts, numbers)
     return found
 
 

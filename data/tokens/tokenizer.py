@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 
 import numpy as np
@@ -62,6 +62,47 @@ class Tokenizer:
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """The ids of each normalised sentence, without BOS and EOS."""
         return list(self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences]))
+
+    def spelling(self, beginning: str) -> tuple[Int32[np.ndarray, "states V"], int]:
+        """How tokens spell a text that a translation begins with: the state after each state and token, or -1.
+
+        State i has spelled i bytes. A token may come if it spells what comes next, and the last of these may go on:
+        "Ella" completes "Ell". In the last state, any token but PAD, UNK and BOS may come; in the one before, where a
+        space was spelled at the end of the text, EOS may not. With the second result as the first state, only the
+        tokens of ``encode`` may come, where there is no room for others.
+        """
+        text = (META + beginning.replace(META, META_STAND_IN).replace(" ", META)).encode()
+        tokens = self.encode([beginning])[0]
+        last = -(-(len(text) + len(tokens) + 2) // 64) * 64 - 1  # so that a search is compiled for few lengths
+        table = np.full((last + 1, self.vocab_size), -1, np.int32)
+        table[last, EOS:] = table[last - 1, EOS + 1 :] = last
+        for state in range(len(text)):
+            rest = text[state:]
+            for token, spelled in self._spelled.items():
+                if spelled == rest == META.encode():
+                    table[state, token] = last - 1
+                elif spelled.startswith(rest):
+                    table[state, token] = last
+                elif rest.startswith(spelled):
+                    table[state, token] = state + len(spelled)
+        is_byte = [self._processor.is_byte(token) for token in range(self.vocab_size)]
+        for space in re.finditer(META.encode(), text):  # bytes would spell U+2581 itself
+            table[space.start() : space.end(), is_byte] = -1
+        for state, token in enumerate(tokens, len(text)):
+            table[state, token] = state + 1
+        table[len(text) + len(tokens) - 1, tokens[-1]] = last - beginning.endswith(" ")
+        return table, len(text)
+
+    @cached_property
+    def _spelled(self) -> dict[int, bytes]:
+        """The bytes of each token that spells some."""
+        spelled = {}
+        for token, piece in enumerate(self.vocabulary()):
+            if self._processor.is_byte(token):
+                spelled[token] = bytes([int(piece[1:-1], 16)])
+            elif not self._processor.is_control(token) and not self._processor.is_unknown(token):
+                spelled[token] = piece.encode()
+        return spelled
 
     def segmentations(self, sentences: Sequence[str]) -> list[list[list[int]]]:
         """Up to 16 segmentations of each normalised sentence, likeliest first; an empty sentence has an empty one.

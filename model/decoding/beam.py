@@ -10,7 +10,7 @@ from common.special_tokens import EOS, PAD
 from model.cache import branch
 from model.decoding.ensemble import Caches, Models, decode_step, start_caches
 from model.decoding.hypotheses import Hypotheses, Sources, gather, no_hypotheses, select
-from model.decoding.next_token import Candidates, likeliest
+from model.decoding.next_token import Candidates, Spelling, likeliest
 from model.decoding.settings import Ranking, SearchSettings
 
 
@@ -23,6 +23,7 @@ class Beams(NamedTuple):
     covered: Float[Array, "B K S"]  # attention to each source token so far, if the ranking needs it
     best: Hypotheses
     done: Bool[Array, " B"]
+    spelling: Spelling | None
     caches: Caches
 
 
@@ -56,8 +57,9 @@ def beam_search(models: Models, sources: Sources, settings: SearchSettings) -> H
 
         done = beams.done | at_limit | (likely[:, 0] / ranking.divisor(limits) <= best.scores[:, -1])
         parents = gather(found.parents, order)
+        spelling = beams.spelling and beams.spelling.of(parents).after(gather(found.tokens, order))
         caches = tuple(branch(cache, parents, beams.position) for cache in caches)
-        return Beams(length, live.tokens, likely, gather(covered, order), best, done, caches)
+        return Beams(length, live.tokens, likely, gather(covered, order), best, done, spelling, caches)
 
     batch = limits.shape[0]
     first = Beams(
@@ -67,6 +69,7 @@ def beam_search(models: Models, sources: Sources, settings: SearchSettings) -> H
         covered=jnp.zeros((batch, beam_size, segments.shape[1])),
         best=no_hypotheses(batch, settings.count, max_length),
         done=limits == 0,
+        spelling=sources.start_spelling(beam_size),
         caches=start_caches(models, sources.tokens, beam_size, max_length),
     )
     return jax.lax.while_loop(lambda beams: ~beams.done.all(), extend, first).best
@@ -81,7 +84,7 @@ def _extend(
     """
     position = beams.position
     logits, seen, caches = decode_step(models, beams.tokens, position, beams.caches)
-    found = likeliest(beams.log_probs, logits, sources.forced_tokens(position), 2 * beams.tokens.shape[1])
+    found = likeliest(beams.log_probs, logits, beams.spelling, 2 * beams.tokens.shape[1])
     covered = beams.covered + seen if ranking.coverage_penalty else beams.covered
     tokens = gather(beams.tokens, found.parents).at[:, :, position].set(found.tokens)
     return tokens, found, gather(covered, found.parents), caches

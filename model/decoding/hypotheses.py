@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import PAD
-from model.decoding.next_token import Forced
+from model.decoding.next_token import Spelling, SpellingTable
 from model.transformer import Tokens
 
 Tree = TypeVar("Tree")  # an array, or a tuple of them
@@ -16,20 +16,22 @@ Tree = TypeVar("Tree")  # an array, or a tuple of them
 class Sources(NamedTuple):
     """Sentences to translate, and what their translations are limited to.
 
-    A translation has at most ``limits`` tokens, EOS included, and begins with the tokens of ``prefixes``, then PAD.
+    A translation has at most ``limits`` tokens, EOS included, and spells what ``spelling`` says from its start on.
     """
 
     tokens: Tokens
     limits: Int[Array, " B"]
-    prefixes: Int[Array, "B T"] | None = None
+    spelling: SpellingTable | None = None
+    starts: Int[Array, " B"] | None = None  # the states in which translations begin
 
     def row_limits(self) -> Int[Array, " B"]:
         """The limits, with zero for rows without a source: they are done at once and delay no other row."""
         return jnp.where((self.tokens.segments != 0).any(axis=1), self.limits, 0)
 
-    def forced_tokens(self, position: Int[Array, ""]) -> Forced:
-        """The tokens of the prefixes at a position; PAD where there is none."""
-        return None if self.prefixes is None else self.prefixes[:, position]
+    def start_spelling(self, beams: int) -> Spelling | None:
+        if self.spelling is None or self.starts is None:
+            return None
+        return Spelling(self.spelling, jnp.broadcast_to(self.starts[:, None], (len(self.starts), beams)))
 
 
 class Hypotheses(NamedTuple):

@@ -4,11 +4,29 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from common.special_tokens import EOS, PAD
+from common.special_tokens import EOS
 
-Forced = Int[Array, " B"] | None  # the tokens that prefixes force at a position; PAD forces nothing
+SpellingTable = Int[Array | np.ndarray, "states V"]
+
+
+class Spelling(NamedTuple):
+    """How far each hypothesis has spelled the text that it must begin with.
+
+    ``table`` has the state that follows each state and token, or -1 if that may not come. In its last state, the text
+    is complete, and all tokens but PAD, UNK and BOS may come.
+    """
+
+    table: SpellingTable
+    states: Int[Array, "*B K"]
+
+    def of(self, parents: Int[Array, "B C"]) -> "Spelling":
+        return self._replace(states=_take(self.states, parents))
+
+    def after(self, tokens: Int[Array, "*B K"]) -> "Spelling":
+        return self._replace(states=self.table[self.states, tokens])
 
 
 class Candidates(NamedTuple):
@@ -19,7 +37,9 @@ class Candidates(NamedTuple):
     tokens: Int[Array, "B C"]
 
 
-def likeliest(log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], forced: Forced, count: int) -> Candidates:
+def likeliest(
+    log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], spelling: Spelling | None, count: int
+) -> Candidates:
     """The ``count`` likeliest continuations of hypotheses with these ``log_probs``.
 
     The best of K V continuations lie in the tiles of the vocabulary with the highest maxima, so only those are sorted:
@@ -28,7 +48,7 @@ def likeliest(log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], for
     batch, _, vocabulary = logits.shape
     width = tile_width(vocabulary)
     offsets = log_probs - log_normalizers(logits)
-    tiles, highest = _tiles(logits, forced, width)
+    tiles, highest = _tiles(logits, spelling, width)
     bounds = (highest + offsets[..., None]).reshape(batch, -1)
 
     _, chosen = jax.lax.top_k(bounds, min(count, bounds.shape[1]))
@@ -36,31 +56,31 @@ def likeliest(log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], for
     parents, numbers = jnp.divmod(chosen, highest.shape[2])
     tokens = numbers[..., None] * width + jnp.arange(width)
     scores = jnp.take_along_axis(tiles.reshape(batch, -1, width), chosen[..., None], axis=1)
-    scores = jnp.where(allowed(tokens, forced), scores + _take(offsets, parents)[..., None], -jnp.inf)
+    may_come = allowed(tokens, spelling and spelling.of(parents))
+    scores = jnp.where(may_come, scores + _take(offsets, parents)[..., None], -jnp.inf)
     best, places = jax.lax.top_k(scores.reshape(batch, -1), count)
     return Candidates(best, _take(parents, places // width), _take(tokens.reshape(batch, -1), places))
 
 
-def _tiles(logits: Float[Array, "B K V"], forced: Forced, width: int) -> tuple[Array, Array]:
+def _tiles(logits: Float[Array, "B K V"], spelling: Spelling | None, width: int) -> tuple[Array, Array]:
     """The logits in tiles, "B K tiles width", and the highest allowed logit of each tile.
 
-    Where nothing is forced, only the first tile has tokens that are not allowed: masking all tiles would cost a pass.
+    Where nothing must be spelled, only the first tile has tokens that are not allowed: masking all would cost a pass.
     """
-    tiles = logits.reshape(*logits.shape[:2], -1, width)
-    if forced is None:
+    shape = *logits.shape[:2], -1, width
+    tiles = logits.reshape(shape)
+    if spelling is None:
         first = jnp.where(jnp.arange(width) < EOS, -jnp.inf, tiles[:, :, 0]).max(axis=-1)
         return tiles, tiles.max(axis=-1).at[:, :, 0].set(first)
-    tokens = jnp.arange(logits.shape[2]).reshape(1, -1, width)
-    tokens = jnp.broadcast_to(tokens, (logits.shape[0], *tokens.shape[1:]))
-    return tiles, jnp.where(allowed(tokens, forced)[:, None], tiles, -jnp.inf).max(axis=-1)
+    may_come = allowed(jnp.arange(logits.shape[2]), spelling).reshape(shape)
+    return tiles, jnp.where(may_come, tiles, -jnp.inf).max(axis=-1)
 
 
-def allowed(tokens: Int[Array, "#B *rest"], forced: Forced) -> Bool[Array, "#B *rest"]:
-    """Which tokens may come next: all but PAD, UNK and BOS or, where a prefix forces a token, only that one."""
-    if forced is None:
+def allowed(tokens: Int[Array, "*#B C"], spelling: Spelling | None) -> Bool[Array, "*#B C"]:
+    """Which tokens may come next: all but PAD, UNK and BOS or, where a text must be spelled, those that spell it."""
+    if spelling is None:
         return tokens >= EOS
-    forced = forced.reshape(-1, *[1] * (tokens.ndim - 1))
-    return jnp.where(forced == PAD, tokens >= EOS, tokens == forced)
+    return spelling.table[spelling.states[..., None], tokens] >= 0
 
 
 def log_normalizers(logits: Float[Array, "*rows V"]) -> Float[Array, "*rows"]:

@@ -11,11 +11,11 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from common.special_tokens import EOS, PAD
 from model.decoding.ensemble import Caches, Models, decode_step, start_caches
 from model.decoding.hypotheses import Hypotheses, Sources, no_hypotheses, select
-from model.decoding.next_token import Forced, allowed, likeliest, log_normalizers
+from model.decoding.next_token import Spelling, allowed, likeliest, log_normalizers
 from model.decoding.settings import Sampling, SearchSettings
 
 Next = tuple[Float[Array, "B K"], Int[Array, "B K"]]  # log-probabilities and tokens
-ChooseNext = Callable[[Array, Forced, Array], Next]  # of logits "B K V", forced tokens, the position
+ChooseNext = Callable[[Array, Spelling | None, Array], Next]  # of logits "B K V", the spelling, the position
 
 
 def greedy(models: Models, sources: Sources, settings: SearchSettings) -> Hypotheses:
@@ -24,8 +24,8 @@ def greedy(models: Models, sources: Sources, settings: SearchSettings) -> Hypoth
     See ``beam_search`` for the arguments; beam size and count are ignored.
     """
 
-    def choose_next(logits: Array, forced: Forced, position: Array) -> Next:
-        found = likeliest(jnp.zeros(logits.shape[:2]), logits, forced, 1)
+    def choose_next(logits: Array, spelling: Spelling | None, position: Array) -> Next:
+        found = likeliest(jnp.zeros(logits.shape[:2]), logits, spelling, 1)
         return found.log_probs, found.tokens
 
     return _extend_independently(choose_next, models, sources, settings, beams=1)
@@ -41,16 +41,15 @@ def sample(
     """
     keys, sampling = jax.vmap(partial(jax.random.fold_in, key))(numbers), settings.sampling
 
-    def choose_next(logits: Array, forced: Forced, position: Array) -> Next:
-        return draw(logits, forced, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position), sampling)
+    def choose_next(logits: Array, spelling: Spelling | None, position: Array) -> Next:
+        return draw(logits, spelling, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position), sampling)
 
     return _extend_independently(choose_next, models, sources, settings, beams=settings.count)
 
 
-def draw(logits: Float[Array, "B K V"], forced: Forced, keys: Key[Array, " B"], sampling: Sampling) -> Next:
+def draw(logits: Float[Array, "B K V"], spelling: Spelling | None, keys: Key[Array, " B"], sampling: Sampling) -> Next:
     """A token for every hypothesis, and its log-probability under the model."""
-    tokens = jnp.arange(logits.shape[2]).reshape(1, 1, -1)
-    scaled = jnp.where(allowed(tokens, forced), logits / sampling.temperature, -jnp.inf)
+    scaled = jnp.where(allowed(jnp.arange(logits.shape[2]), spelling), logits / sampling.temperature, -jnp.inf)
     if sampling.top_k:
         least = jax.lax.top_k(scaled, min(sampling.top_k, scaled.shape[-1]))[0][..., -1:]
         scaled = jnp.where(scaled >= least, scaled, -jnp.inf)
@@ -76,6 +75,7 @@ class Drawing(NamedTuple):
     found: Hypotheses
     covered: Float[Array, "B K S"]
     done: Bool[Array, "B K"]
+    spelling: Spelling | None
     caches: Caches
 
 
@@ -89,7 +89,8 @@ def _extend_independently(
     def extend(state: Drawing) -> Drawing:
         position, found, done = state.position, state.found, state.done
         logits, seen, caches = decode_step(models, found.tokens, position, state.caches)
-        log_probs, tokens = choose_next(logits, sources.forced_tokens(position), position)
+        log_probs, tokens = choose_next(logits, state.spelling, position)
+        spelling = state.spelling and state.spelling.after(tokens)
         tokens = jnp.where(done, PAD, tokens)
         found = found._replace(
             tokens=found.tokens.at[:, :, position].set(tokens),
@@ -98,7 +99,7 @@ def _extend_independently(
             ended=found.ended | (tokens == EOS),
         )
         covered = state.covered + jnp.where(done[..., None], 0, seen) if ranking.coverage_penalty else state.covered
-        return Drawing(position + 1, found, covered, found.ended | (position + 1 >= limits), caches)
+        return Drawing(position + 1, found, covered, found.ended | (position + 1 >= limits), spelling, caches)
 
     nothing = no_hypotheses(*shape, settings.max_length)
     first = Drawing(
@@ -106,6 +107,7 @@ def _extend_independently(
         found=nothing._replace(log_probs=jnp.zeros(shape)),
         covered=jnp.zeros((*shape, segments.shape[1])),
         done=jnp.broadcast_to(limits == 0, shape),
+        spelling=sources.start_spelling(beams),
         caches=start_caches(models, sources.tokens, beams, settings.max_length),
     )
     last = jax.lax.while_loop(lambda state: ~state.done.all(), extend, first)

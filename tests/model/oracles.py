@@ -111,6 +111,14 @@ def plain_beam(
     return [*sorted(ended, reverse=True), *cut][:nbest]
 
 
+def forced(*tokens: int) -> np.ndarray:
+    """The table of a spelling that these tokens alone begin: the state after each state and token."""
+    table = np.full((len(tokens) + 1, VOCABULARY), -1)
+    table[np.arange(len(tokens)), list(tokens)] = np.arange(len(tokens)) + 1
+    table[-1, EOS:] = len(tokens)
+    return table
+
+
 @cache
 def drawn_transformer(**changes: Any) -> Transformer:
     """A Transformer of one layer with random parameters."""

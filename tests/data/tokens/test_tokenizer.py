@@ -1,3 +1,4 @@
+import random
 import re
 from pathlib import Path
 
@@ -53,6 +54,34 @@ def test_pieces_are_legible_and_spell_the_sentence(phrase_tokenizer):
     assert (pieces[0], pieces[-1]) == ("<s>", "</s>")
     assert "".join(pieces[1:-1]) == "␣Tom␣sees␣<0xC3><0xB1>."
     assert phrase_tokenizer.pieces([]) == []
+
+
+@pytest.mark.parametrize("sentence", ["Tom sees a house.", "Ñu y 漢字", "<s> a", "a▁b", "aa  b"])
+def test_the_tokens_of_a_sentence_spell_every_beginning_of_it(phrase_tokenizer, sentence):
+    for length in range(1, len(sentence) + 1):
+        table, state = phrase_tokenizer.spelling(sentence[:length])[0], 0
+        for token in phrase_tokenizer.encode([sentence])[0]:
+            state = table[state, token]
+            assert state >= 0
+        assert state == len(table) - 1
+
+
+@pytest.mark.parametrize("text", ["Tom s", "Tom ", "Ñ", "漢字 y", "El", "a▁"])
+def test_whatever_tokens_spell_a_beginning_the_text_begins_with_it(phrase_tokenizer, text):
+    chance, (table, strict) = random.Random(0), phrase_tokenizer.spelling(text)
+    for _ in range(50):
+        tokens, state = list[int](), 0
+        while state < len(table) - 1:
+            tokens.append(chance.choice((table[state] >= 0).nonzero()[0].tolist()))
+            state = table[state, tokens[-1]]
+        assert phrase_tokenizer.decode([tokens])[0].startswith(text)
+    only, state = list[int](), strict
+    while state < len(table) - 2:
+        [token] = (table[state] >= 0).nonzero()[0].tolist()
+        only, state = [*only, token], table[state, token]
+    assert only == phrase_tokenizer.encode([text])[0]
+    assert (state == len(table) - 2) == text.endswith(" ")
+    assert (table[-1] >= 0).tolist() == [token >= EOS for token in range(phrase_tokenizer.vocab_size)]
 
 
 def test_special_symbols_spell_nothing(phrase_tokenizer):

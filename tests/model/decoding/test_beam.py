@@ -22,6 +22,7 @@ from tests.model.oracles import (
     TableModel,
     drawn_transformer,
     examples,
+    forced,
     found,
     plain_beam,
     sources,
@@ -53,6 +54,22 @@ def test_a_wide_beam_finds_the_best_of_all_translations(ranking):
             assert hypotheses.ended[row, place]
 
 
+def test_a_wide_beam_finds_the_best_of_all_translations_that_begin_with_a_text():
+    """However tokens spell it: a, b and aa are the tokens 4, 5 and 6."""
+    letters, model = {4: "a", 5: "b", 6: "aa", EOS: ""}, TableModel(7)
+    spelling, rows = np.full((4, 7), -1), sources(16)
+    for state, token, following in ((0, 4, 1), (0, 6, 2), (1, 4, 2), (2, 5, 3), *((3, token, 3) for token in letters)):
+        spelling[state, token] = following
+    with_text = Sources(rows, jnp.full(16, 5), spelling, jnp.zeros(16, jnp.int32))
+    hypotheses = run_search(beam_search, model, with_text, SearchSettings(5, 120, 3, NONE))
+    for row, source in enumerate(rows.ids[:, 0].tolist()):
+        found_by_all = sorted(every_translation(model, source, 7, 5, plain(NONE)), reverse=True)
+        spelled = [each for each in found_by_all if "".join(letters[token] for token in each[1]).startswith("aab")]
+        for place, (score, tokens) in enumerate(spelled[:3]):
+            assert found(hypotheses, row, place) == tokens
+            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
+
+
 def every_translation(model, source, vocabulary, limit, ranking):
     for length in range(limit):
         for words in itertools.product(range(EOS + 1, vocabulary), repeat=length):
@@ -70,9 +87,9 @@ def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix):
     """Every hypothesis of the n-best list, whatever its limit, with and without a prefix."""
     model = TableModel(seed=beam_size, eos_logit=5.0)
     rows, limits = sources(32), np.repeat([9, 7, len(prefix) + 2, len(prefix) + 1], 8)
-    prefixes = jnp.tile(jnp.array([*prefix, *[PAD] * (9 - len(prefix))]), (32, 1)) if prefix else None
     settings = SearchSettings(9, beam_size, beam_size, ranking)
-    hypotheses = run_search(beam_search, model, Sources(rows, jnp.array(limits), prefixes), settings)
+    spelling = (forced(*prefix), jnp.zeros(32, jnp.int32)) if prefix else ()
+    hypotheses = run_search(beam_search, model, Sources(rows, jnp.array(limits), *spelling), settings)
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         next_log_probs = partial(model.next_log_probs, source)
         expected = plain_beam(next_log_probs, int(limits[row]), beam_size, plain(ranking), beam_size, prefix)
@@ -199,8 +216,8 @@ def test_an_ensemble_averages_probabilities():
 
 def test_a_beam_of_one_is_greedy():
     """Compared by log-probabilities, nothing that goes on after an EOS can be better."""
-    prefixes = jnp.full((16, 10), PAD).at[::4, :2].set(jnp.array([7, 8]))  # every fourth sentence has one
-    rows, settings = Sources(sentences(16), jnp.full(16, 10), prefixes), SearchSettings(10, 1, 1, NONE)
+    starts = jnp.where(jnp.arange(16) % 4 == 0, 0, 2)  # every fourth sentence has a prefix
+    rows, settings = Sources(sentences(16), jnp.full(16, 10), forced(7, 8), starts), SearchSettings(10, 1, 1, NONE)
     models = (drawn_transformer(),)
     results = (jax.jit(search, static_argnums=2)(models, rows, settings) for search in (beam_search, greedy))
     for beam, likeliest in zip(*results, strict=True):
@@ -293,7 +310,8 @@ def test_equal_logits_go_to_the_smaller_id():
 
 def test_a_forced_token_has_its_own_probability():
     logits = jax.random.normal(jax.random.key(0), (2, 1, 128))
-    best = likeliest(jnp.zeros((2, 1)), logits, jnp.array([90, PAD]), 2)
+    spelling = candidates.Spelling(jnp.full((2, 128), -1).at[0, 90].set(1).at[1, EOS:].set(1), jnp.array([[0], [1]]))
+    best = likeliest(jnp.zeros((2, 1)), logits, spelling, 2)
     log_probs = jax.nn.log_softmax(logits)
     assert best.tokens[0, 0] == 90
     np.testing.assert_allclose(best.log_probs[0], [float(log_probs[0, 0, 90]), -np.inf], rtol=1e-5)

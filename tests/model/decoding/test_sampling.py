@@ -13,7 +13,7 @@ from model.decoding.hypotheses import Hypotheses, Sources
 from model.decoding.sampling import draw, greedy, in_nucleus, sample
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import Tokens
-from tests.model.oracles import VOCABULARY, TableModel, found, sources
+from tests.model.oracles import VOCABULARY, TableModel, forced, found, sources
 
 
 def distribution(logits: Any, sampling: Sampling) -> Any:
@@ -119,10 +119,10 @@ def test_greedy_takes_the_likeliest_token_until_eos():
 
 def test_a_prefix_is_kept_by_every_draw():
     model = TableModel(eos_logit=4.0)
-    prefixes = jnp.zeros((4, 7), jnp.int32).at[:2, :2].set(jnp.array([9, 4]))
+    starts = jnp.array([0, 0, 2, 2])  # two sentences have it
     settings = SearchSettings(7, count=5, sampling=Sampling(top_k=2))
     draws = partial(sample, key=jax.random.key(0), numbers=jnp.arange(4, dtype=jnp.uint32))
-    drawn = jax.jit(lambda: draws((model,), Sources(sources(4), jnp.full(4, 7), prefixes), settings))()
+    drawn = jax.jit(lambda: draws((model,), Sources(sources(4), jnp.full(4, 7), forced(9, 4), starts), settings))()
     begins = np.asarray(drawn.tokens)[:, :, :2].tolist()
     assert all(begin == [9, 4] for row in begins[:2] for begin in row)
     assert any(begin != [9, 4] for row in begins[2:] for begin in row)
