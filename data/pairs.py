@@ -103,6 +103,12 @@ def normalise(sentence: str) -> str:
     return unicodedata.normalize("NFC", text if len(text) <= SHORT else sort_combining_marks(text))
 
 
+def beginning_of(prefix: str) -> str:
+    """The text of a prefix, normalised, but that a space at its end stays: it ends the last word."""
+    text = normalise(prefix)
+    return f"{text} " if text and prefix[-1].isspace() else text
+
+
 def sort_combining_marks(text: str) -> str:
     """A canonically equivalent text in which every run of combining marks is decomposed and in canonical order.
 

@@ -20,7 +20,7 @@ from common.special_tokens import EOS, PAD
 from data.capitals import in_sentence_case
 from data.invisible import without_invisible
 from data.long_lines import Usual, cut, has_fewer_sentences, split_line
-from data.pairs import normalise
+from data.pairs import beginning_of, normalise
 from data.tokens.tokenizer import Tokenizer
 from evaluation.buckets import SearchBatch, group_by_bucket
 from evaluation.minimum_risk import choose, probabilities
@@ -265,12 +265,6 @@ class Translator:
 def read(line: str) -> str:
     """A line as models read it: normalised, not in capitals, without invisible characters that say nothing."""
     return in_sentence_case(normalise(without_invisible(line)))
-
-
-def beginning_of(prefix: str) -> str:
-    """The text of a prefix, normalised, but that a space at its end stays: it ends the last word."""
-    text = normalise(prefix)
-    return f"{text} " if text and prefix[-1].isspace() else text
 
 
 def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:

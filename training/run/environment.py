@@ -10,9 +10,10 @@ from typing import Any
 
 import jax
 
-from common.errors import UserError
+from common.errors import UserError, write_note
 from common.files import read_json_object
 from common.processor import count_cores
+from common.programs import ROOT
 from training.run.layout import ENVIRONMENT
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "sentencepiece", "datasets", "sacrebleu")
@@ -33,16 +34,12 @@ ROUNDING = (
 
 
 def describe_environment() -> dict[str, Any]:
-    """Versions, commit, devices and flags, for ``environment.json``.
-
-    Where there is no git repository, as in most containers, the commit is what ``PUENTE_COMMIT`` says.
-    """
+    """Versions, commit, devices and flags, for ``environment.json``."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {name: version(name) for name in PACKAGES} | _libraries(),
-        "commit": _git("rev-parse", "HEAD") or os.environ.get("PUENTE_COMMIT", ""),
-        "uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        **_describe_commit(),
         "devices": [str(device.device_kind) for device in jax.devices()],
         "processors": count_cores(),
         **read_settings(),
@@ -81,9 +78,19 @@ def _libraries() -> dict[str, str]:
     return found
 
 
-def _git(*arguments: str) -> str:
-    command, folder = ["git", *arguments], Path(__file__).parent
+def _describe_commit() -> dict[str, Any]:
+    """The commit of this clone; None, with a line, for what git and ``PUENTE_COMMIT``, as in containers, do not say."""
+    is_ours = (top := _git("rev-parse", "--show-toplevel")) is not None and Path(top).resolve() == ROOT
+    commit = _git("rev-parse", "HEAD") if is_ours else os.environ.get("PUENTE_COMMIT") or None
+    changes = _git("status", "--porcelain", "--untracked-files=no") if is_ours else None
+    if commit is None:
+        write_note("note: git does not say which commit this code is of; the variable PUENTE_COMMIT can")
+    return {"commit": commit, "uncommitted_changes": changes if changes is None else bool(changes)}
+
+
+def _git(*arguments: str) -> str | None:
+    command = ["git", *arguments]
     try:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):  # there is none, it refuses, or this is no repository
+        return None

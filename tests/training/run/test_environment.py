@@ -2,7 +2,10 @@
 
 import json
 import re
+import subprocess
+from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import jax
 import pytest
@@ -12,12 +15,34 @@ from training.run import environment
 from training.run.environment import check_types, describe_environment, find_setting_changes
 
 
-def test_without_a_repository_the_commit_is_what_the_environment_says(monkeypatch):
+def commit_of(folder: Path, monkeypatch) -> tuple[str | None, bool | None]:
+    monkeypatch.setattr(environment, "ROOT", folder)
+    found = describe_environment()
+    return found["commit"], found["uncommitted_changes"]
+
+
+def test_the_commit_is_of_this_clone_or_what_the_environment_says_or_unknown(monkeypatch, tmp_path, capsys):
+    """A copy without a repository, inside one of somebody else's; one that git refuses; none at all."""
+    clone, author = tmp_path / "clone", ["-c", "user.name=a", "-c", "user.email=b"]
+    git = partial(subprocess.run, check=True, capture_output=True, text=True, cwd=clone)
+    (clone / "inside").mkdir(parents=True)
+    (clone / "file").write_text("one")
+    for command in (["init"], ["add", "."], [*author, "commit", "-m", "first"]):
+        git(["git", *command])
+    commit = git(["git", "rev-parse", "HEAD"]).stdout.strip()
+    assert commit_of(clone, monkeypatch) == (commit, False)
+    (clone / "file").write_text("two")
+    assert commit_of(clone, monkeypatch) == (commit, True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.delenv("PUENTE_COMMIT", raising=False)
+    for folder in (clone / "inside", tmp_path):
+        assert commit_of(folder, monkeypatch) == (None, None)
+        assert capsys.readouterr().err.startswith("note: git does not say which commit this code is of")
     monkeypatch.setenv("PUENTE_COMMIT", "of the image")
-    monkeypatch.setattr(environment, "_git", lambda *_: "of git")
-    assert describe_environment()["commit"] == "of git"
-    monkeypatch.setattr(environment, "_git", lambda *_: "")
-    assert describe_environment()["commit"] == "of the image"
+    assert commit_of(tmp_path, monkeypatch) == ("of the image", None)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("PATH", "")  # no git
+    assert commit_of(clone, monkeypatch) == ("of the image", None)
 
 
 def test_libraries_are_listed_where_they_are_installed(monkeypatch):
