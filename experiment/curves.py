@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
 from common.errors import UserError
+from common.pictures import Figure
 from configs.changes import classify_changes
 from configs.load import load_config
 from training.run.config_history import change_steps, find_record

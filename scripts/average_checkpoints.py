@@ -32,8 +32,7 @@ def main() -> None:
         arguments = parse_arguments()
         by: By = "best" if arguments.last is None else "last"
         count = arguments.best if arguments.last is None else arguments.last
-        name = f"{by}-{count}" if arguments.name is None else arguments.name
-        average_checkpoints(Path(arguments.RUN), by, count, name)
+        average_checkpoints(Path(arguments.RUN), by, count)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -43,15 +42,14 @@ def parse_arguments() -> argparse.Namespace:
     which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
     best = "the N checkpoints with the best validation BLEU; of equals, those with the lower loss"
     which.add_argument("--best", type=int, metavar="N", help=best)
-    parser.add_argument("--name", help="name of the average (default: last-N or best-N); replaces one of that name")
     return parser.parse_args()
 
 
-def average_checkpoints(run_dir: Path, by: By, count: int, name: str) -> None:
+def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
     """Choose the steps, save their mean, and print which they were and how to use it."""
-    run = load_run(run_dir)
+    run, name = load_run(run_dir), f"{by}-{count}"
     good, validated = good_steps(run_dir), read_validated(run_dir)
-    steps = choose_steps(run_dir, good, count, by, validated)
+    steps = choose_steps(run_dir, good, count, by, validated, run.saved.training)
     bleu = {step: each.bleu for step, each in validated.items()}
     folder = write_average(
         run_dir, steps, name, by=by, bleu=bleu, config=run.config.model, vocab_size=run.tokenizer.vocab_size

@@ -19,8 +19,9 @@ if __name__ == "__main__":
 from cli.command_line import Parser
 from common.errors import exit_on_user_error
 from common.files import write_atomically
+from common.pictures import picture
 from evaluation.attention_lessons import one_head, several_heads
-from evaluation.attention_lessons.pictures import PICTURES, png
+from evaluation.attention_lessons.pictures import PICTURES
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "attention.md"
@@ -40,7 +41,7 @@ def main() -> None:
     blocks, page = compute(), PAGE.read_text(encoding="utf-8")
     write_atomically(PAGE, BLOCK.sub(lambda found: f"{found[1]}{blocks[found[2]]}{found[4]}", page))
     for name, draw in PICTURES.items():
-        write_atomically(DOCS / name, png(draw()))
+        write_atomically(DOCS / name, picture(draw, "png", dpi=130, facecolor="white"))
         print(f"written  docs/{name}")
     print(f"written  docs/{PAGE.name}")
 

@@ -6,11 +6,9 @@ time between them. To compare runs from different machines, or from one that did
 """
 
 import argparse
-import io
 import sys
+from functools import partial
 from pathlib import Path
-
-from matplotlib import rc_context
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
@@ -18,6 +16,7 @@ if __name__ == "__main__":
 from cli.command_line import Parser, output_file
 from common.errors import exit_on_user_error
 from common.files import write_atomically
+from common.pictures import LEFT_OUT, picture
 from experiment.curves import draw_curves, read_curves
 from experiment.sweep.cells import without_outputs
 
@@ -25,8 +24,6 @@ EXAMPLES = """examples:
   python scripts/plot_curves.py runs/tatoeba-small
   python scripts/plot_curves.py runs/with-simcut runs/without --updates --output curves.pdf
 """
-# What would make the files of equal figures differ.
-LEFT_OUT = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 @exit_on_user_error()
@@ -38,18 +35,15 @@ def main() -> None:
     parser.add_argument("--output", type=picture_file, metavar="FILE", help=help)
     arguments = parser.parse_args()
     runs = list(map(Path, without_outputs(arguments.RUN) or arguments.RUN))
-    figure = draw_curves([read_curves(run) for run in runs], by_updates=arguments.updates)
+    draw = partial(draw_curves, [read_curves(run) for run in runs], by_updates=arguments.updates)
     path = arguments.output or runs[0] / "curves.png"
-    picture = io.BytesIO()
-    with rc_context({"svg.hashsalt": "puente"}):
-        figure.savefig(picture, format=path.suffix[1:], dpi=130, facecolor="white", metadata=LEFT_OUT[path.suffix])
-    write_atomically(path, picture.getvalue())
+    write_atomically(path, picture(draw, path.suffix[1:], "".join(map(str, runs)), dpi=130, facecolor="white"))
     print(f"written  {path}")
 
 
 def picture_file(text: str) -> Path:
     path = output_file(text)
-    if path.suffix not in LEFT_OUT:
+    if path.suffix[1:] not in LEFT_OUT:
         raise argparse.ArgumentTypeError(f"{text} must end in .png, .svg or .pdf")
     return path
 

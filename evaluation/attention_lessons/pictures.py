@@ -1,15 +1,12 @@
 """The three pictures of docs/attention.md."""
 
-import io
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 
 from attention import dot_product, scaled_dot_product, visible_keys
+from common.pictures import Axes, Figure, ListedColormap
 from evaluation.attention_lessons.one_head import DRAWN_KEYS, WIDTHS, softmax_statistics
 from evaluation.attention_lessons.several_heads import HEADS, SOURCE, TARGET, uses
 from evaluation.attention_lessons.text import number
@@ -21,13 +18,6 @@ PACKED_TARGET = [*TARGET, "<s>", "Gracias", "pad"], jnp.array([1, 1, 1, 2, 2, 0]
 
 BLUE, ORANGE, LIGHT = "#2b5c8a", "#e07b39", "#ececec"
 SEGMENT_COLOURS = ListedColormap([LIGHT, "#8fbbdb", "#f7b97f"])  # invisible, and the two sentences
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file; without date and program version, equal figures are equal files."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=130, facecolor="white", metadata={"Software": None})
-    return file.getvalue()
 
 
 def draw_scale() -> Figure:

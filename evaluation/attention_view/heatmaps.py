@@ -5,19 +5,16 @@ Rows are queries and columns are keys, both labelled with tokens; all maps share
 L layer · N query head · T query position · S key position
 """
 
-import io
 import re
 import textwrap
-import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib import colormaps, rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
+
+from common.pictures import Axes, AxesImage, Figure, colormaps, picture
 
 COLOURS = colormaps["magma_r"].with_extremes(bad="0.88")  # perceptually uniform; weak weights stay visible
 CELL, GAP, TYPE = 0.15, 0.15, 7.5  # of the heads' maps: inches of a cell and between panels, and points of the type
@@ -39,13 +36,9 @@ class HeatMaps:
 
 
 def render(maps: HeatMaps, file_format: str) -> bytes:
-    """The picture as a ``png`` or ``svg`` file, reproducible byte for byte; labels of an SVG are searchable text."""
-    file, figure = io.BytesIO(), draw(maps)
-    with rc_context({"svg.hashsalt": "puente", "svg.fonttype": "none"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box replaces what the font lacks
-        options: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.3, "dpi": figure.dpi}
-        figure.savefig(file, format=file_format, metadata={"Date": None}, **options)
-    content = file.getvalue()
+    """The picture as a ``png`` or ``svg`` file."""
+    text = "".join([maps.title, maps.subtitle, *maps.queries, *maps.keys])
+    content = picture(partial(draw, maps), file_format, text, bbox_inches="tight", pad_inches=0.3)
     return content if file_format == "png" else re.sub(NOT_IN_XML, "\ufffd", content.decode()).encode()
 
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from matplotlib.colors import to_hex
 
 from common.errors import UserError
+from common.pictures import to_hex
 from common.special_tokens import BOS, EOS
 from data.pairs import normalise
 from evaluation.attention_view.heatmaps import COLOURS, HeatMaps, render

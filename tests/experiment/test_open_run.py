@@ -15,9 +15,10 @@ from experiment.load_experiment import load_experiment
 from experiment.open_run import check_run, find_devices, open_run
 from tests.drawn import drawn_state
 from tests.prepared import prepare_and_save
+from tests.saved import save
 from train import train
 from training.progress import Progress
-from training.run.checkpoint import read_notes, save, update_notes
+from training.run.checkpoint import read_notes, update_notes
 from training.run.corpus import load_hashes, load_identity
 from training.run.layout import checkpoint_path
 

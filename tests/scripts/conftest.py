@@ -9,7 +9,7 @@ import pytest
 from configs.load import load_config, save_config
 from tests.drawn import drawn_state
 from tests.prepared import prepare_and_save
-from training.run.checkpoint import save
+from tests.saved import save
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from evaluation.report import ReportKey, write_report
 from scripts.compare import main
 from tests.drawn import drawn_state
 from tests.evaluation.comparison.systems import drawn_set, noisy
-from training.run.checkpoint import save
+from tests.saved import save
 from training.run.manifest import read_manifest
 
 SET = SourceReport("test.tsv", "ab" * 32, 40)

@@ -12,8 +12,8 @@ from scripts.score import main as score
 from scripts.translate import main as translate
 from tests.drawn import drawn_state
 from tests.prepared import prepare_and_save
+from tests.saved import save
 from train import train
-from training.run.checkpoint import save
 from training.run.metrics import read_metrics
 
 BACK = ["data.source=es", "data.target=en"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from common.pictures import picture
 from evaluation.attention_lessons import one_head, pictures, text
 from scripts import explain_attention as script
 
@@ -205,7 +206,7 @@ def test_pictures_show_what_the_script_draws(name):
     """Up to what another processor's last digit does to a line's edge."""
     committed = (script.DOCS / name).read_bytes()
     assert len(committed) < 150_000
-    drawn = imread(io.BytesIO(pictures.png(pictures.PICTURES[name]())))
+    drawn = imread(io.BytesIO(picture(pictures.PICTURES[name], "png", dpi=130, facecolor="white")))
     shown = imread(io.BytesIO(committed))
     assert drawn.shape == shown.shape
     assert np.abs(drawn - shown).mean() < 1e-3

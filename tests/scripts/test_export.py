@@ -15,8 +15,8 @@ from scripts import translate
 from scripts.export import FLOAT32, check_export, main
 from tests.drawn import drawn_state, make_ending
 from tests.exports.hostile import HOSTILE
+from tests.saved import save
 from tests.training.test_disks import ROOT, in_namespace
-from training.run.checkpoint import save
 from training.run.corpus import load_held_out, load_tokenizer
 
 

@@ -19,9 +19,10 @@ from experiment.faults.prove import KINDS, Fault, Proof, draw, flip_bit
 from experiment.faults.scenarios import SCENARIOS
 from scripts.prove_faults import SMALL, main
 from tests.mutations import ROOT, copy_tree
+from tests.saved import save
 from training.progress import Progress
 from training.replay.run_digest import digest_run
-from training.run.checkpoint import read_notes, restore, save
+from training.run.checkpoint import read_notes, restore
 from training.state import state_shapes
 
 PROGRAM = "scripts/prove_faults.py"

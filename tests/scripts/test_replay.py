@@ -20,10 +20,11 @@ from experiment.load_run import load_run
 from model.transformer import build
 from scripts import replay as script
 from tests.prepared import prepare_and_save, stream_of
+from tests.saved import save
 from training.replay.comparison import compare_states
 from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses, sort_by_loss
 from training.replay.replay import Setup
-from training.run.checkpoint import restore, save
+from training.run.checkpoint import restore
 from training.run.config_history import archive_config
 from training.run.corpus import load_tokenizer
 from training.run.retention import good_steps

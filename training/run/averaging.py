@@ -5,7 +5,6 @@ Unlike an ensemble, it translates as fast as one model. An average is stored in 
 ``decoding.checkpoint=NAME``; retention does not touch it.
 """
 
-import re
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -14,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from common.errors import UserError
-from model.config import AVERAGE_NAME, ModelConfig
+from model.config import ModelConfig
 from model.transformer import Params
+from training.config import TrainingConfig
 from training.progress import rank
 from training.run.checkpoint import load_params
 from training.run.layout import METRICS, average_path, checkpoint_path
@@ -36,7 +36,6 @@ def write_average(
     run_dir: Path, steps: list[int], name: str, *, by: By, bleu: dict[int, float], config: ModelConfig, vocab_size: int
 ) -> Path:
     """Save the mean over the intact checkpoints at ``steps`` as ``averages/NAME``, and return that directory."""
-    check_name(name)
     # A manifest's keys are text, since JSON would turn numbers into text and sort them otherwise.
     notes = {"steps": steps, "by": by, "bleu": {str(step): bleu[step] for step in steps if step in bleu}}
     params = mean_params(run_dir, steps, config, vocab_size)
@@ -55,7 +54,9 @@ def mean_params(run_dir: Path, steps: list[int], config: ModelConfig, vocab_size
     return jax.tree.map(lambda leaf: jnp.asarray((leaf / len(steps)).astype(np.float32)), total)
 
 
-def choose_steps(run_dir: Path, good: list[int], count: int, by: By, validated: dict[int, Validated]) -> list[int]:
+def choose_steps(
+    run_dir: Path, good: list[int], count: int, by: By, validated: dict[int, Validated], training: TrainingConfig
+) -> list[int]:
     """The last ``count`` good steps, or the best ones validated (of equals, the later), oldest first; or UserError."""
     if count < 1:
         raise UserError(f"--{by} must be at least 1, not {count}")
@@ -64,8 +65,10 @@ def choose_steps(run_dir: Path, good: list[int], count: int, by: By, validated: 
     if len(candidates) < count:
         what = "good checkpoint" if len(candidates) == 1 else "good checkpoints"
         known = " whose validation BLEU is known" if by == "best" else ""
+        # Those that are written between two evaluations are kept, too.
+        each = 1 + (training.eval_every - 1) // training.save_every if by == "best" and training.save_every else 1
         raise UserError(
-            f"{run_dir} has {len(candidates)} {what}{known}, not {count}: training.keep={count} keeps as many, and "
+            f"{run_dir} has {len(candidates)} {what}{known}, not {count}: training.keep={count * each} keeps as many, and "
             f"training.{'eval' if by == 'best' else 'save'}_every=N says how often one is written"
         )
     return sorted(candidates[-count:])
@@ -84,11 +87,3 @@ def read_validated(run_dir: Path) -> dict[int, Validated]:
             problem = f"{path}:{number} is not a line of metrics: continue the run, or delete that line"
             raise UserError(problem) from None
     return found
-
-
-def check_name(name: str) -> None:
-    """UserError unless ``name`` can only mean an average: not a step, a path, best or latest."""
-    if name in ("best", "latest"):
-        raise UserError(f"--name cannot be {name}: decoding.checkpoint={name} is one of the run's own checkpoints")
-    if not re.fullmatch(AVERAGE_NAME, name):
-        raise UserError(f"--name must be a letter, then letters, digits, dots, underscores and hyphens, not {name!r}")

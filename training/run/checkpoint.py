@@ -20,7 +20,7 @@ from common.files import write_atomically
 from common.text import in_brief
 from model.config import ModelConfig
 from model.transformer import Params, init_params
-from training.devices.distributed import is_first, is_lost_process, wait_for_all
+from training.devices.distributed import is_first, is_lost_process
 from training.run.layout import checkpoint_path
 from training.run.manifest import MANIFEST, Manifest, read_manifest
 from training.run.retention import find_for_inference
@@ -30,19 +30,13 @@ from training.state import Sums, TrainState
 ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a newer one
 
 
-def save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Path:
-    """Write the state at its step, with ``notes`` (JSON) in the manifest; return the new directory.
-
-    Every process of the run must call this: each writes what its devices hold, the first one the rest. What interrupted
-    saves left is removed. Raises UserError if the checkpoint cannot be written; earlier ones are then unchanged.
-    """
-    begin_save(run_dir, state, notes)()
-    wait_for_all("the checkpoint")
-    return checkpoint_path(run_dir, int(state.step))
-
-
 def begin_save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Commit:
-    """Begin to ``save``: the state may be donated as soon as this returns, and the function returned does the rest."""
+    """Begin to write the state at its step, with ``notes`` (JSON) in the manifest; the function returned does the rest.
+
+    Every process of the run must call both: each writes what its devices hold, the first one the rest. The state may be
+    donated as soon as this returns. What interrupted saves left is removed. The rest raises UserError if the checkpoint
+    cannot be written; earlier ones are then unchanged.
+    """
     step = int(state.step)
     final = checkpoint_path(run_dir, step)
     if is_first():

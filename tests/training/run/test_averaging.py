@@ -12,9 +12,10 @@ import pytest
 
 from common.errors import UserError
 from model.config import ModelConfig
+from tests.saved import save
 from training.config import TrainingConfig
-from training.run.averaging import Validated, check_name, choose_steps, mean_params, read_validated, write_average
-from training.run.checkpoint import load_for_inference, restore, save
+from training.run.averaging import Validated, choose_steps, mean_params, read_validated, write_average
+from training.run.checkpoint import load_for_inference, restore
 from training.run.retention import delete_old_checkpoints
 from training.state import state_shapes
 
@@ -165,26 +166,34 @@ def test_an_unknown_name_is_told_what_there_is(run, tmp_path):
         load_for_inference(tmp_path / "nothing", "mine", MODEL, VOCAB)
 
 
-@pytest.mark.parametrize("name", ["best", "latest", "4", "-x", ".x", "../x", "a/b", "", "año", "x\n", "x y", "a=b"])
-def test_a_name_can_only_mean_an_average(name):
-    with pytest.raises(UserError, match=r"^--name ") as caught:
-        check_name(name)
-    assert "\n" not in str(caught.value)
-    for other in ("last-5", "Best", "a", "v1.2_final"):
-        check_name(other)
-
-
 def test_steps_are_the_last_or_those_of_the_best_bleu():
     bleu = {100: 30.0, 200: 33.0, 250: 99.0, 300: 31.0, 500: 31.0}
     validated = {step: Validated(each, 2.0) for step, each in bleu.items()}
     good = [100, 200, 300, 400, 500]  # and there is no checkpoint of step 250
-    assert choose_steps(RUN, good, 1, "last", validated) == [500]
-    assert choose_steps(RUN, good, 3, "last", validated) == [300, 400, 500]
-    assert choose_steps(RUN, good, 1, "best", validated) == [200]
-    assert choose_steps(RUN, good, 2, "best", validated) == [200, 500]  # of equal BLEU, the later
-    assert choose_steps(RUN, good, 4, "best", validated) == [100, 200, 300, 500]
+    assert choose_steps(RUN, good, 1, "last", validated, TrainingConfig(steps=500)) == [500]
+    assert choose_steps(RUN, good, 3, "last", validated, TrainingConfig(steps=500)) == [300, 400, 500]
+    assert choose_steps(RUN, good, 1, "best", validated, TrainingConfig(steps=500)) == [200]
+    assert choose_steps(RUN, good, 2, "best", validated, TrainingConfig(steps=500)) == [
+        200,
+        500,
+    ]  # of equal BLEU, the later
+    assert choose_steps(RUN, good, 4, "best", validated, TrainingConfig(steps=500)) == [100, 200, 300, 500]
     validated[300] = Validated(31.0, 1.9)
-    assert choose_steps(RUN, good, 2, "best", validated) == [200, 300]  # of equal BLEU, the lower loss
+    assert choose_steps(RUN, good, 2, "best", validated, TrainingConfig(steps=500)) == [
+        200,
+        300,
+    ]  # of equal BLEU, the lower loss
+
+
+@pytest.mark.parametrize(("save_every", "keep"), [(0, 3), (5, 6), (4, 9), (10, 3), (99, 3)])
+def test_the_advised_keep_has_room_for_saves_between_evaluations(save_every, keep):
+    """As many as the advice are the newest of a long run: among them are three that were evaluated."""
+    training, last = TrainingConfig(steps=2000, eval_every=10, save_every=save_every), 2000
+    with pytest.raises(UserError, match=f"training.keep={keep} keeps as many"):
+        choose_steps(RUN, [], 3, "best", {}, training)
+    saved = [step for step in range(1, last + 1) if step % 10 == 0 or (save_every and step % save_every == 0)]
+    validated = {step: Validated(30.0, 2.0) for step in range(10, last + 1, 10)}
+    assert choose_steps(RUN, saved[-keep:], 3, "best", validated, training)
 
 
 def test_bleu_and_loss_are_those_of_a_steps_newest_validation(tmp_path):

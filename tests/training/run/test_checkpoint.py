@@ -18,10 +18,11 @@ from common.errors import UserError
 from data.batches.packing import Batch, slice_rows
 from model.config import ModelConfig
 from tests.drawn import drawn_state
+from tests.saved import save
 from training.config import TrainingConfig
 from training.progress import Progress, digest_batch
 from training.run import checkpoint, manifest, retention, write_trees
-from training.run.checkpoint import check_restorable, load_for_inference, read_notes, restore, save, update_notes
+from training.run.checkpoint import check_restorable, load_for_inference, read_notes, restore, update_notes
 from training.run.manifest import write_manifest
 from training.run.retention import damaged_steps, delete_old_checkpoints, find_newest_checkpoint, good_steps
 from training.state import Sums
