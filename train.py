@@ -111,9 +111,8 @@ def log(run: Run, state: TrainState, step: int) -> TrainState:
     """Record one line of metrics for the steps since the previous line; returns the state with its sums at zero."""
     sums, skipped = jax.device_get((state.sums, state.skipped))  # waits for the step, before the clock is read
     speed = run.clock.steps_per_second(step)
-    run.monitor.record(
-        step, "train", training_metrics(sums, skipped, step, run.schedule.last_step, speed, run.config.training)
-    )
+    last_step = run.schedule.expected_end(step)
+    run.monitor.record(step, "train", training_metrics(sums, skipped, step, last_step, speed, run.config.training))
     run.divergence.wait()
     return reset_sums(state)
 

@@ -25,7 +25,7 @@ from training.devices.preflight import choose_kernels
 from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
 from training.run.config_history import find_record
-from training.run.corpus import load_tokenizer, load_usual_source, prepare_for_run
+from training.run.corpus import load_start, load_tokenizer, load_usual_source, prepare_for_run
 from training.run.layout import CONFIG, DATA, report_path
 from training.run.manifest import Manifest
 from training.run.metrics import read_metrics
@@ -165,7 +165,7 @@ class LoadedRun:
                 f"the corpus has changed since {data_path} was written: it gives other batches (fingerprint "
                 f"{recorded[:8]} → {current[:8]}). Bring the old one back, or name its folder with PUENTE_CORPUS"
             )
-        return Setup(config.model, config.training, prepared.stream)
+        return Setup(config.model, config.training, prepared.stream.starting_at(load_start(data_path)))
 
     def _read_record(self, path: Path) -> RunConfig:
         return load_config(path, [f"run_dir={self.folder}"])

@@ -28,11 +28,20 @@ from training.devices.distributed import broadcast_from_first, check_same_on_all
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import check_memory, check_position_table, choose_kernels, device_memory
 from training.devices.profile import profiled
-from training.progress import DivergenceCheck, Progress, digest_batch, find_last_step
+from training.progress import DivergenceCheck, Progress, digest_batch
 from training.run.background_save import Saves
 from training.run.checkpoint import check_restorable, read_notes, restore
 from training.run.config_history import archive_config, find_record, records, rewind_history
-from training.run.corpus import find_changes, identify, load_identity, prepare_for_run, save_corpus
+from training.run.corpus import (
+    describe_start,
+    find_changes,
+    identify,
+    load_identity,
+    load_start,
+    prepare_for_run,
+    save_corpus,
+    start_after_change,
+)
 from training.run.environment import check_types, describe_environment, find_setting_changes, read_settings
 from training.run.layout import CONFIG, DATA, ENVIRONMENT, HELD_OUT, IN_PLACE, PROFILE, REPORTS, refuse_to_leave
 from training.run.log import tell, warn
@@ -120,18 +129,18 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         record_run(config, run_dir, newest, prepared, changes + data_changes)
     train_step, stream = programs.train_step, prepared.stream
     shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
-    schedule, clock = Schedule(config.training, find_last_step(config.training, stream)), Clock(step, progress.seconds)
+    schedule, clock = Schedule(config.training, stream), Clock(step, progress.seconds)
     with (
-        closing(Monitor(run_dir, step, schedule.last_step, evaluated=progress.evaluated == step)) as monitor,
+        closing(Monitor(run_dir, step, schedule.expected_end(step), evaluated=progress.evaluated == step)) as monitor,
         Saves(run_dir, config.training.keep) as saves,
     ):
-        monitor.say(f"{run_dir}: step {step} of {schedule.last_step} on {devices}; {describe_corpus(prepared.report)}")
+        place, corpus = f"step {step} of {schedule.describe_end(step)}", describe_corpus(prepared.report)
+        monitor.say(f"{run_dir}: {place} on {devices}; {corpus}")
         if not schedule.is_complete(step, progress):
             compile_ahead(train_step, *shapes)
-        steps = config.training.profile if is_first() else []
         first_state, training = state.result(), config.training
         with (
-            profiled(train_step, steps, step, run_dir / PROFILE) as profiled_step,
+            profiled(train_step, training.profile if is_first() else [], step, run_dir / PROFILE) as profiled_step,
             report_compilations(profiled_step, shapes, monitor.say) as reported_step,
             pausing(clock, training.minutes, training.save_minutes, training.log_every) as pause,
         ):
@@ -208,7 +217,16 @@ def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> tuple[
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     if newest is None:
         return prepared, []
-    return prepared, find_changes(records(run_dir, DATA, newest), identify(prepared.report), config.allow_changes)
+    new, record = identify(prepared.report), find_record(run_dir, DATA, newest)
+    changes, known = find_changes(records(run_dir, DATA, newest), new, config.allow_changes), load_identity(record)
+    if known is not None and known.fingerprint == new.fingerprint:
+        start = load_start(record)
+    else:
+        before = load_config(find_record(run_dir, CONFIG, newest), [f"run_dir={run_dir}"])
+        start = start_after_change(run_dir, newest, before.data, before.training.seed, prepared)
+        changes.append(describe_start(start))
+    report = replace(prepared.report, start=start)
+    return replace(prepared, stream=prepared.stream.starting_at(start), report=report), changes
 
 
 def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices, loss_step: LossStep) -> Validation:

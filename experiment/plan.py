@@ -6,8 +6,8 @@ from common.errors import write_note
 from configs.schema import RunConfig
 from data.corpus.report import DataReport
 from data.prepare import Prepared
-from training.progress import find_last_step
 from training.run.corpus import prepare_for_run
+from training.schedule import Schedule
 
 FEW_PAIRS, MANY_EPOCHS, LITTLE_DROPOUT = 20_000, 10, 0.2
 
@@ -17,7 +17,7 @@ def describe_plan(config: RunConfig) -> str:
     prepared = prepare_for_run(Path(config.run_dir), config.data, config.tokenizer, config.training.seed)
     for line in filter(None, [*prepared.corpus.warnings, advise_small_corpus(config, prepared)]):
         write_note(f"warning: {line}")
-    steps, epoch = find_last_step(config.training, prepared.stream), prepared.stream.steps_in(0)
+    steps, epoch = Schedule(config.training, prepared.stream).expected_end(0), prepared.stream.steps_in(0)
     return (
         f"corpus               {describe_corpus(prepared.report)}\n"
         f"training             {steps:,} steps; an epoch has {epoch:,}: {steps / epoch:.1f} epochs"
@@ -35,7 +35,7 @@ def advise_small_corpus(config: RunConfig, prepared: Prepared) -> str | None:
     pairs, dropout = prepared.report.training_pairs, config.model.dropout
     if pairs >= FEW_PAIRS or dropout >= LITTLE_DROPOUT or config.training.patience:
         return None
-    epochs = find_last_step(config.training, prepared.stream) / prepared.stream.steps_in(0)
+    epochs = Schedule(config.training, prepared.stream).expected_end(0) / prepared.stream.steps_in(0)
     if epochs < MANY_EPOCHS:
         return None
     return (

@@ -20,7 +20,6 @@ from training.state import Skipped, Sums
 from training.step import StepReport
 
 LAG = 2  # steps
-COUNTED = 1000  # epochs
 FAR_ABOVE = 0.05  # of the lowest validation loss
 
 
@@ -120,17 +119,6 @@ def describe_rise(losses: Sequence[tuple[int, float]]) -> str | None:
         f"validation loss has risen from {lowest:.4g} at step {step} to {now:.4g}: the model learns its training pairs "
         "by heart. More of model.dropout, fewer steps or training.patience may help"
     )
-
-
-def find_last_step(config: TrainingConfig, stream: BatchStream) -> int:
-    """The step at which the run is complete, by steps or by epochs, whichever comes first.
-
-    Steps of an epoch are counted by packing it. Epochs after the first COUNTED, a limit that is hardly to be reached,
-    are taken to be as long as these on average.
-    """
-    counted = sum(stream.steps_in(epoch) for epoch in range(min(config.epochs, COUNTED)))
-    by_epochs = counted * max(config.epochs, COUNTED) // COUNTED
-    return int(min(config.steps or math.inf, by_epochs or math.inf))
 
 
 def training_metrics(

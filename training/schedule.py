@@ -6,6 +6,7 @@ The schedule of the learning rate is in optimizer.py.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from data.batches.stream import BatchStream
 from training.config import TrainingConfig
 from training.progress import Progress
 from training.run.pause import Pause
@@ -25,7 +26,7 @@ class Schedule:
     """When a run logs, saves, evaluates, pauses and is complete. Evaluations and pauses come right after a save."""
 
     config: TrainingConfig
-    last_step: int
+    stream: BatchStream
 
     def at(self, step: int, progress: Progress, pause: Pause) -> Due:
         """What is due after update ``step``. Several processes ask together, and get the same answer."""
@@ -36,12 +37,30 @@ class Schedule:
 
     def must_evaluate(self, step: int, progress: Progress) -> bool:
         """Whether the state at ``step`` has yet to be evaluated; that of step 0 never has."""
-        is_turn = _is_multiple(step, self.config.eval_every) or step >= self.last_step
+        is_turn = _is_multiple(step, self.config.eval_every) or self.is_last(step)
         return is_turn and progress.evaluated < step
 
     def is_complete(self, step: int, progress: Progress) -> bool:
         """Whether the run ends at ``step``: at its last, or early because evaluations get no better."""
-        return step >= self.last_step or progress.is_exhausted(self.config.patience)
+        return self.is_last(step) or progress.is_exhausted(self.config.patience)
+
+    def is_last(self, step: int) -> bool:
+        """Whether the run has all its steps or epochs: the next batch would be one of a further epoch."""
+        steps, epochs = self.config.steps, self.config.epochs
+        return 0 < steps <= step or bool(epochs and self.stream.epoch_of(step)[0] >= epochs)
+
+    def expected_end(self, step: int) -> int:
+        """The last step, if the epochs from that of ``step`` on are as long as the first window of all suggests."""
+        ends = [self.config.steps] if self.config.steps else []
+        if self.config.epochs:
+            epoch, index = self.stream.epoch_of(step)
+            rest = self.stream.expected_steps(self.stream.row_of(epoch, index))
+            ends.append(step + rest + self.stream.expected_steps() * (self.config.epochs - epoch - 1))
+        return min(ends)
+
+    def describe_end(self, step: int) -> str:
+        end = self.expected_end(step)
+        return f"{end}" if end == self.config.steps else f"about {end}"
 
 
 def _is_multiple(step: int, every: int) -> bool:

@@ -4,10 +4,12 @@ An epoch is a permutation of its visits to the pairs, cut into windows. Each win
 into rows and permutes the rows. The rows of an epoch's windows, one after another, are cut into batches.
 """
 
+import copy
 import itertools
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +28,15 @@ Item = TypeVar("Item")
 MOST_VISITS = 5e8  # each takes some 16 bytes
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where batches begin: the one after update ``step`` begins with this row of this epoch, both from 0."""
+
+    step: int = 0
+    epoch: int = 0
+    row: int = 0
+
+
 class BatchStream:
     """All batches of a training run, by step (from 0). Safe to use from several threads.
 
@@ -42,9 +53,15 @@ class BatchStream:
         if encoded.weights is not None and (visits := float(encoded.weights.sum())) > MOST_VISITS:
             raise UserError(f"data.weights ask for {visits:.3g} visits to pairs in an epoch; at most {MOST_VISITS:.0g}")
         self.windows = Windows(encoded, tokenizer, config, seed)
-        self._first_step = {0: 0}  # of the epochs known so far
+        self.start, self._first_step = Start(), {0: 0}  # of the epochs known so far
         if self.windows.visits(0) == 0:
             raise UserError("data.weights leave no pair for the first epoch; raise them")
+
+    def starting_at(self, start: Start) -> "BatchStream":
+        """The batches of a run that took its first ``start.step`` updates with others."""
+        stream = copy.copy(self)
+        stream.start, stream._first_step = start, {start.epoch: start.step}
+        return stream
 
     def batch(self, step: int, rows: slice = slice(None)) -> Batch:
         """The batch of update ``step + 1``: ``batch_rows`` rows, the last of them empty at the end of an epoch.
@@ -53,7 +70,7 @@ class BatchStream:
         """
         epoch, index = self.epoch_of(step)
         wanted = range(self.config.batch_rows)[rows]
-        first, last = (index * self.config.batch_rows + row for row in (wanted.start, wanted.stop))
+        first, last = (self.row_of(epoch, index) + row for row in (wanted.start, wanted.stop))
         parts = [empty_rows(0, self.row_lengths)]
         for window in range(self.windows.count(epoch)):
             if last <= 0:
@@ -75,12 +92,22 @@ class BatchStream:
 
     def _contains(self, epoch: int, index: int) -> bool:
         counts = (self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
-        return any(rows > index * self.config.batch_rows for rows in itertools.accumulate(counts))
+        return any(rows > self.row_of(epoch, index) for rows in itertools.accumulate(counts))
+
+    def row_of(self, epoch: int, index: int) -> int:
+        """The first row of a batch, both counted within the epoch."""
+        return index * self.config.batch_rows + self.start.row * (epoch == self.start.epoch)
 
     def steps_in(self, epoch: int) -> int:
         """Batches in an epoch: its rows divided by the rows of a batch, rounded up."""
         rows = sum(self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
-        return -(-rows // self.config.batch_rows)
+        return -(-(rows - self.row_of(epoch, 0)) // self.config.batch_rows)
+
+    def expected_steps(self, row: int = 0) -> int:
+        """Batches in an epoch from a row on, if all its windows are like the first one; no other is packed."""
+        visits = self.windows.visits(0)
+        rows = -(-self.windows.rows(0, 0) * visits // min(visits, self.config.window))
+        return -(-(rows - row) // self.config.batch_rows)
 
     def fill(self) -> tuple[float, float]:
         """The share of real tokens on each side of the first window."""

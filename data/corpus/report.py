@@ -1,10 +1,11 @@
 """``data.json``: where a run's sentence pairs come from, which rows were dropped, what splits share, and digests."""
 
 import json
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Generic, TypeVar
 
 from common.files import with_check
+from data.batches.stream import Start
 from data.long_lines import Usual
 from data.sources.report import SourceReport
 
@@ -92,7 +93,8 @@ class Vocabulary:
 class DataReport:
     """The content of ``data.json``; ``fill`` is the share of real tokens in the rows of the first window.
 
-    ``usual_source`` is what the training sources are like, which decides what is translated whole.
+    ``usual_source`` is what the training sources are like, which decides what is translated whole; ``start`` is where
+    the batches of this corpus and config begin in the run.
     """
 
     direction: str
@@ -105,6 +107,7 @@ class DataReport:
     fingerprint: str
     fill: Sides[float]
     usual_source: Usual
+    start: Start = field(default_factory=Start)
 
     def as_json(self) -> str:
         facts = asdict(self)

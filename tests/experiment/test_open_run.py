@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +13,16 @@ import train as train_program
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from experiment.load_experiment import load_experiment
+from experiment.load_run import load_run
 from experiment.open_run import check_run, find_devices, open_run
+from tests.data.batches.test_epochs import sentences
 from tests.drawn import drawn_state
 from tests.prepared import prepare_and_save
 from tests.saved import save
 from train import train
 from training.progress import Progress
 from training.run.checkpoint import read_notes, update_notes
-from training.run.corpus import load_hashes, load_identity
+from training.run.corpus import load_hashes, load_identity, prepare_for_run
 from training.run.layout import checkpoint_path
 
 LEARNED = ["model.positions=learned", "model.max_positions=64"]
@@ -218,6 +221,40 @@ def test_reports_that_score_another_model_or_test_set_are_set_aside(here, overri
             assert {path.name for path in reports.iterdir() if path.is_file()} == names - expected
     told = (here / "run" / "log.txt").read_text()
     assert told.count("reports of before are in") == bool(moved)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("overrides", "change", "told"),
+    [
+        (["training.learning_rate=0.5"], None, ""),
+        (["data.batch_rows=6"], None, "the rest of epoch 1, from its row 9 on"),  # after 4 updates of 2 rows
+        (["data.window=20"], None, "epoch 1, from its beginning"),
+        ([], "train.tsv", "epoch 1, from its beginning"),
+    ],
+)
+def test_a_run_goes_on_where_it_is_in_its_data(here, overrides, change, told):
+    """Not where the same number of other updates would have come, whether it is opened once or again."""
+    if change:
+        with_other_pairs(here / "corpus", change)
+    settings = overridden(here, *overrides, "allow_changes=true", "training.schedule=constant", "training.epochs=1")
+    config = load_config(here / "corpus" / "small.yaml", [*settings, "training.steps=0"])
+    before = prepare_for_run(here / "run", load_run_config(here / "run").data, config.tokenizer, config.training.seed)
+    for again in range(2):
+        with open_run(replace(config, allow_changes=not again), find_devices(config)) as run:
+            steps = run.schedule.expected_end(4)
+            assert [run.schedule.is_last(step) for step in (steps - 1, steps)] == [False, True]
+            seen = Counter(
+                pair for step in range(4, steps) for pair in sentences(run.stream.batch(step), run.stream.tokenizer)
+            )
+    if (change is None and told.startswith("the rest")) or not told:
+        seen += Counter(pair for step in range(4) for pair in sentences(before.stream.batch(step), before.tokenizer))
+    assert sorted(seen.elements()) == sorted(
+        zip(run.stream.encoded.texts.sources, run.stream.encoded.texts.targets, strict=True)
+    )
+    log = (here / "run/log.txt").read_text()
+    assert told in log and ("from step 4 with epoch" in log or "with the rest" in log) == bool(told)
+    assert load_run(here / "run").recorded.setup(5).stream.start == run.stream.start
 
 
 @pytest.mark.slow

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-import training.progress
 from common.errors import UserError
 from configs.load import load_config
 from data.prepare import prepare
 from experiment.plan import advise_small_corpus, describe_plan
-from training.progress import find_last_step
+from training.schedule import Schedule
 
 
 @pytest.fixture
@@ -33,14 +32,19 @@ def test_many_epochs_of_few_pairs_are_told_unless_dropout_is_strong(planned):
         assert advise_small_corpus(*planned("training.epochs=10", quiet)) is None
 
 
-def test_epochs_beyond_a_thousand_are_not_packed_to_count_their_steps(planned, monkeypatch):
-    config, prepared = planned("training.epochs=30000")
-    monkeypatch.setattr(training.progress, "COUNTED", 3)
-    counted = [prepared.stream.steps_in(epoch) for epoch in range(3)]
-    assert find_last_step(config.training, prepared.stream) == 10_000 * sum(counted)
-    assert {epoch for epoch, _ in prepared.stream.windows.row_counts} == {0, 1, 2}
-    assert find_last_step(replace(config.training, epochs=2), prepared.stream) == sum(counted[:2])
-    assert find_last_step(replace(config.training, epochs=0, steps=7), prepared.stream) == 7
+def test_the_end_is_expected_by_the_first_window_alone_and_found_when_it_is_near(planned):
+    """However many epochs are asked for, nothing but what is trained on is packed."""
+    config, prepared = planned("training.epochs=30000", "data.window=50")
+    stream = prepared.stream
+    first = stream.expected_steps()
+    assert first == pytest.approx(stream.steps_in(0), abs=2)
+    assert prepared.stream.windows.row_counts.keys() <= {(0, window) for window in range(4)}
+    assert Schedule(config.training, stream).expected_end(0) == 30_000 * first
+    three = Schedule(replace(config.training, epochs=3), stream)
+    end = sum(stream.steps_in(epoch) for epoch in range(3))
+    assert [three.is_last(step) for step in (end - 1, end)] == [False, True]
+    assert three.expected_end(end) == end
+    assert Schedule(replace(config.training, steps=7), stream).expected_end(0) == 7
 
 
 def test_the_plan_counts_the_steps_that_the_batches_take(planned, capsys, tmp_path):

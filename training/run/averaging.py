@@ -68,8 +68,8 @@ def choose_steps(
         # Those that are written between two evaluations are kept, too.
         each = 1 + (training.eval_every - 1) // training.save_every if by == "best" and training.save_every else 1
         raise UserError(
-            f"{run_dir} has {len(candidates)} {what}{known}, not {count}: training.keep={count * each} keeps as many, and "
-            f"training.{'eval' if by == 'best' else 'save'}_every=N says how often one is written"
+            f"{run_dir} has {len(candidates)} {what}{known}, not {count}: training.keep={count * each} keeps as many, "
+            f"and training.{'eval' if by == 'best' else 'save'}_every=N says how often one is written"
         )
     return sorted(candidates[-count:])
 

@@ -22,6 +22,7 @@ from common.files import (
     sha256,
     write_atomically,
 )
+from data.batches.stream import BatchStream, Start
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import as_file
 from data.corpus.report import SPLITS, DataReport, Sides, TakenOutReport
@@ -32,6 +33,7 @@ from data.prepare import Prepared, prepare
 from data.sources.report import SourceReport
 from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer
+from training.run.config_history import find_record
 from training.run.layout import DATA, TOKENIZER, TOKENIZER_KEY, TRAINING_SENTENCES, held_out_path
 from training.run.retention import has_checkpoints
 from training.run.row_counts import RowCounts, load_row_counts
@@ -181,6 +183,39 @@ def load_identity(record: Path) -> DataIdentity | None:
         return None
     digests = [found.tokenizer, found.fingerprint, *chain.from_iterable(files.values())]
     return found if all(isinstance(digest, str) for digest in digests) else None
+
+
+def load_start(record: Path) -> Start:
+    """Where the batches of a record begin; those of older runs, at their start."""
+    facts = read_json_object(record).get("start")
+    try:
+        return Start() if facts is None else Start(**facts)
+    except TypeError:
+        raise UserError(f"{record} is damaged, and says where the run is in its data: bring it back") from None
+
+
+def start_after_change(run_dir: Path, step: int, before: DataConfig, seed: int, prepared: Prepared) -> Start:
+    """Where batches go on after ``step``, if those until then were others.
+
+    If only the number of rows in a batch differs, that is the rest of the epoch; with the same tokens in other rows,
+    the epoch from its beginning; with another corpus, its first epoch.
+    """
+    record, stream = find_record(run_dir, DATA, step), prepared.stream
+    known, old = load_identity(record), BatchStream(stream.encoded, prepared.tokenizer, before, seed)
+    if known is None or old.fingerprint != known.fingerprint:
+        return Start(step)
+    old.windows.row_counts |= load_row_counts(run_dir, old.fingerprint)
+    old = old.starting_at(load_start(record))
+    epoch, index = old.epoch_of(step)
+    resized = replace(before, batch_rows=stream.config.batch_rows)
+    has_same_rows = BatchStream(stream.encoded, prepared.tokenizer, resized, seed).fingerprint == stream.fingerprint
+    return Start(step, epoch, old.row_of(epoch, index) if has_same_rows else 0)
+
+
+def describe_start(start: Start) -> str:
+    if start.row:
+        return f"the rest of epoch {start.epoch + 1}, from its row {start.row + 1} on"
+    return f"epoch {start.epoch + 1}, from its beginning"
 
 
 def find_changes(records: Sequence[Path], new: DataIdentity, allow_changes: bool) -> list[str]:
