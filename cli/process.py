@@ -29,21 +29,26 @@ LEFT_TO_JAX = (
 
 
 def prepare_process() -> None:
-    """Set up the process before it imports JAX or reads input; it may restart.
+    """Set up the process before it imports JAX or reads input; it may restart, unless others run in it.
 
     Settings of the environment stay, except those that would change numbers.
     """
     open_closed_streams()
     leave_numbers_to_jax()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if is_own() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the program handles it: no traceback of an import
     gc.set_threshold(100_000, 50, 100)  # tracing creates many long-lived objects, which frequent collections rescan
     enable_compilation_cache()
-    if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
+    if is_own() and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
         # On a CPU, XLA allocates its buffers anew at every step; pages of 2 MB instead of 4 kB make a step 1.2 to 1.3
         # times faster. glibc reads this setting only when a process starts.
         os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
         os.execv(sys.executable, sys.orig_argv)
+
+
+def is_own() -> bool:
+    """Whether the process is this program's alone, and not a session of somebody who runs it inside."""
+    return sys.argv[0] in sys.orig_argv and not sys.flags.interactive
 
 
 def leave_numbers_to_jax() -> None:

@@ -69,7 +69,8 @@ def save_model(
         case "hf":
             from exports import transformers
 
-            transformers.save_model(folder, config, translator.decoding, params, tokenizer.vocab_size)
+            limit = translator.limit(translator.longest)
+            transformers.save_model(folder, config, translator.decoding, params, tokenizer.vocab_size, limit)
             transformers.save_tokenizer(folder, config, tokenizer, languages)
         case _:
             raise NotImplementedError(f"the format {form}")

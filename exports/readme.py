@@ -90,7 +90,8 @@ def describe_transformers(decoding: DecodingConfig) -> str:
     settings = (
         f'`translate.py` searches in a beam of {decoding.beam_size} with `early_stopping="never"`, never takes '
         f"`<pad>`, `<unk>` or `<s>`, and ranks by log P(Y) / {divisor(decoding)}, with `</s>` counted in |Y|. Where a "
-        "translation reaches its limit of length, one without an end may displace one that the run would take."
+        "translation reaches its limit of length, one without an end may displace one that the run would take. "
+        "`max_length` in `generation_config.json` is the run's limit for the longest source that it translates whole."
     )
     if decoding.normalization == "length" or not decoding.length_penalty:
         return f"{settings} `generation_config.json` says the same, so that `model.generate` does it, too."

@@ -143,22 +143,28 @@ def named(prefix: str, layers: dict[str, Linear]) -> Weights:
     }
 
 
-def make_generation_config(config: ModelConfig, decoding: DecodingConfig) -> dict[str, Any]:
-    """``generation_config.json``: the run's search, as far as transformers has it."""
+def make_generation_config(config: ModelConfig, decoding: DecodingConfig, limit: int) -> dict[str, Any]:
+    """``generation_config.json``: the run's search, as far as transformers has it.
+
+    ``limit`` is the most tokens of any translation: transformers has none that depends on the source, and with
+    early_stopping="never" it searches to the end of it for every sentence.
+    """
     beam = {"length_penalty": decoding.length_penalty, "early_stopping": "never"} if decoding.beam_size > 1 else {}
     return {
         "num_beams": decoding.beam_size,
         **beam,
-        "max_length": longest(config),
+        "max_length": min(limit + 1, longest(config)),  # with the token that the decoder starts with
         "suppress_tokens": list(range(EOS)),
         **TOKENS,
     }
 
 
-def save_model(folder: Path, config: ModelConfig, decoding: DecodingConfig, params: Params, vocab_size: int) -> None:
+def save_model(
+    folder: Path, config: ModelConfig, decoding: DecodingConfig, params: Params, vocab_size: int, limit: int
+) -> None:
     """Write ``config.json``, ``generation_config.json`` and ``model.safetensors`` to a folder that exists."""
     write_json(folder / "config.json", make_config(config, vocab_size))
-    write_json(folder / "generation_config.json", make_generation_config(config, decoding))
+    write_json(folder / "generation_config.json", make_generation_config(config, decoding, limit))
     (folder / "model.safetensors").write_bytes(save(make_weights(config, params), {"format": "pt"}))
 
 

@@ -12,7 +12,6 @@ two runs differ, or 2 for a mistake.
 """
 
 import argparse
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +37,6 @@ EXAMPLES = """examples:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
         arguments = parse_arguments()
         if arguments.OTHER is None:

@@ -13,7 +13,6 @@ alone if both sides have as many; every other pair is scored as a whole.
 
 import json
 import math
-import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -40,7 +39,6 @@ from experiment.load_run import MAY_CHANGE, load_run
 @exit_on_user_error()
 def main() -> None:
     arguments = parse_command_line(__doc__, {"RUN": "a run directory, such as runs/tatoeba-small"}, accepted=MAY_CHANGE)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     run = load_run(Path(arguments.RUN), arguments.overrides, "scoring")
     translator, params = run.translator, run.params  # before any input is read
     lines, tokens, total = 0, 0, 0.0

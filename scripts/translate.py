@@ -23,7 +23,6 @@ decoding.checkpoint=NAME selects another checkpoint.
 
 import argparse
 import json
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +63,6 @@ Found = list[list[Translation]]  # of each line, several with --nbest; none if i
 def main() -> None:
     run = {"RUN": "a run directory, such as runs/tatoeba-small"}
     arguments = parse_command_line(__doc__, run, add_options, MAY_CHANGE)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this as quietly as any filter
     with exit_on_user_error():
         if arguments.columns and arguments.format != CSV:
             raise UserError("--columns names the columns of a table: add --format csv")

@@ -6,14 +6,17 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from common.errors import UserError
 from configs.load import load_config
 from train import train
-from training.devices.distributed import started_by_scheduler
+from training.config import MeshConfig
+from training.devices.distributed import CLAIMS, claim_number, started_by_scheduler
 from training.run.checkpoint import read_notes
 from training.run.lock import lock_run
 from training.run.metrics import read_metrics
@@ -41,13 +44,14 @@ def start(small_experiment):
     """``start(run_dir, *overrides)`` starts the two processes of a run; what is left of them at the end is killed."""
     started = []
 
-    def start(run_dir, *overrides, own=None, variables=({}, {})):
-        for overrides_of_one, variables_of_one in zip(own or by_hand(), variables, strict=True):
+    def start(run_dir, *overrides, own=None, variables=({}, {}), folders=(None, None)):
+        for overrides_of_one, variables_of_one, folder in zip(own or by_hand(), variables, folders, strict=True):
             command = [sys.executable, ROOT / "train.py", small_experiment, f"run_dir={run_dir}", *CHEAP]
             environment = os.environ | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
             process = subprocess.Popen(
                 [*command, *overrides, *overrides_of_one],
                 env=environment | variables_of_one,
+                cwd=folder,
                 stdout=subprocess.PIPE,  # where Gloo tells that it is connected
                 stderr=subprocess.PIPE,
                 text=True,
@@ -232,6 +236,42 @@ def test_slurm_is_asked_for_the_others(start, tmp_path):
 def test_what_tells_of_a_scheduler(variables, expected, monkeypatch):
     monkeypatch.setattr(os, "environ", variables)
     assert started_by_scheduler() is expected
+
+
+def test_a_port_that_another_program_has_is_told_at_once():
+    with socket.create_server(("", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(UserError, match=f"^port {port} cannot be used .*: is another program using it"):
+            claim_number(MeshConfig(coordinator=f"localhost:{port}", processes=2, process=0))
+    CLAIMS.clear()
+    claim_number(MeshConfig(coordinator=f"localhost:{port}", processes=2, process=0))
+    CLAIMS.clear()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets without a file, which end with their process")
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_number_that_another_process_has_is_told_at_once(number):
+    config = MeshConfig(coordinator=f"localhost:{free_port()}", processes=3, process=number)
+    claim_number(config)
+    with pytest.raises(UserError, match=f"^mesh.process={number} is running here already"):
+        claim_number(config)
+    claim_number(replace(config, process=2))  # another number of this run, and this one of another run
+    claim_number(replace(config, coordinator=f"localhost:{free_port()}"))
+    CLAIMS.clear()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_copy", [False, True], ids=["no folder", "another folder"])
+def test_processes_that_do_not_share_the_run_directory_are_refused_before_the_first_step(start, tmp_path, has_copy):
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder in folders:
+        folder.mkdir()
+    if has_copy:
+        (folders[1] / "run/checkpoints").mkdir(parents=True)
+    for code, told in ended(start("run", "training.steps=3", folders=folders)):
+        assert code == 2
+        assert told.strip().splitlines()[-1].startswith("error: run is not the same folder for all processes")
+    assert not (folders[0] / "run").exists()
 
 
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)])

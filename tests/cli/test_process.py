@@ -38,6 +38,19 @@ def test_the_folder_is_the_users_and_the_process_has_large_pages(tmp_path):
     assert tunables == ("glibc.malloc.hugetlb=1" if sys.platform == "linux" else "None")
 
 
+def test_a_session_that_runs_a_program_goes_on(tmp_path):
+    """As %run of IPython does: no new process takes the session's place, and Ctrl-C stays the session's."""
+    (tmp_path / "program.py").write_text(TELL)
+    session = (
+        "import runpy, signal, sys\n"
+        "here, sys.argv = 42, ['program.py']\n"
+        f"runpy.run_path('{tmp_path / 'program.py'}', run_name='__main__')\n"
+        "print(here, signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    told = run(session, tmp_path).stdout.splitlines()
+    assert told == [f"{told[0].split()[0]} None", "42 True"]
+
+
 def test_what_the_environment_says_stays(tmp_path):
     told = run(TELL, tmp_path, JAX_COMPILATION_CACHE_DIR="mine", GLIBC_TUNABLES="glibc.malloc.hugetlb=0").stdout
     assert told.split() == ["mine", "glibc.malloc.hugetlb=0"]

@@ -59,7 +59,7 @@ def test_log_probabilities_are_ours(name, tmp_path):
 
     config = replace(BASE, **(CHANGES | {"five heads": {"num_heads": 5, "head_dim": 4}})[name])
     params, rng = drawn_params(config, len(VOCABULARY)), np.random.default_rng(2)
-    exported.save_model(tmp_path, config, DecodingConfig(), params, len(VOCABULARY))
+    exported.save_model(tmp_path, config, DecodingConfig(), params, len(VOCABULARY), limit=20)
     source, target = (rng.integers(4, len(VOCABULARY), length).tolist() for length in (20, 45))
     model = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
     with torch.no_grad():

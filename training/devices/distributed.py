@@ -9,6 +9,7 @@ import importlib.util
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 import time
@@ -20,12 +21,14 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from common.errors import UserError
+from common.errors import UserError, write_note
 from common.files import sha256
 from common.signals import end_process, handle_signals
 from training.config import MeshConfig
 
 STARTUP_TIMEOUT = 300  # seconds until all processes must have started
+NOTE_AFTER = 10
+CLAIMS = list[socket.socket]()
 GRACE_SECONDS = 1  # for the other processes to end by themselves: JAX aborts them once the first process is gone
 # What the collectives of CPUs, GPUs and TPUs report when a process is gone.
 LOST_PROCESS = re.compile(r"(?i)gloo|nccl|unavailable|connection|coordination|heartbeat|socket|deadline|peer")
@@ -34,6 +37,8 @@ LOST_PROCESS = re.compile(r"(?i)gloo|nccl|unavailable|connection|coordination|he
 def join_processes(config: MeshConfig) -> None:
     """Connect to the run's other processes, if any, before anything asks for a device; UserError if that fails."""
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM from common/signals.py
+    if config.coordinator:
+        claim_number(config)
     try:
         if config.coordinator or started_by_scheduler():
             address, number = config.coordinator or None, config.process if config.coordinator else None
@@ -46,17 +51,44 @@ def join_processes(config: MeshConfig) -> None:
         raise UserError(f"the processes of this run do not find each other (mesh.coordinator): {reason}") from None
 
 
+def claim_number(config: MeshConfig) -> None:
+    """UserError if this machine has another process of this number, or the first one cannot listen at its port.
+
+    JAX has C++ stacks and segmentation faults for both.
+    """
+    if sys.platform == "linux":
+        CLAIMS.append(claim := socket.socket(socket.AF_UNIX))  # for as long as the process lives
+        try:
+            claim.bind(f"\0puente {config.coordinator} {config.process}")
+        except OSError:
+            raise UserError(
+                f"mesh.process={config.process} is running here already: give each process its own"
+            ) from None
+    if config.process == 0:
+        port = int(config.coordinator.rpartition(":")[2])
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a run that has just ended holds nothing
+            try:
+                trial.bind(("", port))
+            except OSError as error:
+                advice = "is another program using it? Choose another in mesh.coordinator"
+                raise UserError(f"port {port} cannot be used ({error.strerror}): {advice}") from None
+
+
 @contextlib.contextmanager
 def _startup_timeout() -> Iterator[None]:
     """Inside, signals and the timeout end the program at once; JAX's own timeout would abort it."""
-    timer = threading.Timer(STARTUP_TIMEOUT, _give_up)
-    timer.daemon = True
-    timer.start()
+    note = f"note: waiting for the other processes of this run, {STARTUP_TIMEOUT} seconds at most"
+    timers = [threading.Timer(STARTUP_TIMEOUT, _give_up), threading.Timer(NOTE_AFTER, write_note, [note])]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
     try:
         with handle_signals(signal.SIG_DFL):
             yield
     finally:
-        timer.cancel()
+        for timer in timers:
+            timer.cancel()
 
 
 def _give_up() -> None:
@@ -121,6 +153,7 @@ def leave_processes() -> None:
     """Disconnect from the other processes at the end of the run, once all have come here."""
     if jax.process_count() > 1:
         jax.distributed.shutdown()
+        CLAIMS.clear()
 
 
 @contextlib.contextmanager

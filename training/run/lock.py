@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import platform
+import secrets
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -13,8 +15,10 @@ from filelock import Timeout
 from common.errors import UserError
 from common.files import explain_write_errors, read_json_object, write_atomically
 from common.lock import acquire, is_held, lease_path
-from training.devices.distributed import is_first
+from training.devices.distributed import any_process, broadcast_from_first, is_first
 from training.run.layout import LOCK, LOCK_HOLDER
+
+PATIENCE = 20.0  # seconds until another machine sees a new file on a shared disk
 
 
 @contextlib.contextmanager
@@ -22,9 +26,10 @@ def lock_run(run_dir: Path) -> Iterator[None]:
     """Hold a run directory, which is created if needed; UserError names the process that already holds it.
 
     A new directory to which nothing was written, because a check failed, is removed again. Of several processes of one
-    run, the first holds it for all.
+    run, the first holds it for all; UserError on all of them if one does not see the same directory.
     """
     if not is_first():
+        check_shared(run_dir)
         yield
         return
     is_new = not run_dir.exists()
@@ -38,9 +43,10 @@ def lock_run(run_dir: Path) -> Iterator[None]:
                 holder = "process {pid} on {host} since {since}".format_map(read_json_object(run_dir / LOCK_HOLDER))
             raise UserError(f"{run_dir} is in use by {holder}; wait, or choose run_dir=FOLDER") from None
     try:
-        since = {"since": datetime.now().isoformat(" ", "seconds")}
-        write_atomically(run_dir / LOCK_HOLDER, json.dumps(_this_process() | since) + "\n")
+        facts = {"since": datetime.now().isoformat(" ", "seconds"), "token": secrets.randbelow(2**31)}
+        write_atomically(run_dir / LOCK_HOLDER, json.dumps(_this_process() | facts) + "\n")
         try:
+            check_shared(run_dir)
             yield
         except UserError:
             check_not_lost(run_dir)  # if the folder is gone, that is the better explanation
@@ -59,6 +65,22 @@ def is_in_use(run_dir: Path) -> bool:
         return is_held(run_dir / LOCK)
     except OSError:
         return False
+
+
+def check_shared(run_dir: Path) -> None:
+    """UserError on every process unless all find the first one's token in ``run_dir``, which may take a while."""
+
+    def read_token() -> int | None:
+        return read_json_object(run_dir / LOCK_HOLDER).get("token")
+
+    token, end = broadcast_from_first(read_token() if is_first() else None), time.monotonic() + PATIENCE
+    while not (is_found := read_token() == token) and time.monotonic() < end:
+        time.sleep(0.2)
+    if any_process(not is_found):
+        raise UserError(
+            f"{run_dir} is not the same folder for all processes of this run: set run_dir to one on a disk that their "
+            "machines share"
+        )
 
 
 def check_not_lost(run_dir: Path) -> None:
