@@ -1,9 +1,12 @@
 """Fields of config dataclasses: a default, the help that ``--help`` prints, checks, and what the value decides."""
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import field, fields
 from typing import Any, Literal
+
+import numpy as np
 
 BOUNDS = {
     "min": ("at least", operator.ge),
@@ -61,13 +64,21 @@ def select(config: Any, which: Literal["of_text", "of_file"]) -> dict[str, Any]:
 
 
 def require_in_bounds(section: str, config: Any) -> None:
-    """ValueError if a field of the config is out of its bounds, or is none of its choices."""
+    """ValueError if a field of the config is out of its bounds, or is none of its choices.
+
+    Numbers are computed with in 32 bits: 0.99999999 is 1 there, 1e-50 is 0, and 1e39 is infinite.
+    """
     for key in fields(config):
         value = getattr(config, key.name)
+        with np.errstate(over="ignore"):
+            computed = float(np.float32(value)) if isinstance(value, float) else value
+        is_lost = isinstance(value, float) and (math.isinf(computed) or (computed == 0) != (value == 0))
         for bound, limit in key.metadata["bounds"].items():
             words, holds = BOUNDS[bound]
             if not holds(value, limit):
                 raise ValueError(f"{section}.{key.name} must be {words} {limit}, not {value}")
+            if is_lost or not holds(computed, limit):
+                raise ValueError(f"{section}.{key.name} must be {words} {limit}; {value} is {computed:g} in 32 bits")
         choices = key.metadata["choices"]
         if choices and value not in choices:
             raise ValueError(f"{section}.{key.name} must be {one_of(choices)}, not {value}")

@@ -247,7 +247,7 @@ def check_value(key: str, value: object, origin: str) -> object:
         raise UserError(f"{origin}: {key} must be {EXPECTED[KEYS[key].type]}, not {_describe(value)}")
     for leaf in leaves:
         # Sizes and counts end up in 32 bits.
-        if problem := _find_problem(leaf, 2**31 if KEYS[key].type is int and key != "training.seed" else 2**63):
+        if problem := _find_problem(leaf, 2**31 if KEYS[key].type is int and not key.endswith(".seed") else 2**63):
             raise UserError(f"{origin}: {key} {problem}")
     return value
 

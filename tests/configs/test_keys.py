@@ -1,12 +1,20 @@
 """Every key explains itself, and --help shows it."""
 
+import os
 import re
+from dataclasses import fields
+from functools import reduce
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from cli.command_line import parse_command_line
-from configs.keys import KEYS, describe_keys, find_nearest_key, format_value
+from common.errors import UserError
+from configs.keys import KEYS, Key, describe_keys, find_nearest_key, format_value
 from configs.load import EXPECTED, load_config
+from configs.schema import RunConfig
 
 
 def test_every_key_has_one_line_of_help_and_a_type_that_loading_knows():
@@ -113,3 +121,68 @@ ITEMS += ["[x]", "{x}", 'say "x"', "it's", "#x", "x #y", "*x", "&x", "!x", "%x",
 @pytest.mark.parametrize("item", ITEMS)
 def test_a_list_is_read_as_it_is_written(small_experiment, item):
     assert load_config(small_experiment, [f"data.train={format_value([item, 'no'])}"]).data.train == [item, "no"]
+
+
+def value_of(path: Path, key: Key, text: str) -> Any:
+    """What a config has for a key that is given so; the message, if it is refused."""
+    try:
+        config: Any = load_config(path, [f"{key.name}={text}"])
+    except UserError as error:
+        return f"refused: {error}"
+    return reduce(getattr, key.name.split("."), config)
+
+
+def limits(key: Key) -> dict[str, float]:
+    section, _, name = key.name.rpartition(".")
+    found = next(field for field in fields(getattr(RunConfig(), section)) if field.name == name)
+    return dict(found.metadata["bounds"])
+
+
+def extremes(key: Key) -> tuple[float, float]:
+    """The least and the greatest value that a key's own bounds allow, in the type that computes with it."""
+    bounds, step = limits(key), 1 if key.type is int else 0.0
+    least = bounds.get("min", bounds.get("above", -TOO_LARGE[key.type]))
+    greatest = bounds.get("max", bounds.get("below", TOO_LARGE[key.type]))
+    if "above" in bounds:
+        least = least + 1 if step else float(np.nextafter(np.float32(least), np.float32(np.inf)))
+    if "below" in bounds:
+        greatest = greatest - 1 if step else float(np.nextafter(np.float32(greatest), np.float32(-np.inf)))
+    return least, greatest
+
+
+TOO_LARGE: dict[Any, float] = {int: 2**31 - 1, float: float(np.finfo(np.float32).max)}
+NUMBERS = [key for key in KEYS.values() if key.type in (int, float) and limits(key)]
+
+
+@pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
+def test_the_least_and_the_greatest_value_of_a_key_are_taken_and_what_lies_beyond_is_refused(small_experiment, key):
+    """Or refused by a rule that names the key, as 3 heads are for two groups of them."""
+    for value, beyond in zip(extremes(key), ("min above", "max below"), strict=True):
+        found = value_of(small_experiment, key, repr(value))
+        assert found == value or (str(found).startswith("refused: ") and key.name in found)
+        if not limits(key).keys() & set(beyond.split()):
+            continue
+        further = value + (1 if key.type is int else 0.01) * (1 if "max" in beyond else -1)
+        assert f"{key.name} must be " in value_of(small_experiment, key, repr(further))
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
+def test_four_surprises_of_yaml_are_refused_or_mean_what_they_say(small_experiment, key):
+    """In YAML 1.1, 010 is 8, 1:30 is 90, yes is true, and ~ is nothing."""
+    for text in ("010", "1:30", "yes", "~"):
+        found, meant = value_of(small_experiment, key, text), os.path.expanduser(text)
+        if not (key.type in (int, float, list[int], list[float]) or str(found).startswith("refused: ")):
+            assert found == {str: meant, list[str]: [meant], bool: True}[key.type]
+        else:
+            assert str(found).startswith("refused: ") and key.name in found
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
+def test_a_run_with_an_extreme_value_works_or_is_refused_in_a_line(call, small_experiment, tmp_path, key):
+    for number, value in enumerate(extremes(key)):
+        run, short = f"run_dir={tmp_path / str(number)}", ["training.minutes=0.02", "training.steps=2"]
+        done = call("train.py", small_experiment, run, *short, f"{key.name}={value!r}")
+        assert done.returncode in (0, 2), done.stderr.decode()[-2000:]
+        assert b"Traceback" not in done.stderr
+        assert done.returncode == 0 or done.stderr.decode().strip().splitlines()[-1].startswith("error: ")
