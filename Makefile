@@ -9,7 +9,8 @@ PINS = requirements/$$($(1)/python -c 'import sys; print("py311" if sys.version_
 PIP = pip install --quiet --disable-pip-version-check
 # Every package must have a hash of its pin. Puente itself is built by a setuptools that has one, too.
 INSTALL = $(1)/$(PIP) --require-hashes -r $(call PINS,$(1)) && \
-	$(1)/$(PIP) --no-deps --no-build-isolation --editable .
+	$(1)/$(PIP) --no-deps --no-build-isolation --editable . || { echo "error: not installed (above); $(NEEDED)"; exit 1; }
+NEEDED := the packages need Python 3.11 to 3.14 (make PYTHON=python3.12 chooses one) on Linux with glibc (x86-64, arm64) or macOS (arm64); on Windows use WSL
 
 .PHONY: help install install-aot install-torch quickstart test test-all test-mutations test-nightly test-faults test-aot test-torch pins licences lint format clean
 
@@ -20,7 +21,7 @@ install: $(INSTALLED)  ## set up .venv from the pinned versions (PYTHON=python3.
 
 # The pins follow the Python of .venv: jax 0.10 on 3.11, jax 0.11 from 3.12 on.
 $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
-	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Puente needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 15) and sys.platform != "win32" else "error: $(NEEDED)")'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@echo "installing the pinned packages into .venv (a few minutes, once)"
 	@$(call INSTALL,$(BIN))

@@ -1,6 +1,5 @@
 """Train the cells of a sweep, several at a time. A cell that is stopped at any point goes on at the next start."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -9,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -30,7 +28,16 @@ from experiment.sweep.states import (
 )
 
 POLL = 0.2  # seconds
-DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+# Begins a cell's process, which then becomes the program: a fork that runs Python before, in a process that has
+# threads, may hang. 1 is PR_SET_PDEATHSIG of Linux: the signal that comes when the parent ends.
+PREPARE = """
+import ctypes, os, signal, sys
+if sys.argv[1]:
+    os.sched_setaffinity(0, map(int, sys.argv[1].split(",")))
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 SAVED = tuple(128 + number for number in SIGNALS)  # exit codes of a training that somebody else stopped
 
 
@@ -136,23 +143,15 @@ class Jobs:
 
 def launch(command: list[str], share: Share, output: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, so that Ctrl-C reaches it once; it ends when this process does."""
-    environment = program_environment() | share.environment
+    environment, cores = program_environment() | share.environment, ",".join(map(str, share.cores))
     return subprocess.Popen(
-        command,
+        [sys.executable, "-c", PREPARE, cores, *command],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
         env=environment,
         start_new_session=True,
-        preexec_fn=partial(prepare_child, share.cores),
     )
-
-
-def prepare_child(cores: frozenset[int]) -> None:
-    if cores:
-        os.sched_setaffinity(0, cores)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGTERM)
 
 
 def last_line(output: Path) -> str:

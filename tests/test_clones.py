@@ -1,0 +1,57 @@
+"""Every program runs the code of its own clone: not that of another one that shares the environment."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROGRAMS = [Path("train.py"), Path("eval.py"), *(path.relative_to(ROOT) for path in sorted(ROOT.glob("scripts/*.py")))]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """A second clone, without an environment of its own, in which an edit ends every program."""
+    folder = tmp_path_factory.mktemp("clones") / "second"
+    folder.mkdir()
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    pack = ["tar", "c", "--null", "-T", "-"]
+    packed = subprocess.run(pack, cwd=ROOT, input=files, capture_output=True, check=False)
+    subprocess.run(["tar", "x"], cwd=folder, input=packed.stdout, check=True)
+    return folder
+
+
+def says(program: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *options, str(program), "--help"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    return subprocess.run(
+        command, cwd=program.parents[-2], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_an_edit_of_a_second_clone_is_seen_by_its_programs(clone, program):
+    """In the environment where this clone is installed, and where another project has rooms of the same names."""
+    other = clone.with_name("other")
+    other.mkdir(exist_ok=True)
+    for name in ("data", "common", "model", "cli"):
+        (other / f"{name}.py").write_text("x = 1")
+    errors = clone / "common/errors.py"
+    code = errors.read_text(encoding="utf-8")
+    try:
+        errors.write_text('raise SystemExit("edited")\n')
+        assert "edited" in says(clone / program, PYTHONPATH=str(other)).stderr
+    finally:
+        errors.write_text(code, encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_a_clone_that_was_moved_after_its_installation_runs(clone, program):
+    """Without site, Python does not see what pip wrote of where the clone was."""
+    done = says(clone / program, "-S", PYTHONPATH=sysconfig.get_path("purelib"))
+    assert done.returncode == 0 and "usage: " in done.stdout, done.stderr
