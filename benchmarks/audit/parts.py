@@ -26,11 +26,11 @@ from model.loss import cross_entropy, loss_in_chunks
 from model.matmul import matmul
 from model.transformer import Params, build, init_params
 from training.config import TrainingConfig
+from training.devices.any_mesh import make_programs
 from training.devices.compiler import ROWS, square_rows
 from training.muon import orthogonalize
 from training.optimizer import optimizer
 from training.state import initial_state_from
-from training.step import make_gradients, make_train_step
 
 # The norm of a difference, as a share of the reference's norm: with the same roundings of operands; with attention in
 # bfloat16, or through many layers, where a unit whose input is nearly zero is on with one rounding and off with
@@ -177,7 +177,8 @@ def updates(cost: StepCost, training: TrainingConfig) -> Iterator[Part]:
 def steps(cost: StepCost, training: TrainingConfig) -> Iterator[Part]:
     """The gradients of a batch by module, also with every operand in float32, and what two steps report."""
     tolerance = EXACT if cost.model.matmul_dtype == "float32" else NARROW
-    params, batch, step = parameters(cost), cost.batch(), make_train_step(build(cost.model, cost.vocab_size), training)
+    params, batch = parameters(cost), cost.batch()
+    step = make_programs(build(cost.model, cost.vocab_size), training).train_step
 
     def two_steps() -> PyTree:
         state, _ = step(initial_state_from(jax.tree.map(jnp.copy, params), training), batch)
@@ -192,13 +193,13 @@ def steps(cost: StepCost, training: TrainingConfig) -> Iterator[Part]:
 
 
 def gradients(cost: StepCost, training: TrainingConfig) -> Callable[..., PyTree]:
-    gradients_of = make_gradients(build(cost.model, cost.vocab_size), training)
+    gradients_of = make_programs(build(cost.model, cost.vocab_size), training).gradients
 
     def by_name(params: Any, batch: Any) -> PyTree:
         found, loss = gradients_of(params, batch, jnp.zeros((), jnp.int32))
         return by_module(found) | {"loss": loss.objective}
 
-    return jax.jit(by_name)
+    return by_name
 
 
 def parameters(cost: StepCost) -> Params:

@@ -63,11 +63,15 @@ def test_differences_by_hand(found, norm, peak):
     assert difference(np.array(found), np.array([3.0, 4.0])) == pytest.approx((norm, peak))
 
 
-@pytest.mark.slow
-def test_the_script_compares_three_processes_and_keeps_its_verdict(call, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "reproducible",
+    [pytest.param("same_mesh", marks=pytest.mark.slow), pytest.param("any_mesh", marks=pytest.mark.nightly)],
+)
+def test_the_script_compares_three_processes_and_keeps_its_verdict(call, tmp_path, monkeypatch, reproducible):
     """Steps and the search, too: JAX without jit is their reference."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    done = call("scripts/check_numbers.py", CONFIGS / "quickstart.yaml", *OVERRIDES)
+    overrides = [*OVERRIDES, f"training.reproducible={reproducible}", "data.batch_rows=8"]
+    done = call("scripts/check_numbers.py", CONFIGS / "quickstart.yaml", *overrides)
     assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
     lines = done.stdout.decode().splitlines()
     assert all(line.endswith(" right") for line in lines[3:])
