@@ -213,7 +213,8 @@ def _parse_override(override: str) -> tuple[str, object]:
     key, equals, text = override.partition("=")
     if not equals:
         raise UserError(f"command line: {_describe(override)} is not of the form key=value")
-    is_name = key in KEYS and KEYS[key].type == list[str] and not text.startswith("[")  # data.train=a b #2.tsv
+    is_list = text.startswith("[") and ("]" not in text or text.rstrip().endswith("]"))  # [a].tsv is a name
+    is_name = key in KEYS and KEYS[key].type == list[str] and not is_list  # data.train=a b #2.tsv
     if key not in KEYS or KEYS[key].type is str or is_name or "${" in text:  # strings need no quotes: run_dir=007
         return key, check_value(key, text, "command line")
     try:

@@ -50,7 +50,7 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
     """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
     with explain_read_errors(path), open_bytes(path) as file:
-        if path.suffix != ".gz" and this_is_gzip(file.peek(3)):
+        if path.suffix.lower() != ".gz" and this_is_gzip(file.peek(3)):
             raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
         lines = bounded_lines(file.readline, b"\n") if is_utf8(encoding) else transcode(path, encoding, file)
         if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
@@ -83,7 +83,7 @@ def without_end(line: bytes) -> bytes:
 
 
 def open_bytes(path: Path) -> BinaryFile:
-    return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
+    return gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
 def transcode(path: Path, encoding: str, file: BinaryFile) -> Iterator[bytes]:

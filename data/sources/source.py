@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -127,8 +128,8 @@ def form_of(name: str) -> Form:
 
 
 def ending_of(name: str) -> str:
-    """The ending of a file's name without that of compression."""
-    return Path(name.removesuffix(".gz")).suffix
+    """The ending of a file's name without that of compression, in lower case."""
+    return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def refuse_no_dataset(name: str, split: str, folder: Path | None) -> None:
@@ -154,6 +155,10 @@ def find_file(config: DataConfig, split: str, name: str) -> Path:
     path = (Path(config.root) / name).absolute()
     if not os.path.exists(path) and os.path.exists(name):  # os.path accepts names that are too long or contain NUL
         path = Path(name).absolute()
+    if not os.path.exists(path) and os.path.isdir(path.parent):  # some systems compose accents, some take them apart
+        composed = unicodedata.normalize("NFC", path.name)
+        same = (each for each in path.parent.iterdir() if unicodedata.normalize("NFC", each.name) == composed)
+        path = next(same, path)
     if not os.path.isfile(path):
         raise UserError(
             f"no {split} file at {path}; set data.root=FOLDER (relative to here), PUENTE_CORPUS=FOLDER or "

@@ -93,7 +93,7 @@ def read_table(config: DataConfig, path: Path) -> Rows:
 
 
 def is_csv(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(".csv")
+    return path.name.lower().removesuffix(".gz").endswith(".csv")
 
 
 def count_separators(cells: Sequence[str], name: str = "tab") -> str:

@@ -35,7 +35,9 @@ def test_overrides_win_over_the_file_and_the_last_over_the_first(plain):
         config.training.steps = 3  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("text", ["007", "no", "a=b", "a: b", "[a]", " # c", "pairs.tsv #2.tsv", "{a}", "1:30", "a~"])
+@pytest.mark.parametrize(
+    "text", ["007", "no", "a=b", "a: b", "[a]", " # c", "pairs.tsv #2.tsv", "{a}", "1:30", "a~", "[x].tsv"]
+)
 def test_text_on_the_command_line_is_taken_as_it_stands(plain, text):
     assert load_config(plain, [f"run_dir={text}"]).run_dir == text
     if text != "[a]":  # which is a list of one file

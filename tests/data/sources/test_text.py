@@ -97,6 +97,19 @@ def test_the_last_line_may_end_in_nothing_and_gzip_may_have_several_parts(tmp_pa
     assert load(tmp_path, "a.tsv.gz")[0] == Pairs(["one", "two"], ["uno", "dos"])
 
 
+@pytest.mark.parametrize(
+    "name", ["PAIRS.TSV", "Pairs.Csv", "pairs.JSONL", "NEWS.tsv.GZ", "con espacio #1.tsv", "añós.tsv"]
+)
+def test_names_as_other_systems_write_them(tmp_path, name):
+    """Endings in capitals, and accents that a file system took apart."""
+    ending = name.lower().removesuffix(".gz").rpartition(".")[2]
+    text = {"tsv": table(ENGLISH, SPANISH), "jsonl": objects(), "csv": "en,es\n" + comma_separated(ENGLISH, SPANISH)}
+    write(tmp_path, {unicodedata.normalize("NFD", name): text[ending]})
+    if name.endswith("GZ"):
+        (tmp_path / name).write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+    assert load(tmp_path, name)[0] == READ
+
+
 def test_keys_columns_and_files_are_named_by_the_columns(tmp_path):
     write(
         tmp_path, {"a.jsonl": '{"x": "one", "y": "uno"}\n', "a.csv": "x,y\none,uno\n", "n.x": "one\n", "n.y": "uno\n"}
