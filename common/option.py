@@ -70,8 +70,7 @@ def require_in_bounds(section: str, config: Any) -> None:
     """
     for key in fields(config):
         value = getattr(config, key.name)
-        with np.errstate(over="ignore"):
-            computed = float(np.float32(value)) if isinstance(value, float) else value
+        computed = in_32_bits(value) if isinstance(value, float) else value
         is_lost = isinstance(value, float) and (math.isinf(computed) or (computed == 0) != (value == 0))
         for bound, limit in key.metadata["bounds"].items():
             words, holds = BOUNDS[bound]
@@ -82,6 +81,13 @@ def require_in_bounds(section: str, config: Any) -> None:
         choices = key.metadata["choices"]
         if choices and value not in choices:
             raise ValueError(f"{section}.{key.name} must be {one_of(choices)}, not {value}")
+
+
+def in_32_bits(value: float) -> float:
+    """The number with which processors compute; they take those below the least normal one for 0."""
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(value))
+    return rounded if abs(rounded) >= np.finfo(np.float32).tiny else 0.0
 
 
 def one_of(choices: Sequence[str]) -> str:

@@ -144,7 +144,7 @@ class DecodingConfig:
         0.0, "GNMT's beta, against source tokens without attention, for example 0.2; 0: off", min=0
     )
     temperature: float = search_option(
-        1.0, "of search=sample: below 1 likely tokens become likelier, above 1 less likely", above=0
+        1.0, "of search=sample: below 1 likely tokens become likelier, above 1 less likely", min=0.001
     )
     top_k: int = search_option(0, "of search=sample: draw among the k likeliest tokens; 0: all", min=0)
     top_p: float = search_option(

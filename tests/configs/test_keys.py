@@ -144,7 +144,7 @@ def extremes(key: Key) -> tuple[float, float]:
     least = bounds.get("min", bounds.get("above", -TOO_LARGE[key.type]))
     greatest = bounds.get("max", bounds.get("below", TOO_LARGE[key.type]))
     if "above" in bounds:
-        least = least + 1 if step else float(np.nextafter(np.float32(least), np.float32(np.inf)))
+        least = least + 1 if step else float(np.finfo(np.float32).tiny)  # above 0
     if "below" in bounds:
         greatest = greatest - 1 if step else float(np.nextafter(np.float32(greatest), np.float32(-np.inf)))
     return least, greatest
