@@ -66,8 +66,10 @@ def read_table(config: DataConfig, path: Path) -> Rows:
     rows = read_first_rows(config, path, cells)
     columns, start = read_header(config, path, rows)
     rows = [row for row in rows if row.number >= start]
-    if config.quoting == "stop" and not cells.quoted:
-        refuse_quoting(path, rows)
+    if config.quoting == "stop" and not cells.quoted and (found := find_quoting(rows)):
+        problem = f"cells in quotation marks, as Excel writes them, such as {in_brief(found[1])}"
+        advice = "data.quoting=csv takes the marks away, data.quoting=keep takes them for text"
+        raise UserError(f"{path}:{found[0]}: {problem}: {advice}")
     widths = Counter(len(row.cells) for row in rows[:WIDTH_ROWS])
     by_order = columns is config.columns
     width = len(columns) + (by_order and len(columns) == 2 and widths[3] > widths[2])
@@ -165,22 +167,16 @@ def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tup
             return columns, rows[0].next
         case "stop" if is_csv(path):
             names = suggest(config, rows[0].cells) if may_name_columns(rows[0].cells) else ""
-            raise UserError(
-                f"{place}: the first line {first} does not name the columns {' and '.join(config.languages)}: "
-                f"{names or 'change it to these names'}, or, if it is a pair, data.header=skip reads columns in the "
-                "order of data.columns"
-            )
+            problem = f"{place}: the first line {first} does not name the columns {' and '.join(config.languages)}"
+            advice = "or, if it is a pair, data.header=skip reads columns in the order of data.columns"
+            raise UserError(f"{problem}: {names or 'change it to these names'}, {advice}")
         case "stop" if named:
             skip = "data.header=skip" + f" data.columns={as_setting(columns)}" * differs
-            raise UserError(
-                f"{place}: a header {first} in place of a pair: {skip} leaves it out, data.header=keep takes it for a "
-                "pair"
-            )
+            advice = f"{skip} leaves it out, data.header=keep takes it for a pair"
+            raise UserError(f"{place}: a header {first} in place of a pair: {advice}")
         case "skip" if differs:
-            raise UserError(
-                f"{place}: a header {first} that does not agree with data.columns={as_setting(config.columns)}: set "
-                f"data.columns={as_setting(columns)}"
-            )
+            problem = f"a header {first} that does not agree with data.columns={as_setting(config.columns)}"
+            raise UserError(f"{place}: {problem}: set data.columns={as_setting(columns)}")
         case "stop" | "skip":
             return config.columns, rows[0].next if named else 1
         case _:
@@ -200,27 +196,15 @@ def describe_first_pair(config: DataConfig, path: Path) -> str | None:
     )
 
 
-def refuse_quoting(path: Path, rows: Sequence[TableRow]) -> None:
-    """UserError if cells are quoted as in CSV."""
-    if found := find_quoting(rows):
-        number, cell = found
-        raise UserError(
-            f"{path}:{number}: cells in quotation marks, as Excel writes them, such as {in_brief(cell)}: "
-            "data.quoting=csv takes the marks away, data.quoting=keep takes them for text"
-        )
-
-
 def refuse_ids(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> None:
     """UserError if one of the first two of three columns does not look like text."""
     if rows and any(ids := find_ids(rows)[:2]):
         place = ids.index(True)
         example = ", ".join(in_brief(row.cells[place], 20) for row in rows[:3])
-        columns = suggest_columns(rows, config.languages)
-        raise UserError(
-            f"{path}:{rows[0].number}: column {place + 1} of 3 does not look like text ({example}): "
-            f"data.columns={as_setting(columns)} says what the columns hold, "
-            f"data.columns={as_setting([*config.columns, '_'])} that it is {config.columns[place]} all the same"
-        )
+        problem = f"{path}:{rows[0].number}: column {place + 1} of 3 does not look like text ({example})"
+        columns, same = as_setting(suggest_columns(rows, config.languages)), as_setting([*config.columns, "_"])
+        advice = f"data.columns={columns} says what the columns hold, data.columns={same} that it is"
+        raise UserError(f"{problem}: {advice} {config.columns[place]} all the same")
 
 
 def describe_other_table(config: DataConfig, width: int, usual: Sequence[TableRow]) -> tuple[str, str] | None:

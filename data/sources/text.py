@@ -147,7 +147,5 @@ def refuse_too_many(config: DataConfig, place: str, kind: str, rows: int, skippe
     if skipped == rows:
         raise UserError(f"{place} has no sentence pairs: all of its {rows} {kind} are malformed. {example}. {advice}")
     if skipped > config.max_malformed * rows:
-        raise UserError(
-            f"{place}: {skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}; "
-            f"the first is {example}. {advice}"
-        )
+        above = f"{skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}"
+        raise UserError(f"{place}: {above}; the first is {example}. {advice}")
