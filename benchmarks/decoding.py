@@ -84,9 +84,8 @@ def check_tokens(name: str, cost: DecodingCost, tokens: list[list[int]]) -> None
     """Require exactly ``cost.length`` tokens for every sentence; RuntimeError, as times would compare other work."""
     lengths = sorted({len(sentence) for sentence in tokens})
     if (len(tokens), lengths) != (cost.batch, [cost.length]):
-        raise RuntimeError(
-            f"{name} returned {len(tokens)} sentences of {lengths} tokens instead of {cost.batch} of {cost.length}"
-        )
+        found = f"{len(tokens)} sentences of {lengths} tokens"
+        raise RuntimeError(f"{name} returned {found} instead of {cost.batch} of {cost.length}")
 
 
 def prepare(beams: Sequence[int], contestant: Contestant[DecodingCost]) -> Entrant:
