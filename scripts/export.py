@@ -117,10 +117,7 @@ def facts_of(run: LoadedRun, longest_source: int) -> dict[str, Any]:
         "target": run.config.data.target,
         "tag": [vocabulary[token] for token in run.translator.tag],
         "search": settings_of(run.config.decoding),
-        "lines": {
-            "usual": asdict(splitting.usual),
-            "max_source_tokens": splitting.decoding.max_source_tokens,
-        },
+        "lines": {"usual": asdict(splitting.usual), "max_source_tokens": splitting.decoding.max_source_tokens},
         "model": asdict(run.config.model),
     }
 
