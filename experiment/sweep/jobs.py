@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from common.files import explain_write_errors
 from common.programs import ROOT, program_environment
@@ -134,15 +134,10 @@ class Jobs:
 
 def launch(command: list[str], share: Share, output: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, so that Ctrl-C reaches it once; it ends when this process does."""
-    environment, cores = program_environment() | share.environment, ",".join(map(str, share.cores))
-    return subprocess.Popen(
-        [sys.executable, "-c", PREPARE, cores, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        env=environment,
-        start_new_session=True,
-    )
+    program = [sys.executable, "-c", PREPARE, ",".join(map(str, share.cores)), *command]
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+    environment = program_environment() | share.environment
+    return subprocess.Popen(program, **streams, env=environment, start_new_session=True)
 
 
 def last_line(output: Path) -> str:
