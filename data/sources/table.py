@@ -190,10 +190,8 @@ def describe_first_pair(config: DataConfig, path: Path) -> str | None:
     rows = read_first_rows(config, path, find_cells(config, path))
     if not rows or find_header(rows, config.languages) or not may_name_columns(rows[0].cells):
         return None
-    return (
-        f"{path}: its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a pair, "
-        "although data.header=skip; take the line out if it is a header"
-    )
+    line = f"its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a pair"
+    return f"{path}: {line}, although data.header=skip; take the line out if it is a header"
 
 
 def refuse_ids(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> None:

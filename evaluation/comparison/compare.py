@@ -116,15 +116,9 @@ def set_against(base: System, other: System) -> Against:
     bleu = [RunPair(run.bleu, another.bleu) for run, another in pairs]
     chrf = [RunPair(run.chrf, another.chrf) for run, another in pairs]
     found, others_found = ([run.sentences for run in side] for side in zip(*pairs, strict=True))
-    return Against(
-        other.name,
-        other.config,
-        [(run.name, another.name) for run, another in pairs],
-        difference_of(bleu),
-        difference_of(chrf),
-        by_source_length(found[0], bleu),
-        *changed_sentences(found, others_found, chrf),
-    )
+    names, changes = [(run.name, another.name) for run, another in pairs], changed_sentences(found, others_found, chrf)
+    differences = difference_of(bleu), difference_of(chrf)
+    return Against(other.name, other.config, names, *differences, by_source_length(found[0], bleu), *changes)
 
 
 def pair_runs(base: System, other: System) -> list[tuple[EvaluatedRun, EvaluatedRun]]:
