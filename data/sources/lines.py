@@ -13,6 +13,7 @@ from common.errors import UserError
 from common.files import LONGEST_LINE, TOO_LONG, bounded_lines
 from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8
 
+IsOpen = Callable[[str], bool]  # whether a record goes on after this text
 MOST_LINES = 100  # of one record
 GZIP = b"\x1f\x8b\x08"
 
@@ -59,7 +60,7 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
         yield from lines
 
 
-def join_lines(lines: Iterable[bytes], first: int, is_open: Callable[[str], bool]) -> Iterator[tuple[int, bytes]]:
+def join_lines(lines: Iterable[bytes], first: int, is_open: IsOpen) -> Iterator[tuple[int, bytes]]:
     """The number of the first line of each record, and its lines; a record goes on while its text ``is_open``.
 
     A record that stays open for MOST_LINES lines is its first line alone, so that a stray mark costs no other lines.
