@@ -139,10 +139,8 @@ def difference_of(pairs: list[RunPair]) -> Difference:
 
 def adjust(against: list[Against]) -> list[Against]:
     """Judge all systems, each metric separately."""
-    bleu, chrf = judge_all([each.bleu for each in against]), judge_all([each.chrf for each in against])
-    return [
-        replace(each, bleu=of_bleu, chrf=of_chrf) for each, of_bleu, of_chrf in zip(against, bleu, chrf, strict=True)
-    ]
+    judged = judge_all([each.bleu for each in against]), judge_all([each.chrf for each in against])
+    return [replace(each, bleu=bleu, chrf=chrf) for each, bleu, chrf in zip(against, *judged, strict=True)]
 
 
 def judge_all(found: list[Difference]) -> list[Difference]:

@@ -176,11 +176,9 @@ def _list_differences(folders: tuple[Path, Path], name: str, keys: Iterable[str]
 
 def _find_other_shape(one: RecordedRun, other: RecordedRun) -> str | None:
     """The first parameter that only one of two models has, or that has another shape."""
-    shapes, others = (
-        list_shapes(jax.eval_shape(partial(init_params, run.initial_model, vocab_size), jax.random.key(0)))
-        for run in (one, other)
-        for vocab_size in [load_tokenizer(run.folder).vocab_size]
-    )
+    models = ((run.initial_model, load_tokenizer(run.folder).vocab_size) for run in (one, other))
+    trees = (jax.eval_shape(partial(init_params, *model), jax.random.key(0)) for model in models)
+    shapes, others = map(list_shapes, trees)
     for name in shapes | others:
         if shapes.get(name) != others.get(name):
             ours, theirs = shapes.get(name, "missing"), others.get(name, "missing")
