@@ -45,9 +45,8 @@ def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
     good, validated = good_steps(run_dir), read_validated(run_dir)
     steps = choose_steps(run_dir, good, count, by, validated, run.saved.training)
     bleu = {step: each.bleu for step, each in validated.items()}
-    folder = write_average(
-        run_dir, steps, name, by=by, bleu=bleu, config=run.config.model, vocab_size=run.tokenizer.vocab_size
-    )
+    model, vocab_size = run.config.model, run.tokenizer.vocab_size
+    folder = write_average(run_dir, steps, name, by=by, bleu=bleu, config=model, vocab_size=vocab_size)
     for step in damaged_steps(run_dir):
         write_note(f"note: the checkpoint at step {step} is damaged and left out")
     for step in good:
