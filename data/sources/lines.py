@@ -15,7 +15,7 @@ from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_
 
 IsOpen = Callable[[str], bool]  # whether a record goes on after this text
 MOST_LINES = 100  # of one record
-GZIP = b"\x1f\x8b\x08"
+GZIP = b"\x1f\x8b\x08"  # how such a file begins
 
 
 class Malformed(Exception):
