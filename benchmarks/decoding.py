@@ -39,17 +39,9 @@ class PuenteSearch:
         return [best.tokens for hypotheses in found for best, *_ in hypotheses]
 
     def search(self, sources: Int32[np.ndarray, "B S"], beam_size: int) -> list[list[Hypothesis]]:
-        hypotheses = search_batch(
-            (self.graphdef,),
-            (self.params,),
-            sources,
-            limits=np.full(len(sources), self.length, np.int32),
-            prefixes=None,
-            numbers=np.zeros(len(sources), np.uint32),
-            seed=np.uint32(0),
-            settings=SearchSettings(self.length, beam_size),
-        )
-        return list(hypotheses_of(hypotheses))
+        models, settings = ((self.graphdef,), (self.params,)), SearchSettings(self.length, beam_size)
+        limits, numbers = np.full(len(sources), self.length, np.int32), np.zeros(len(sources), np.uint32)
+        return list(hypotheses_of(search_batch(*models, sources, limits, None, numbers, np.uint32(0), settings)))
 
 
 def forbid_eos(params: Params) -> Params:
@@ -84,9 +76,8 @@ def check_tokens(name: str, cost: DecodingCost, tokens: list[list[int]]) -> None
     """Require exactly ``cost.length`` tokens for every sentence; RuntimeError, as times would compare other work."""
     lengths = sorted({len(sentence) for sentence in tokens})
     if (len(tokens), lengths) != (cost.batch, [cost.length]):
-        raise RuntimeError(
-            f"{name} returned {len(tokens)} sentences of {lengths} tokens instead of {cost.batch} of {cost.length}"
-        )
+        found = f"{len(tokens)} sentences of {lengths} tokens"
+        raise RuntimeError(f"{name} returned {found} instead of {cost.batch} of {cost.length}")
 
 
 def prepare(beams: Sequence[int], contestant: Contestant[DecodingCost]) -> Entrant:

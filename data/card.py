@@ -138,16 +138,9 @@ def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
 
 def build_tables(card: Card) -> list[Table]:
     counts = [count_pieces(text.tokens, card.prepared.tokenizer.vocab_size) for _, _, text in card.sides()]
-    return [
-        sources_table(card),
-        overlap_table(card),
-        sentences_table(card),
-        lengths_table(card),
-        tokenizer_table(card, counts[0] + counts[1]),
-        spelling_table(card, counts),
-        packing_table(card),
-        samples_table(card),
-    ]
+    of_text = [table(card) for table in (sources_table, overlap_table, sentences_table, lengths_table)]
+    of_pieces = [tokenizer_table(card, counts[0] + counts[1]), spelling_table(card, counts)]
+    return [*of_text, *of_pieces, packing_table(card), samples_table(card)]
 
 
 def sources_table(card: Card) -> Table:

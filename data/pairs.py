@@ -66,10 +66,8 @@ def concatenate(parts: Sequence[Pairs]) -> Pairs:
     """All pairs of all parts, in order, mapped; a single part is returned as it is."""
     if len(parts) == 1:
         return parts[0]
-    return Pairs(
-        store_sentences(chain.from_iterable(part.sources for part in parts)),
-        store_sentences(chain.from_iterable(part.targets for part in parts)),
-    )
+    sides = (part.sources for part in parts), (part.targets for part in parts)
+    return Pairs(*(store_sentences(chain.from_iterable(side)) for side in sides))
 
 
 def normalise_rows(rows: Iterable[tuple[str, str]]) -> tuple[Pairs, int]:

@@ -67,10 +67,8 @@ def note_on_bleu(references: Sequence[list[str]]) -> str | None:
     long = sum(any(len(split(text).split()) >= LONG for text in group) for group in references)
     if long >= LEAST_LONG * len(references):
         return None
-    return (
-        f"BLEU counts up to four words in a row, and only {long} of {len(references)} sentences have references of so "
-        "many: read chrF instead"
-    )
+    short = f"only {long} of {len(references)} sentences have references of so many"
+    return f"BLEU counts up to four words in a row, and {short}: read chrF instead"
 
 
 def reference_streams(references: Sequence[list[str]]) -> Streams:

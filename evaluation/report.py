@@ -103,11 +103,10 @@ class ReportPlace:
 
     def find(self) -> Path | None:
         """The report of this key and checkpoint, or None. Older versions wrote ``SET.json`` for any set and search."""
-        found = (path for path in (self.choose(), self._plain) if self.key.matches(path))
-        return next((path for path in found if self._is_current(path)), None)
-
-    def _is_current(self, path: Path) -> bool:
-        return self.checkpoint is None or self.checkpoint.is_scored_by(read_json_object(path))
+        for path in filter(self.key.matches, (self.choose(), self._plain)):
+            if self.checkpoint is None or self.checkpoint.is_scored_by(read_json_object(path)):
+                return path
+        return None
 
     @property
     def _plain(self) -> Path:

@@ -114,11 +114,10 @@ def shorten(paths: Sequence[str]) -> list[str]:
 
 def _focus(runs: Sequence[Curves]) -> tuple[float, float]:
     """Limits that show the descent but for its first tenth, which would press all else to the bottom."""
-    shown = np.concatenate([np.concatenate([run.cross_entropy, _after_the_first_tenth(run)]) for run in runs])
+    values = []
+    for run in runs:
+        last = max(run.updates[-1], max(run.trained_updates, default=0))
+        values += [run.cross_entropy, run.trained_cross_entropy[run.trained_updates >= last / 10]]
+    shown = np.concatenate(values)
     shown = shown[np.isfinite(shown)]
     return 0.95 * min(shown, default=0.0), 1.05 * max(shown, default=1.0)
-
-
-def _after_the_first_tenth(run: Curves) -> Series:
-    last = max(run.updates[-1], max(run.trained_updates, default=0))
-    return run.trained_cross_entropy[run.trained_updates >= last / 10]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from evaluation.comparison.compare import EvaluatedRun, System
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
 from experiment.reports import find_mismatch, own_report
-from model.config import DecodingConfig
 from training.run.layout import REPORTS
 
 SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}
@@ -69,13 +68,9 @@ def check_scores(path: Path, run: ReportedRun) -> None:
 
 def as_reported(config: RunConfig, report: dict[str, Any]) -> RunConfig:
     """The config with the search and precision of the report; keys that the report lacks stay."""
-    names = {field.name for field in fields(DecodingConfig)}
-    decoding = {key: value for key, value in report.get("decoding", {}).items() if key in names}
-    return replace(
-        config,
-        decoding=replace(config.decoding, **decoding),
-        model=replace(config.model, **report.get("precision", {})),
-    )
+    known = {key: value for key, value in report.get("decoding", {}).items() if key in vars(config.decoding)}
+    decoding, model = replace(config.decoding, **known), replace(config.model, **report.get("precision", {}))
+    return replace(config, decoding=decoding, model=model)
 
 
 def group_by_system(found: Sequence[ReportedRun]) -> list[System]:

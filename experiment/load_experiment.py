@@ -24,7 +24,5 @@ def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunCon
     if not is_of_a_run or lies_there or any(each.startswith("run_dir=") for each in overrides):
         return config
     command = shlex.join(["python", program, path, *overrides, f"run_dir={folder}"])
-    raise UserError(
-        f"{path} is of a run that was moved or copied: its run_dir is {config.run_dir}. To use the run where it lies: "
-        f"{command}"
-    )
+    problem = f"{path} is of a run that was moved or copied: its run_dir is {config.run_dir}"
+    raise UserError(f"{problem}. To use the run where it lies: {command}")

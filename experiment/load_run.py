@@ -34,9 +34,7 @@ from training.run.retention import damaged_steps
 PRECISION = {"model.dtype", "model.matmul_dtype"}
 # Overrides may change how translations are searched and in which precision, but nothing that was learned. A model of
 # both directions takes the other one, with data.source and data.target.
-MAY_CHANGE = frozenset(
-    {"data.source", "data.target"} | PRECISION | {key for key in KEYS if key.startswith("decoding.")}
-)
+MAY_CHANGE = {"data.source", "data.target"} | PRECISION | {key for key in KEYS if key.startswith("decoding.")}
 
 
 def load_run(
@@ -99,7 +97,8 @@ class LoadedRun:
     def _loaded(self) -> tuple[Translator, tuple[Params, ...], Manifest]:
         check_compiler()
         config, members = self.config, [self, *map(self._open_member, self.config.decoding.ensemble)]
-        checkpoints = [member._load_checkpoint() for member in members]
+        named = [(member.folder, member.config.decoding.checkpoint, member.config.model) for member in members]
+        checkpoints = [load_for_inference(*each, self.tokenizer.vocab_size) for each in named]
         models = tuple(member.config.model for member in members)
         languages = config.data.source, config.data.target
         translator = Translator(models, self.tokenizer, config.decoding, self._usual_source(), *languages)
@@ -118,10 +117,6 @@ class LoadedRun:
         data = self.saved.data
         return Usual(count_usual_sentences(lines, [data.source] * len(lines)), data.row_length)
 
-    def _load_checkpoint(self) -> tuple[Params, Manifest]:
-        config = self.config
-        return load_for_inference(self.folder, config.decoding.checkpoint, config.model, self.tokenizer.vocab_size)
-
     def _open_member(self, name: str) -> "LoadedRun":
         """RUN or RUN:CHECKPOINT, in this run's precision; UserError if its tokenizer or direction differs."""
         folder, _, checkpoint = (name, "", "") if os.path.isdir(name) else name.rpartition(":")
@@ -130,9 +125,8 @@ class LoadedRun:
         overrides += [f"decoding.checkpoint={checkpoint}"] if checkpoint else []
         member = load_run(Path(folder or name), overrides)
         if member.tokenizer.model != self.tokenizer.model or f"{data.source} to {data.target}" not in member.directions:
-            raise UserError(
-                f"decoding.ensemble: {member.folder} has another vocabulary or direction than {self.folder}"
-            )
+            others = f"{member.folder} has another vocabulary or direction than {self.folder}"
+            raise UserError(f"decoding.ensemble: {others}")
         return member
 
     @cached_property
@@ -161,10 +155,9 @@ class LoadedRun:
         if not isinstance(recorded, str):
             raise UserError(f"{data_path} is missing or damaged, so the batches cannot be verified; bring it back")
         if recorded != current:
-            raise UserError(
-                f"the corpus has changed since {data_path} was written: it gives other batches (fingerprint "
-                f"{recorded[:8]} → {current[:8]}). Bring the old one back, or name its folder with PUENTE_CORPUS"
-            )
+            batches = f"it gives other batches (fingerprint {recorded[:8]} → {current[:8]})"
+            advice = "Bring the old one back, or name its folder with PUENTE_CORPUS"
+            raise UserError(f"the corpus has changed since {data_path} was written: {batches}. {advice}")
         return Setup(config.model, config.training, prepared.stream.starting_at(load_start(data_path)))
 
     def _read_record(self, path: Path) -> RunConfig:

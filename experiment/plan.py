@@ -18,10 +18,8 @@ def describe_plan(config: RunConfig) -> str:
     for line in filter(None, [*prepared.corpus.warnings, advise_small_corpus(config, prepared)]):
         write_note(f"warning: {line}")
     steps, epoch = Schedule(config.training, prepared.stream).expected_end(0), prepared.stream.steps_in(0)
-    return (
-        f"corpus               {describe_corpus(prepared.report)}\n"
-        f"training             {steps:,} steps; an epoch has {epoch:,}: {steps / epoch:.1f} epochs"
-    )
+    corpus = f"corpus               {describe_corpus(prepared.report)}"
+    return f"{corpus}\ntraining             {steps:,} steps; an epoch has {epoch:,}: {steps / epoch:.1f} epochs"
 
 
 def describe_corpus(report: DataReport) -> str:
@@ -38,8 +36,6 @@ def advise_small_corpus(config: RunConfig, prepared: Prepared) -> str | None:
     epochs = Schedule(config.training, prepared.stream).expected_end(0) / prepared.stream.steps_in(0)
     if epochs < MANY_EPOCHS:
         return None
-    return (
-        f"{epochs:.0f} epochs of {pairs:,} pairs with model.dropout={dropout}: the model will learn them by heart, and "
-        f"translate new ones worse. For fewer than {FEW_PAIRS:,} pairs, begin with configs/small-corpus.yaml "
-        "(docs/data.md)"
-    )
+    danger = "the model will learn them by heart, and translate new ones worse"
+    advice = f"For fewer than {FEW_PAIRS:,} pairs, begin with configs/small-corpus.yaml (docs/data.md)"
+    return f"{epochs:.0f} epochs of {pairs:,} pairs with model.dropout={dropout}: {danger}. {advice}"

@@ -57,6 +57,7 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
     answers = ask(folder, {"sources": spelled[0], "targets": spelled[1], "lines": list(lines)})
     theirs = [[ids[piece] for piece in pieces if ids[piece] != EOS] for pieces in answers["pieces"]]
     here = [each.token_log_probs for each in score_tokens(translator, params, pairs)]
+    tokens = [both for each in zip(here, answers["log_probs"], strict=True) for both in zip(*each, strict=True)]
     there = list(zip(sources, theirs, strict=True))
     texts = translator.spell([each.tokens for each in found])
     differing = [index for index, text in enumerate(texts) if text != answers["translations"][index]]
@@ -64,15 +65,11 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
     return Check(
         answers["library"],
         len(lines),
-        max(greatest_difference(ours, other) for ours, other in zip(here, answers["log_probs"], strict=True)),
+        max(abs(one - other) for one, other in tokens),
         sum(source == encoded for source, encoded in zip(spelled[0], answers["encoded"], strict=True)),
         len(lines) - len(differing),
         sum(abs(score - found[index].score) < TIE for score, index in zip(scores, differing, strict=True)),
     )
-
-
-def greatest_difference(ours: list[float], theirs: list[float]) -> float:
-    return max(abs(one - other) for one, other in zip(ours, theirs, strict=True))
 
 
 def ask(folder: Path, questions: dict[str, Any]) -> dict[str, Any]:

@@ -43,10 +43,8 @@ def dense(params: Params) -> Linear:
 
 def split_heads(config: ModelConfig, params: Params) -> Heads:
     """Attention's layers, with the matrix of a general score folded into the query: qᵀ W k = (Wᵀ q)ᵀ k."""
-    query, key, value = (
-        split_rows(dense(params[name]), heads)
-        for name, heads in (("query", config.num_heads), ("key", config.groups), ("value", config.groups))
-    )
+    heads = {"query": config.num_heads, "key": config.groups, "value": config.groups}
+    query, key, value = (split_rows(dense(params[name]), count) for name, count in heads.items())
     if "weights" in params.get("score", {}):
         weights = np.asarray(params["score"]["weights"]).swapaxes(1, 2)  # N H H
         query = Linear(weights @ query.weight, np.einsum("NIH,NH->NI", weights, query.bias))

@@ -6,7 +6,6 @@ is RUN/averages/NAME, which every program here accepts as decoding.checkpoint=NA
 checkpoints a run keeps, and training.save_every how often it writes one besides those of its evaluations.
 """
 
-import argparse
 import shlex
 import sys
 from pathlib import Path
@@ -27,22 +26,17 @@ EXAMPLES = """example:
 """
 
 
+@exit_on_user_error()
 def main() -> None:
-    with exit_on_user_error():
-        arguments = parse_arguments()
-        by: By = "best" if arguments.last is None else "last"
-        count = arguments.best if arguments.last is None else arguments.last
-        average_checkpoints(Path(arguments.RUN), by, count)
-
-
-def parse_arguments() -> argparse.Namespace:
     parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
     best = "the N checkpoints with the best validation BLEU; of equals, those with the lower loss"
     which.add_argument("--best", type=int, metavar="N", help=best)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    by: By = "best" if arguments.last is None else "last"
+    average_checkpoints(Path(arguments.RUN), by, arguments.best if arguments.last is None else arguments.last)
 
 
 def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
@@ -51,9 +45,8 @@ def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
     good, validated = good_steps(run_dir), read_validated(run_dir)
     steps = choose_steps(run_dir, good, count, by, validated, run.saved.training)
     bleu = {step: each.bleu for step, each in validated.items()}
-    folder = write_average(
-        run_dir, steps, name, by=by, bleu=bleu, config=run.config.model, vocab_size=run.tokenizer.vocab_size
-    )
+    model, vocab_size = run.config.model, run.tokenizer.vocab_size
+    folder = write_average(run_dir, steps, name, by=by, bleu=bleu, config=model, vocab_size=vocab_size)
     for step in damaged_steps(run_dir):
         write_note(f"note: the checkpoint at step {step} is damaged and left out")
     for step in good:

@@ -136,21 +136,21 @@ def training_contestants(arguments: argparse.Namespace, config: RunConfig) -> li
 
 
 def choose_recipes(arguments: argparse.Namespace, config: RunConfig) -> dict[str, Recipe]:
-    """Return the recipe of a named config as it is, the usual one on a CPU with both dtypes, and those of --against."""
+    """Return the recipe of a named config as it is, the usual one on a CPU with both dtypes, and those of --against.
+
+    UserError if one of these changes the batches.
+    """
     recipes = {OURS: Recipe(config.model, config.training)}
     if is_usual(arguments):
         bfloat16 = replace(config.model, matmul_dtype="bfloat16")
         recipes[f"{OURS}-bfloat16"] = Recipe(bfloat16, config.training)
-    return recipes | dict(changed_recipe(arguments, changes) for changes in arguments.against)
-
-
-def changed_recipe(arguments: argparse.Namespace, changes: str) -> tuple[str, Recipe]:
-    """Return the experiment with other values, by a name that has them; UserError if they change the batches."""
-    if others := [change for change in changes.split() if not change.startswith(("model.", "training."))]:
-        raise UserError(f"--against: {others[0]} must be a model.key=value or a training.key=value")
     path, overrides = choose_experiment(arguments)
-    config = load_config(path, [*overrides, *changes.split()])
-    return f"{OURS} {changes}", Recipe(config.model, config.training)
+    for changes in arguments.against:
+        if others := [change for change in changes.split() if not change.startswith(("model.", "training."))]:
+            raise UserError(f"--against: {others[0]} must be a model.key=value or a training.key=value")
+        changed = load_config(path, [*overrides, *changes.split()])
+        recipes[f"{OURS} {changes}"] = Recipe(changed.model, changed.training)
+    return recipes
 
 
 def command_line() -> argparse.Namespace:

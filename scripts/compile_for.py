@@ -42,17 +42,8 @@ EXAMPLES = """examples:
 PROGRAMS = ("training step", "validation loss", "search")
 
 
+@exit_on_user_error()
 def main() -> None:
-    with exit_on_user_error():
-        arguments = command_line()
-        target = open_target(arguments.TARGET)
-        results = compile_all(load_config(arguments.CONFIG, arguments.CHANGES), target, arguments.only)
-        show(results, target, arguments)
-        if lacks := [lack for result in results if (lack := result.find_lack(target))]:
-            raise UserError("; ".join(lacks))
-
-
-def command_line() -> argparse.Namespace:
     parser = Parser(__doc__, EXAMPLES)
     add = parser.add_argument
     add("TARGET", help="such as h200:8 or v5e:4x4")
@@ -60,7 +51,12 @@ def command_line() -> argparse.Namespace:
     add("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=512")
     add("--only", choices=PROGRAMS, help="compile one program (default: all three)")
     add("--json", type=output_file, metavar="FILE", help="for figures (default: runs/compiled/CONFIG-TARGET.json)")
-    return parser.parse_intermixed_args()
+    arguments = parser.parse_intermixed_args()
+    target = open_target(arguments.TARGET)
+    results = compile_all(load_config(arguments.CONFIG, arguments.CHANGES), target, arguments.only)
+    show(results, target, arguments)
+    if lacks := [lack for result in results if (lack := result.find_lack(target))]:
+        raise UserError("; ".join(lacks))
 
 
 def compile_all(config: RunConfig, target: Target, only: str | None) -> list[Compiled]:

@@ -43,11 +43,8 @@ TOLERANCE = 1e-4  # nats a token, of an export in float32
 
 @exit_on_user_error()
 def main() -> None:
-    positionals = {
-        "RUN": "a run directory, such as runs/tatoeba-small",
-        "FORMAT": "ct2 or hf",
-        "FOLDER": "a new folder",
-    }
+    run_help = "a run directory, such as runs/tatoeba-small"
+    positionals = {"RUN": run_help, "FORMAT": "ct2 or hf", "FOLDER": "a new folder"}
     arguments = parse_command_line(__doc__, positionals, add_options, MAY_CHANGE - PRECISION)
     require_sense(arguments)
     run_dir, form = Path(arguments.RUN), arguments.FORMAT
@@ -57,7 +54,9 @@ def main() -> None:
     found = export(run, arguments)
     kind = f"ct2 ({arguments.quantization})" if form == "ct2" else form
     print(f"written  {arguments.FOLDER}: {run_dir} at step {run.step}, as {kind}")
-    print("\n".join(found.lines() if found else [why_unchecked(form)]))
+    missing = missing_packages(FORMATS[form].checking)
+    unchecked = f"not compared with the run{f', which takes pip install {missing}' if missing else ''}"
+    print("\n".join(found.lines() if found else [unchecked]))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -81,11 +80,6 @@ def require_sense(arguments: argparse.Namespace) -> None:
         raise UserError(f"--quantization={arguments.quantization} is for the format ct2")
     if any(override.startswith("decoding.ensemble=") for override in arguments.overrides):
         raise UserError("decoding.ensemble has no place in an export, which is one model")
-
-
-def why_unchecked(form: str) -> str:
-    missing = missing_packages(FORMATS[form].checking)
-    return f"not compared with the run{f', which takes pip install {missing}' if missing else ''}"
 
 
 def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
@@ -117,10 +111,7 @@ def facts_of(run: LoadedRun, longest_source: int) -> dict[str, Any]:
         "target": run.config.data.target,
         "tag": [vocabulary[token] for token in run.translator.tag],
         "search": settings_of(run.config.decoding),
-        "lines": {
-            "usual": asdict(splitting.usual),
-            "max_source_tokens": splitting.decoding.max_source_tokens,
-        },
+        "lines": {"usual": asdict(splitting.usual), "max_source_tokens": splitting.decoding.max_source_tokens},
         "model": asdict(run.config.model),
     }
 

@@ -33,10 +33,8 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
     run_dir = Path(config.run_dir)
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
     if prepared.tokenizer.key != tokenizer_key(prepared.corpus.training, config.tokenizer, config.data.tags):
-        raise UserError(
-            f"{run_dir} has checkpoints with a tokenizer of other text: training pairs or tokenizer.* changed since; "
-            "undo that, or set run_dir=NEW_FOLDER"
-        )
+        advice = "training pairs or tokenizer.* changed since; undo that, or set run_dir=NEW_FOLDER"
+        raise UserError(f"{run_dir} has checkpoints with a tokenizer of other text: {advice}")
     for line in prepared.corpus.warnings:
         write_note(f"warning: {line}")
     tables = build_tables(build_card(config.data, config.tokenizer, prepared))

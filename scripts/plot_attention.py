@@ -33,10 +33,8 @@ ACCEPTED = MAY_CHANGE - {f"decoding.{key}" for key in ("ensemble", "mbr", "candi
 @exit_on_user_error()
 def main() -> None:
     """Find all mistakes before anything is written, and print the translation whatever becomes of the pictures."""
-    positionals = {
-        "RUN": "a run directory, such as runs/tatoeba-small",
-        "SENTENCE": f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens",
-    }
+    sentence_help = f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens"
+    positionals = {"RUN": "a run directory, such as runs/tatoeba-small", "SENTENCE": sentence_help}
     arguments = parse_command_line(__doc__, positionals, add_options, ACCEPTED)
     run_dir = Path(arguments.RUN)
     run = load_run(run_dir, [*arguments.overrides, "decoding.batch_sentences=1"], "looking at it")

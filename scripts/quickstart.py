@@ -54,10 +54,8 @@ def find_reports() -> dict[str, Path | None]:
     """The report on each held-out set, by the set's title."""
     phrases = load_run(RUN, [f"data.test={PHRASES}"], may_change={"data.test"})
     sha256 = load_held_out(phrases.config.data, "test", RUN)[1].sha256
-    return {
-        "generated sentences": place_report(load_run(RUN)).find(),
-        "hand-written phrases": place_report(phrases, sha256).find(),
-    }
+    own, other = place_report(load_run(RUN)).find(), place_report(phrases, sha256).find()
+    return {"generated sentences": own, "hand-written phrases": other}
 
 
 def run(program: str, *arguments: str) -> None:

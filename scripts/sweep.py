@@ -44,7 +44,11 @@ EXAMPLES = """examples:
 def main() -> None:
     arguments = make_parser().parse_args()
     sweep = load_sweep(arguments.SWEEP)
-    cells = choose(sweep, arguments.cell)
+    cells, number = sweep.cells, arguments.cell
+    if number is not None:
+        if not 0 <= number < len(cells):
+            raise UserError(f"--cell must be from 0 to {len(cells) - 1}, not {number}")
+        cells = [cells[number]]
     check_directories(cells)
     if arguments.status:
         print(as_text(table_of_states(cells, {cell.name: read_state(cell, arguments.set) for cell in cells})))
@@ -61,14 +65,6 @@ def make_parser() -> Parser:
     parser.add_argument("--status", action="store_true", help="show how far each cell is, and start nothing")
     parser.add_argument("--cell", type=int, metavar="NUMBER", help="train this cell alone, counted from 0")
     return parser
-
-
-def choose(sweep: Sweep, number: int | None) -> list[Cell]:
-    if number is None:
-        return sweep.cells
-    if not 0 <= number < len(sweep.cells):
-        raise UserError(f"--cell must be from 0 to {len(sweep.cells) - 1}, not {number}")
-    return [sweep.cells[number]]
 
 
 def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) -> None:

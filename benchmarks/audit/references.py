@@ -6,8 +6,6 @@ from jaxtyping import Bool, Float, Int
 
 from training.muon import COEFFICIENTS, ITERATIONS
 
-Figures = dict[str, np.ndarray]
-
 
 def square_rows(rows: Float[np.ndarray, "rows 3"]) -> np.ndarray:
     return 3 * rows.astype(np.float64).sum(axis=1) ** 2
@@ -19,7 +17,7 @@ def attention_and_gradients(
     value: Float[np.ndarray, "B G S U"],
     cotangent: Float[np.ndarray, "B N T U"],
     visible: Bool[np.ndarray, "B T S"],
-) -> Figures:
+) -> dict[str, np.ndarray]:
     """softmax(q kᵀ / √H) v (Vaswani et al. 2017, equation 1), and the gradients of its product with ``cotangent``."""
     query, key, value, cotangent = (array.astype(np.float64) for array in (query, key, value, cotangent))
     groups, scale = key.shape[1], query.shape[-1] ** -0.5

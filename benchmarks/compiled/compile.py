@@ -44,24 +44,14 @@ def compile_program(program: Program, target: Target) -> Compiled:
             needed, has = (float(found[i]) * UNITS[found[i + 1]] for i in (1, 3))
             raise UserError(describe_lack(program.name, target, needed, has)) from error
     seconds, memory = perf_counter() - begun, compiled.memory_analysis()
-    return Compiled(
-        program.name,
-        seconds,
-        memory.argument_size_in_bytes,
-        memory.alias_size_in_bytes,
-        memory.temp_size_in_bytes,
-        memory.peak_memory_in_bytes,
-    )
+    held, written_over, temporary = memory.argument_size_in_bytes, memory.alias_size_in_bytes, memory.temp_size_in_bytes
+    return Compiled(program.name, seconds, held, written_over, temporary, memory.peak_memory_in_bytes)
 
 
 def describe_lack(name: str, target: Target, needed: float, has: float) -> str:
     """Return one line that says what does not fit, and what to change."""
-    change = (
-        "make decoding.batch_sentences or decoding.beam_size smaller"
-        if name.startswith("search")
-        else "make data.batch_rows smaller, training.accumulation larger, or set model.rematerialize=true or mesh.fsdp"
-    )
-    return (
-        f"the {name} does not fit: it needs {needed / 1e9:.1f} GB on each device of {target.name}, "
-        f"which has {has / 1e9:.1f} GB; {change}"
-    )
+    change = "make data.batch_rows smaller, training.accumulation larger, or set model.rematerialize=true or mesh.fsdp"
+    if name.startswith("search"):
+        change = "make decoding.batch_sentences or decoding.beam_size smaller"
+    sizes = f"{needed / 1e9:.1f} GB on each device of {target.name}, which has {has / 1e9:.1f} GB"
+    return f"the {name} does not fit: it needs {sizes}; {change}"

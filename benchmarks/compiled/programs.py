@@ -47,16 +47,11 @@ def _search(config: RunConfig, mesh: Mesh, params: Any) -> Program:
     rows = batch_size(bucket, decoding.batch_sentences)
     shared = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec()))
     divided = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
-    lower = partial(
-        search_batch.lower,
-        (build(model, config.tokenizer.vocab_size),),
-        (jax.tree.map(lambda leaf: shared(leaf.shape, leaf.dtype), params),),
-        divided((rows * mesh.size, bucket), np.int32),
-        divided((rows * mesh.size,), np.int32),
-        None,
-        divided((rows * mesh.size,), np.uint32),
-        shared((), np.uint32),
-        search_settings(decoding, decoding.limit(bucket), 1),
-        mesh if mesh.size > 1 else None,
-    )
+    all_rows = rows * mesh.size
+    graphdefs = (build(model, config.tokenizer.vocab_size),)
+    shapes = (jax.tree.map(lambda leaf: shared(leaf.shape, leaf.dtype), params),)
+    sources, limits = divided((all_rows, bucket), np.int32), divided((all_rows,), np.int32)
+    numbers, seed = divided((all_rows,), np.uint32), shared((), np.uint32)
+    options = search_settings(decoding, decoding.limit(bucket), 1), mesh if mesh.size > 1 else None
+    lower = partial(search_batch.lower, graphdefs, shapes, sources, limits, None, numbers, seed, *options)
     return Program(f"search of {rows} × {bucket} tokens a device, {decoding.beam_size} beams", lower)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NoReturn
 from unittest.mock import patch
 
 import jax
@@ -102,7 +101,8 @@ def _open_gpus(name: str, chip: str, count: str) -> Target:
     accelerator, (capability, architecture) = ACCELERATORS[chip], GPUS[chip]
     node = accelerator.node
     if not re.fullmatch(r"[1-9]\d{0,4}", count) or (int(count) > node and int(count) % node):
-        _refuse(name, f"a number of GPUs, as {chip}:8; several nodes have a multiple of {node}")
+        needed = f"a number of GPUs, as {chip}:8; several nodes have a multiple of {node}"
+        raise UserError(f"target {in_brief(name)}: give {needed}")
     compilers = _versions(chip, "aot-cuda", "jax-cuda13-plugin", "nvidia-cuda-nvcc")
     facts = Path(__file__).with_name(f"{architecture}.textproto").read_text(encoding="utf-8") % vars(accelerator)
     hosts = max(1, int(count) // node)
@@ -114,7 +114,8 @@ def _open_gpus(name: str, chip: str, count: str) -> Target:
 def _open_tpus(name: str, chip: str, shape: str) -> Target:
     dimensions = TPUS[chip]
     if not re.fullmatch(r"[1-9]\d{0,2}" + r"x[1-9]\d{0,2}" * (dimensions - 1), shape):
-        _refuse(name, f"a slice of {dimensions} dimensions, as {chip}:{'x'.join(['2'] * dimensions)}")
+        needed = f"a slice of {dimensions} dimensions, as {chip}:{'x'.join(['2'] * dimensions)}"
+        raise UserError(f"target {in_brief(name)}: give {needed}")
     compilers = _versions(chip, "aot-tpu", "libtpu")
     single = {"chips_per_host_bounds": [1, 1, 1]} if set(shape.split("x")) == {"1"} else {}
     try:
@@ -122,10 +123,6 @@ def _open_tpus(name: str, chip: str, shape: str) -> Target:
     except jax.errors.JaxRuntimeError as error:
         raise UserError(f"target {name}: libtpu knows no such slice: {in_brief(str(error))}") from None
     return Target(name, ACCELERATORS[chip], Device("tpu"), tuple(topology.devices), compilers)
-
-
-def _refuse(name: str, needed: str) -> NoReturn:
-    raise UserError(f"target {in_brief(name)}: give {needed}")
 
 
 def _versions(chip: str, extra: str, *packages: str) -> dict[str, str]:

@@ -97,10 +97,8 @@ class StepCost:
     def batch(self) -> Batch:
         """Return random tokens in every place; the sentences of a row differ by at most one token in length."""
         generator = np.random.default_rng(0)
-        source, target = (
-            generator.integers(EOS + 1, self.vocab_size, (self.rows, length), np.int32)
-            for length in (self.sources, self.targets)
-        )
+        shapes = (self.rows, self.sources), (self.rows, self.targets)
+        source, target = (generator.integers(EOS + 1, self.vocab_size, shape, np.int32) for shape in shapes)
         source_segments, source_positions = self._segments_and_positions(self.sources)
         target_segments, target_positions = self._segments_and_positions(self.targets)
         inputs = np.where(target_positions == 0, BOS, np.roll(target, 1, axis=1)).astype(np.int32)

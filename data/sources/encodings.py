@@ -20,10 +20,6 @@ def is_utf8(name: str) -> bool:
     return codecs.lookup(name).name == "utf-8"
 
 
-def this_is_gzip(content: bytes) -> bool:
-    return content.startswith(b"\x1f\x8b\x08")
-
-
 def advise_encoding(file: BinaryFile) -> str:
     """How to read a file that is not UTF-8; empty if it is, but for a few lines."""
     encoding = guess_encoding(first_lines(file))
@@ -73,7 +69,5 @@ def refuse_utf8(path: Path, encoding: str, file: BinaryFile) -> None:
     content = first_lines(file)
     shows = len("a".encode(encoding)) > 1 or not content.isascii()  # UTF-16 has two bytes even for a letter of ASCII
     if shows and b"\0" not in content and decodes(content):
-        raise UserError(
-            f"{path} is UTF-8, not data.encoding={encoding}: set data.encoding=utf-8, and convert any files in another "
-            "encoding to UTF-8"
-        )
+        advice = "set data.encoding=utf-8, and convert any files in another encoding to UTF-8"
+        raise UserError(f"{path} is UTF-8, not data.encoding={encoding}: {advice}")

@@ -34,19 +34,14 @@ def read_jsonl(config: DataConfig, path: Path) -> Rows:
             row = row.get("translation", row)
         if not isinstance(row, dict):
             raise Malformed(f"translation is {name_type(row)}, not an object")
-        return texts_of(config, row)
+        if missing := [name for name in config.languages if name not in row]:
+            advice = suggest(config, [name for name, value in row.items() if is_text(value)])
+            keys = in_brief(", ".join(row)) or "nothing"
+            raise Malformed(f"the object has no {' and no '.join(missing)}, only {keys}", for_all=advice)
+        return check_texts(config, (row[first], row[second]))
 
-    return read_lines(config, path, parse)
-
-
-def texts_of(config: DataConfig, row: dict[str, object]) -> Row:
-    """The texts of both languages; Malformed says which one is missing or what it is instead of text."""
     first, second = config.languages
-    if missing := [name for name in config.languages if name not in row]:
-        keys = in_brief(", ".join(row)) or "nothing"
-        names = [name for name, value in row.items() if is_text(value)]
-        raise Malformed(f"the object has no {' and no '.join(missing)}, only {keys}", for_all=suggest(config, names))
-    return check_texts(config, (row[first], row[second]))
+    return read_lines(config, path, parse)
 
 
 def check_texts(config: DataConfig, cells: tuple[Any, Any]) -> Row:

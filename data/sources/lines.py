@@ -11,9 +11,11 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import LONGEST_LINE, TOO_LONG, bounded_lines
-from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8, this_is_gzip
+from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8
 
+IsOpen = Callable[[str], bool]  # whether a record goes on after this text
 MOST_LINES = 100  # of one record
+GZIP = b"\x1f\x8b\x08"  # how such a file begins
 
 
 class Malformed(Exception):
@@ -50,7 +52,7 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
     """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
     with explain_read_errors(path), open_bytes(path) as file:
-        if path.suffix.lower() != ".gz" and this_is_gzip(file.peek(3)):
+        if path.suffix.lower() != ".gz" and file.peek(3).startswith(GZIP):
             raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
         lines = bounded_lines(file.readline, b"\n") if is_utf8(encoding) else transcode(path, encoding, file)
         if first := next(iter(lines), b"").removeprefix(codecs.BOM_UTF8):
@@ -58,7 +60,7 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
         yield from lines
 
 
-def join_lines(lines: Iterable[bytes], first: int, is_open: Callable[[str], bool]) -> Iterator[tuple[int, bytes]]:
+def join_lines(lines: Iterable[bytes], first: int, is_open: IsOpen) -> Iterator[tuple[int, bytes]]:
     """The number of the first line of each record, and its lines; a record goes on while its text ``is_open``.
 
     A record that stays open for MOST_LINES lines is its first line alone, so that a stray mark costs no other lines.
@@ -96,23 +98,21 @@ def transcode(path: Path, encoding: str, file: BinaryFile) -> Iterator[bytes]:
 
 def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
     """The text of a line, without its end; Malformed if it is not text in the encoding."""
-    body = without_end(line)
+    body, place = without_end(line), f"{path}:{number}"
     if len(body) > LONGEST_LINE:
-        raise Malformed(f"{path}:{number}: {TOO_LONG}")
+        raise Malformed(f"{place}: {TOO_LONG}")
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise Malformed(
-            f"{path}:{number}: invalid UTF-8 at byte {error.start + 1} of the line", not_text=path
-        ) from None
+        raise Malformed(f"{place}: invalid UTF-8 at byte {error.start + 1} of the line", not_text=path) from None
     if "\0" in text:
-        raise Malformed(f"{path}:{number}: a NUL character in the line; remove it", not_text=path)
+        raise Malformed(f"{place}: a NUL character in the line; remove it", not_text=path)
     if "\r" in text:
-        problem = f"{path}:{number}: a carriage return inside the line; end lines with LF or CRLF"
+        problem = f"{place}: a carriage return inside the line; end lines with LF or CRLF"
         raise Malformed(problem, for_all="If it ends all lines, save the file with other line ends")
     if "\ufffd" in text and not is_utf8(encoding):
-        place = text.index("\ufffd") + 1
-        raise Malformed(f"{path}:{number}: invalid {encoding} at character {place} of the line", not_text=path)
+        character = text.index("\ufffd") + 1
+        raise Malformed(f"{place}: invalid {encoding} at character {character} of the line", not_text=path)
     return text
 
 

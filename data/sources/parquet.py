@@ -89,11 +89,10 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
                 builder.download_and_prepare()
             dataset = builder.as_dataset(split)
     except ConnectionError as error:
-        raise UserError(
-            f"the dataset {place} is not on this machine and the hub cannot be reached ({first_line(error)}); "
-            f"connect, or download it elsewhere (hf download --repo-type dataset {place} --local-dir FOLDER) and "
-            f"name FOLDER in place of {place}, or train offline: configs/quickstart.yaml"
-        ) from error
+        problem = f"the dataset {place} is not on this machine and the hub cannot be reached ({first_line(error)})"
+        download = f"download it elsewhere (hf download --repo-type dataset {place} --local-dir FOLDER)"
+        advice = f"connect, or {download} and name FOLDER in place of {place}"
+        raise UserError(f"{problem}; {advice}, or train offline: configs/quickstart.yaml") from error
     except Exception as error:  # a missing dataset, config or split, each with its own exception class
         fault = error.__cause__ or error
         if isinstance(fault, OSError) and fault.errno in DISK_FULL:
@@ -144,9 +143,8 @@ def read_cells(config: DataConfig, table: Any, place: str) -> Iterable[tuple[Any
         advice = f": {settings}" if (settings := suggest(config, texts)) else "; set data.columns"
         raise UserError(f"{place} has no column {missing[0]}, only {', '.join(types)}{advice}")
     if others := [name for name in names if "string" not in types[name] and types[name] != "null"]:
-        raise UserError(
-            f"{place}: its column {others[0]} holds {types[others[0]]}, not text; data.columns names others"
-        )
+        column = f"its column {others[0]} holds {types[others[0]]}, not text"
+        raise UserError(f"{place}: {column}; data.columns names others")
     try:
         first, second = (flat.column(name).to_pylist() for name in names)
     except UnicodeDecodeError as error:

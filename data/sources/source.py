@@ -28,10 +28,9 @@ ENDINGS: Final[dict[str, Form]] = {
 }
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 LANGUAGE = re.compile(r"(?<![A-Za-z])LANG(?![A-Za-z])")
+SHEETS = ".xlsx", ".xlsm", ".xls", ".ods", ".numbers"
 INSTEAD = {  # of files with these endings
-    **dict.fromkeys(
-        (".xlsx", ".xlsm", ".xls", ".ods", ".numbers"), "save it as CSV (.csv) or as tab-separated text (.tsv)"
-    ),
+    **dict.fromkeys(SHEETS, "save it as CSV (.csv) or as tab-separated text (.tsv)"),
     **dict.fromkeys((".xml", ".zip", ".tar", ".tgz"), f"known are {', '.join(ENDINGS)} and NAME.LANG"),
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".sdltm", ".po"), "export it as TMX (.tmx)"),
     ".json": "write one object a line (.jsonl)",
@@ -62,7 +61,9 @@ class Source:
             case "phrasebook":
                 files = [TABLE]
             case "parallel":
-                files = [find_file(config, split, in_language(name, language)) for language in config.languages]
+                path = Path(name)  # LANG is replaced in its last part only
+                names = [language.join(LANGUAGE.split(path.name)) for language in config.languages]
+                files = [find_file(config, split, str(path.with_name(each))) for each in names]
             case "table" | "jsonl" | "parquet" | "tmx":
                 files = [find_file(config, split, name)]
             case "dataset":
@@ -142,11 +143,6 @@ def refuse_no_dataset(name: str, split: str, folder: Path | None) -> None:
         raise UserError(f"cannot read {place}: it is neither a file ({known}) nor a folder nor OWNER/NAME of the hub")
 
 
-def in_language(name: str, language: str) -> str:
-    """The name of one of two parallel files; LANG is replaced in the last part of the path only."""
-    return str(Path(name).with_name(LANGUAGE.sub(lambda _: language, Path(name).name)))
-
-
 def find_file(config: DataConfig, split: str, name: str) -> Path:
     """Resolve a path: absolute, relative to ``data.root``, or else relative to the working directory.
 
@@ -160,8 +156,6 @@ def find_file(config: DataConfig, split: str, name: str) -> Path:
         same = (each for each in path.parent.iterdir() if unicodedata.normalize("NFC", each.name) == composed)
         path = next(same, path)
     if not os.path.isfile(path):
-        raise UserError(
-            f"no {split} file at {path}; set data.root=FOLDER (relative to here), PUENTE_CORPUS=FOLDER or "
-            f"data.{split}=FILE (python train.py --help lists the forms of a corpus)"
-        )
+        advice = f"set data.root=FOLDER (relative to here), PUENTE_CORPUS=FOLDER or data.{split}=FILE"
+        raise UserError(f"no {split} file at {path}; {advice} (python train.py --help lists the forms of a corpus)")
     return path

@@ -15,17 +15,10 @@ from pathlib import Path
 from common.errors import UserError
 from common.text import as_list_item, in_brief
 from data.config import DataConfig
+from data.sources import recognise
 from data.sources.jsonl import suggest
 from data.sources.lines import Malformed, join_lines, read_byte_lines
-from data.sources.recognise import (
-    TableRow,
-    find_header,
-    find_ids,
-    find_quoting,
-    find_separator,
-    may_name_columns,
-    suggest_columns,
-)
+from data.sources.recognise import TableRow
 from data.sources.text import Row, Rows, read_lines
 
 WIDTH_ROWS, FIRST_LINES = 100, 1000  # that show how many columns a table has, and what is in them
@@ -66,8 +59,10 @@ def read_table(config: DataConfig, path: Path) -> Rows:
     rows = read_first_rows(config, path, cells)
     columns, start = read_header(config, path, rows)
     rows = [row for row in rows if row.number >= start]
-    if config.quoting == "stop" and not cells.quoted:
-        refuse_quoting(path, rows)
+    if config.quoting == "stop" and not cells.quoted and (found := recognise.find_quoting(rows)):
+        problem = f"cells in quotation marks, as Excel writes them, such as {in_brief(found[1])}"
+        advice = "data.quoting=csv takes the marks away, data.quoting=keep takes them for text"
+        raise UserError(f"{path}:{found[0]}: {problem}: {advice}")
     widths = Counter(len(row.cells) for row in rows[:WIDTH_ROWS])
     by_order = columns is config.columns
     width = len(columns) + (by_order and len(columns) == 2 and widths[3] > widths[2])
@@ -77,7 +72,7 @@ def read_table(config: DataConfig, path: Path) -> Rows:
     other_table = describe_other_table(config, width, [row for row in rows if len(row.cells) == usual and by_order])
     first, second = map(columns.index, config.languages)
     name = NAMES[cells.separator]
-    other = find_separator(rows, cells.separator)
+    other = recognise.find_separator(rows, cells.separator)
     advice = f"Its lines have {other} in place of {name}s: save it as tab-separated text (.tsv)" if other else ""
 
     def parse(line: str) -> Row:
@@ -123,7 +118,7 @@ def find_cells(config: DataConfig, path: Path) -> Cells:
     if not is_csv(path):
         return Cells("\t", quoted)
     kinds = [Cells(separator, quoted) for separator in (",", ";", "\t")]
-    named = (kind for kind in kinds if find_header(read_first_rows(config, path, kind), config.languages))
+    named = (kind for kind in kinds if recognise.find_header(read_first_rows(config, path, kind), config.languages))
     return next(named, kinds[0])
 
 
@@ -151,7 +146,7 @@ def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tup
     """
     if not rows:
         return config.columns, 1
-    named = find_header(rows, config.languages)
+    named = recognise.find_header(rows, config.languages)
     columns = [name if name in config.languages else "_" for name in named or ()]
     places = [columns.index(language) for language in config.languages if language in columns]
     differs = len(places) == 2 and places != [config.columns.index(language) for language in config.languages]
@@ -164,23 +159,17 @@ def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tup
                 raise UserError(f"{place}: the first line {first} names a language twice: rename one of the columns")
             return columns, rows[0].next
         case "stop" if is_csv(path):
-            names = suggest(config, rows[0].cells) if may_name_columns(rows[0].cells) else ""
-            raise UserError(
-                f"{place}: the first line {first} does not name the columns {' and '.join(config.languages)}: "
-                f"{names or 'change it to these names'}, or, if it is a pair, data.header=skip reads columns in the "
-                "order of data.columns"
-            )
+            names = suggest(config, rows[0].cells) if recognise.may_name_columns(rows[0].cells) else ""
+            problem = f"{place}: the first line {first} does not name the columns {' and '.join(config.languages)}"
+            advice = "or, if it is a pair, data.header=skip reads columns in the order of data.columns"
+            raise UserError(f"{problem}: {names or 'change it to these names'}, {advice}")
         case "stop" if named:
             skip = "data.header=skip" + f" data.columns={as_setting(columns)}" * differs
-            raise UserError(
-                f"{place}: a header {first} in place of a pair: {skip} leaves it out, data.header=keep takes it for a "
-                "pair"
-            )
+            advice = f"{skip} leaves it out, data.header=keep takes it for a pair"
+            raise UserError(f"{place}: a header {first} in place of a pair: {advice}")
         case "skip" if differs:
-            raise UserError(
-                f"{place}: a header {first} that does not agree with data.columns={as_setting(config.columns)}: set "
-                f"data.columns={as_setting(columns)}"
-            )
+            problem = f"a header {first} that does not agree with data.columns={as_setting(config.columns)}"
+            raise UserError(f"{place}: {problem}: set data.columns={as_setting(columns)}")
         case "stop" | "skip":
             return config.columns, rows[0].next if named else 1
         case _:
@@ -192,35 +181,21 @@ def describe_first_pair(config: DataConfig, path: Path) -> str | None:
     if config.header != "skip":
         return None
     rows = read_first_rows(config, path, find_cells(config, path))
-    if not rows or find_header(rows, config.languages) or not may_name_columns(rows[0].cells):
+    if not rows or recognise.find_header(rows, config.languages) or not recognise.may_name_columns(rows[0].cells):
         return None
-    return (
-        f"{path}: its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a pair, "
-        "although data.header=skip; take the line out if it is a header"
-    )
-
-
-def refuse_quoting(path: Path, rows: Sequence[TableRow]) -> None:
-    """UserError if cells are quoted as in CSV."""
-    if found := find_quoting(rows):
-        number, cell = found
-        raise UserError(
-            f"{path}:{number}: cells in quotation marks, as Excel writes them, such as {in_brief(cell)}: "
-            "data.quoting=csv takes the marks away, data.quoting=keep takes them for text"
-        )
+    line = f"its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a pair"
+    return f"{path}: {line}, although data.header=skip; take the line out if it is a header"
 
 
 def refuse_ids(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> None:
     """UserError if one of the first two of three columns does not look like text."""
-    if rows and any(ids := find_ids(rows)[:2]):
+    if rows and any(ids := recognise.find_ids(rows)[:2]):
         place = ids.index(True)
         example = ", ".join(in_brief(row.cells[place], 20) for row in rows[:3])
-        columns = suggest_columns(rows, config.languages)
-        raise UserError(
-            f"{path}:{rows[0].number}: column {place + 1} of 3 does not look like text ({example}): "
-            f"data.columns={as_setting(columns)} says what the columns hold, "
-            f"data.columns={as_setting([*config.columns, '_'])} that it is {config.columns[place]} all the same"
-        )
+        problem = f"{path}:{rows[0].number}: column {place + 1} of 3 does not look like text ({example})"
+        columns = as_setting(recognise.suggest_columns(rows, config.languages))
+        same = f"data.columns={as_setting([*config.columns, '_'])} that it is {config.columns[place]} all the same"
+        raise UserError(f"{problem}: data.columns={columns} says what the columns hold, {same}")
 
 
 def describe_other_table(config: DataConfig, width: int, usual: Sequence[TableRow]) -> tuple[str, str] | None:
@@ -228,7 +203,7 @@ def describe_other_table(config: DataConfig, width: int, usual: Sequence[TableRo
     found = len(usual[0].cells) if usual else width
     if found == width or found < 2:
         return None
-    names = as_setting(suggest_columns(usual, config.languages))
+    names = as_setting(recognise.suggest_columns(usual, config.languages))
     message = f"{found} columns, as in most lines, which data.columns={as_setting(config.columns)} does not name"
     return message, f"data.columns={names} names them in order, with _ for one to skip"
 

@@ -9,11 +9,12 @@ from typing import TypeVar
 from common.errors import UserError
 from common.files import sha256, sha256_of_file
 from data.config import DataConfig
-from data.sources.lines import Malformed, decode_line, is_blank, join_lines, read_byte_lines
+from data.sources.lines import IsOpen, Malformed, decode_line, is_blank, join_lines, read_byte_lines
 from data.sources.report import SourceReport
 
 Item = TypeVar("Item")
 Row = tuple[str, str]
+Parse = Callable[[Item, int], Row]  # an item and its number; raises Malformed
 Rows = Generator[Row, None, SourceReport]  # yields both columns of each row, returns the report
 OTHERS = 20  # rows that show whether a first one that is malformed is alone
 
@@ -61,11 +62,7 @@ def pair_lines(encoding: str, first: Path, second: Path) -> Iterator[tuple[bytes
 
 
 def read_lines(
-    config: DataConfig,
-    path: Path,
-    parse: Callable[[str], Row],
-    first: int = 1,
-    is_open: Callable[[str], bool] | None = None,
+    config: DataConfig, path: Path, parse: Callable[[str], Row], first: int = 1, is_open: IsOpen | None = None
 ) -> Rows:
     """Read one pair per line from line ``first`` on; ``parse`` raises Malformed. A blank line is a pair of nothing.
 
@@ -90,11 +87,7 @@ def read_lines(
 
 
 def parse_rows(
-    config: DataConfig,
-    place: str,
-    items: Iterable[tuple[int, Item]],
-    parse: Callable[[Item, int], Row],
-    kind: str = "lines",
+    config: DataConfig, place: str, items: Iterable[tuple[int, Item]], parse: Parse[Item], kind: str = "lines"
 ) -> Generator[Row, None, tuple[int, int]]:
     """Yield ``parse(item, number)`` of each numbered item; return how many were read, and how many were malformed.
 
@@ -124,7 +117,7 @@ def parse_rows(
     return rows, skipped
 
 
-def can_be_read(parse: Callable[[Item, int], Row], item: Item, number: int) -> bool:
+def can_be_read(parse: Parse[Item], item: Item, number: int) -> bool:
     """Whether a row has a pair, and is not blank."""
     try:
         return not all(map(is_blank, parse(item, number)))
@@ -147,7 +140,5 @@ def refuse_too_many(config: DataConfig, place: str, kind: str, rows: int, skippe
     if skipped == rows:
         raise UserError(f"{place} has no sentence pairs: all of its {rows} {kind} are malformed. {example}. {advice}")
     if skipped > config.max_malformed * rows:
-        raise UserError(
-            f"{place}: {skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}; "
-            f"the first is {example}. {advice}"
-        )
+        above = f"{skipped} of {rows} {kind} are malformed, above data.max_malformed={config.max_malformed:g}"
+        raise UserError(f"{place}: {above}; the first is {example}. {advice}")

@@ -25,9 +25,8 @@ def matrix(
     title: str, values: Float[Array, "rows columns"], rows: Sequence[str], columns: Sequence[str] = (), digits: int = 3
 ) -> str:
     """Values next to the names of their rows and, if there are any, under the names of their columns."""
-    body = [
-        [name, *(number(value, digits) for value in row)] for name, row in zip(rows, np.asarray(values), strict=True)
-    ]
+    named = zip(rows, np.asarray(values), strict=True)
+    body = [[name, *(number(value, digits) for value in row)] for name, row in named]
     return aligned([[title, *columns], *body]) if columns else f"{title}\n{aligned(body)}"
 
 

@@ -8,20 +8,9 @@ from statistics import fmean
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from evaluation.comparison import significance
 from evaluation.comparison.differences import Change, Group, by_source_length, changed_sentences
-from evaluation.comparison.significance import (
-    Interval,
-    RunPair,
-    Statistics,
-    bootstrap_interval,
-    difference,
-    holm,
-    judge,
-    randomisation_p,
-    seed_interval,
-    seed_p,
-    statistics_of,
-)
+from evaluation.comparison.significance import Interval, RunPair, Statistics
 from evaluation.metrics import note_on_bleu
 from evaluation.sentences import Sentence
 
@@ -38,11 +27,11 @@ class EvaluatedRun:
 
     @cached_property
     def bleu(self) -> Statistics:
-        return statistics_of(BLEU(), self.sentences)
+        return significance.statistics_of(BLEU(), self.sentences)
 
     @cached_property
     def chrf(self) -> Statistics:
-        return statistics_of(CHRF(), self.sentences)
+        return significance.statistics_of(CHRF(), self.sentences)
 
 
 @dataclass(frozen=True)
@@ -119,7 +108,7 @@ def notes_on(sentences: Sequence[Sentence]) -> list[str]:
 
 def score_of(runs: Sequence[Statistics]) -> Score:
     scores = [run.score for run in runs]
-    return Score(scores, fmean(scores), seed_interval(scores))
+    return Score(scores, fmean(scores), significance.seed_interval(scores))
 
 
 def set_against(base: System, other: System) -> Against:
@@ -127,15 +116,9 @@ def set_against(base: System, other: System) -> Against:
     bleu = [RunPair(run.bleu, another.bleu) for run, another in pairs]
     chrf = [RunPair(run.chrf, another.chrf) for run, another in pairs]
     found, others_found = ([run.sentences for run in side] for side in zip(*pairs, strict=True))
-    return Against(
-        other.name,
-        other.config,
-        [(run.name, another.name) for run, another in pairs],
-        difference_of(bleu),
-        difference_of(chrf),
-        by_source_length(found[0], bleu),
-        *changed_sentences(found, others_found, chrf),
-    )
+    names, changes = [(run.name, another.name) for run, another in pairs], changed_sentences(found, others_found, chrf)
+    differences = difference_of(bleu), difference_of(chrf)
+    return Against(other.name, other.config, names, *differences, by_source_length(found[0], bleu), *changes)
 
 
 def pair_runs(base: System, other: System) -> list[tuple[EvaluatedRun, EvaluatedRun]]:
@@ -148,25 +131,24 @@ def pair_runs(base: System, other: System) -> list[tuple[EvaluatedRun, Evaluated
 
 def difference_of(pairs: list[RunPair]) -> Difference:
     """Without a verdict, and its p-values as if there were no other systems."""
-    by_sentences, by_pairs = randomisation_p(pairs), [pair.other.score - pair.base.score for pair in pairs]
-    by_seeds, intervals = seed_p(by_pairs), (bootstrap_interval(pairs), seed_interval(by_pairs))
-    return Difference(difference(pairs), *intervals, by_sentences, by_sentences, by_seeds, by_seeds)
+    by_pairs = [pair.other.score - pair.base.score for pair in pairs]
+    by_sentences, by_seeds = significance.randomisation_p(pairs), significance.seed_p(by_pairs)
+    intervals = significance.bootstrap_interval(pairs), significance.seed_interval(by_pairs)
+    return Difference(significance.difference(pairs), *intervals, by_sentences, by_sentences, by_seeds, by_seeds)
 
 
 def adjust(against: list[Against]) -> list[Against]:
     """Judge all systems, each metric separately."""
-    bleu, chrf = judge_all([each.bleu for each in against]), judge_all([each.chrf for each in against])
-    return [
-        replace(each, bleu=of_bleu, chrf=of_chrf) for each, of_bleu, of_chrf in zip(against, bleu, chrf, strict=True)
-    ]
+    judged = judge_all([each.bleu for each in against]), judge_all([each.chrf for each in against])
+    return [replace(each, bleu=bleu, chrf=chrf) for each, bleu, chrf in zip(against, *judged, strict=True)]
 
 
 def judge_all(found: list[Difference]) -> list[Difference]:
     """Adjust the p-values for the number of systems, and judge by them."""
-    by_seeds = iter(holm([each.seed_p for each in found if each.seed_p is not None]))
+    by_seeds = iter(significance.holm([each.seed_p for each in found if each.seed_p is not None]))
     judged = []
-    for each, p in zip(found, holm([each.p for each in found]), strict=True):
+    for each, p in zip(found, significance.holm([each.p for each in found]), strict=True):
         p_of_seeds = None if each.seed_p is None else next(by_seeds)
-        verdict = judge(each.difference, p, p_of_seeds)
+        verdict = significance.judge(each.difference, p, p_of_seeds)
         judged.append(replace(each, p_adjusted=p, seed_p_adjusted=p_of_seeds, verdict=verdict))
     return judged

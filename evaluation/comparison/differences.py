@@ -17,7 +17,8 @@ from evaluation.sentences import Sentence
 
 Runs = Sequence[Sequence[Sentence]]
 
-LENGTHS = (1, 6, 11, 16, 21)  # the shortest source of each group, in words
+# Lengths of sources in words, the first and the last of each group.
+GROUPS = {"1 to 5": (1, 5), "6 to 10": (6, 10), "11 to 15": (11, 15), "16 to 20": (16, 20), "21 or more": (21, inf)}
 LISTED_SENTENCES = 5
 
 
@@ -42,19 +43,12 @@ class Change:
     other: str
 
 
-def group_names(first: Sequence[int]) -> list[str]:
-    """Names of groups of numbers that begin at these: 0, 1 to 4, …, 1000 or more."""
-    lasts = [following - 1 for following in first[1:]]
-    names = [str(low) if low == last else f"{low} to {last}" for low, last in zip(first, lasts, strict=False)]
-    return [*names, f"{first[-1]} or more"]
-
-
 def by_source_length(sentences: Sequence[Sentence], bleu: Sequence[RunPair]) -> list[Group]:
     """BLEU of the sentences of each group of source lengths, in words; groups without a sentence are left out."""
     lengths = np.array([len(sentence.source.split()) for sentence in sentences])
     groups = []
-    for name, low, high in zip(group_names(LENGTHS), LENGTHS, [*LENGTHS[1:], inf], strict=True):
-        chosen: Bool[np.ndarray, " sentences"] = (lengths >= low) & (lengths < high)
+    for name, (first, last) in GROUPS.items():
+        chosen: Bool[np.ndarray, " sentences"] = (lengths >= first) & (lengths <= last)
         if chosen.any():
             base, other = ([each.only(chosen).score for each in side] for side in zip(*bleu, strict=True))
             groups.append(Group(name, int(chosen.sum()), fmean(base), fmean(other)))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from common.text_table import Table
 from evaluation.comparison.compare import Against, Comparison
-from evaluation.comparison.differences import Change, Group
+from evaluation.comparison.differences import Change
 from evaluation.comparison.significance import Interval
 
 HOW = (
@@ -49,22 +49,18 @@ def differences(comparison: Comparison) -> Table:
 def tables_of_one(against: Against) -> list[Table]:
     """Where a system differs from the baseline; a table without rows is left out."""
     keys = [re.split(": | → ", line, maxsplit=2) for line in against.config]  # "key: old → new"
+    groups = [
+        [each.name, str(each.size), f"{each.base:.2f}", f"{each.other:.2f}", f"{each.other - each.base:+.2f}"]
+        for each in against.lengths
+    ]
     pairs = "Compared: " + "; ".join(f"{other} against {base}" for base, other in against.pairs)
     tables = [
         Table("What differs", pairs, ["key", "baseline", "here"], keys),
-        groups(against.lengths),
+        Table("BLEU by words of the source", "", ["words", "sentences", "baseline", "here", "difference"], groups),
         sentences("Largest gains", against.gains),
         sentences("Largest losses", against.losses),
     ]
     return [table for table in tables if table.rows]
-
-
-def groups(found: Sequence[Group]) -> Table:
-    rows = [
-        [each.name, str(each.size), f"{each.base:.2f}", f"{each.other:.2f}", f"{each.other - each.base:+.2f}"]
-        for each in found
-    ]
-    return Table("BLEU by words of the source", "", ["words", "sentences", "baseline", "here", "difference"], rows)
 
 
 def sentences(title: str, found: Sequence[Change]) -> Table:

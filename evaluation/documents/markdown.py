@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -11,8 +12,8 @@ from evaluation.documents.parts import Part, parts_as
 
 FRONT_MATTER = re.compile(r"---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
 IN_BRACKETS = r"(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*"
-LINK_END = re.compile(rf"\]\({IN_BRACKETS}\)|\]\[[^\]]*\]|\]", re.DOTALL)
-IMAGE = re.compile(rf"!\[(?:[^\[\]\\]|\\.)*(?:{LINK_END.pattern})", re.DOTALL)
+LINK_END = rf"\]\({IN_BRACKETS}\)|\]\[[^\]]*\]|\]"
+IMAGE = rf"!\[(?:[^\[\]\\]|\\.)*(?:{LINK_END})"
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*(?<!/)>", re.DOTALL)
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
 
@@ -26,9 +27,7 @@ def markdown_parts(document: str) -> Iterator[Part]:
     done = head.end() if head else 0
     yield Part("keep", document[:done])
     body = document[done:]
-    starts = [done]
-    for line in body.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
+    starts = list(accumulate((len(line) + 1 for line in body.split("\n")), initial=done))
     for token in PARSER.parse(body):
         if token.map is None:
             continue
@@ -84,39 +83,43 @@ def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:
     """What stands where in the content of a block. UnclearError if that is not clear."""
     done, is_address = 0, False
     for token in tokens:
-        start = done
         if is_address:  # whose link_open has all of it
             is_address = token.type != "link_close"
             continue
-        match token.type:
-            case "text":
-                kind, stop = "text", ends_with(content, start, token.content)
-            case "text_special":
-                is_entity = token.info == "entity"
-                kind, stop = ("entity" if is_entity else "keep"), ends_with(content, start, token.markup)
-            case "softbreak":
-                kind, stop = "break", matched(re.compile(r"[ \t]*\n[ \t]*"), content, start)
-            case "hardbreak":
-                kind, stop = "keep", matched(re.compile(r"(?:[ \t]*\\|[ \t]+)\n[ \t]*"), content, start)
-            case "code_inline":
-                code = rf"{token.markup}(?!`).*?(?<!`){token.markup}(?!`)"
-                kind, stop = "keep", matched(re.compile(code, re.DOTALL), content, start)
-            case "image":
-                kind, stop = "keep", matched(IMAGE, content, start)
-            case "html_inline":
-                kind, stop = kind_of_tag(token.content), ends_with(content, start, token.content)
-            case "link_open" if token.markup == "autolink":
-                kind, stop, is_address = "keep", matched(re.compile(r"<[^>]*>"), content, start), True
-            case "link_open":
-                kind, stop = "open", ends_with(content, start, "[")
-            case "link_close":
-                kind, stop = "close", matched(LINK_END, content, start)
-            case _ if token.nesting:
-                kind, stop = ("open" if token.nesting > 0 else "close"), ends_with(content, start, token.markup)
-            case _:
-                raise UnclearError
-        yield kind, start, stop
-        done = stop
+        is_address = token.markup == "autolink"
+        kind, pattern = kind_and_spelling(token)
+        found = re.compile(pattern, re.DOTALL).match(content, done)
+        if not found:
+            raise UnclearError
+        yield kind, done, found.end()
+        done = found.end()
+
+
+def kind_and_spelling(token: Token) -> tuple[str, str]:
+    """What kind of part a token is, and a pattern of its text. UnclearError for an unknown token."""
+    match token.type:
+        case "text":
+            return "text", re.escape(token.content)
+        case "text_special":
+            return "entity" if token.info == "entity" else "keep", re.escape(token.markup)
+        case "softbreak":
+            return "break", r"[ \t]*\n[ \t]*"
+        case "hardbreak":
+            return "keep", r"(?:[ \t]*\\|[ \t]+)\n[ \t]*"
+        case "code_inline":
+            return "keep", rf"{token.markup}(?!`).*?(?<!`){token.markup}(?!`)"
+        case "image":
+            return "keep", IMAGE
+        case "html_inline":
+            return kind_of_tag(token.content), re.escape(token.content)
+        case "link_open":
+            return ("keep", r"<[^>]*>") if token.markup == "autolink" else ("open", r"\[")
+        case "link_close":
+            return "close", LINK_END
+        case _ if token.nesting:
+            return "open" if token.nesting > 0 else "close", re.escape(token.markup)
+        case _:
+            raise UnclearError
 
 
 def kind_of_tag(tag: str) -> str:
@@ -124,16 +127,3 @@ def kind_of_tag(tag: str) -> str:
     if not found or found[2].lower() not in INLINE:
         return "keep"
     return "close" if found[1] else "open"
-
-
-def ends_with(content: str, start: int, expected: str) -> int:
-    if not content.startswith(expected, start):
-        raise UnclearError
-    return start + len(expected)
-
-
-def matched(pattern: re.Pattern[str], content: str, start: int) -> int:
-    found = pattern.match(content, start)
-    if not found:
-        raise UnclearError
-    return found.end()

@@ -31,8 +31,10 @@ def parts_as(kind: str, raw: str) -> Iterator[Part]:
     match kind:
         case "text":
             yield from text_parts(raw)
-        case "entity":
-            yield entity_part(raw)
+        case "entity":  # of a letter or of a mark of punctuation is text; every other one, such as &nbsp;, is kept
+            text = html.unescape(raw)
+            is_text = len(text) == 1 and (text.isalnum() or text in FORMS_OF_TEXT)
+            yield Part("text", raw, text) if is_text else Part("keep", raw)
         case "break":
             yield Part("text", raw, " ")
         case "open" | "close" | "keep":
@@ -48,10 +50,3 @@ def text_parts(raw: str) -> Iterator[Part]:
         yield from (Part("text", raw[done : found.start()], raw[done : found.start()]), Part("keep", found[0]))
         done = found.end()
     yield Part("text", raw[done:], raw[done:])
-
-
-def entity_part(raw: str) -> Part:
-    """An entity of a letter or of a mark of punctuation is text; every other one, such as ``&nbsp;``, is kept."""
-    text = html.unescape(raw)
-    is_text = len(text) == 1 and (text.isalnum() or text in FORMS_OF_TEXT)
-    return Part("text", raw, text) if is_text else Part("keep", raw)

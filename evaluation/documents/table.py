@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from common.errors import UserError
@@ -30,7 +30,7 @@ def translate_table(
     rows = read_rows(text, separator)
     places = find_columns(rows[0] if rows else [], columns)
     cells = [(row, place) for row in rows[1:] for place in places if place < len(row)]
-    parts = cell_parts([row[place] for row, place in cells])
+    parts = (part for row, place in cells for part in (*plain_parts(row[place]), Part("keep", END)))
     found, texts = translate_parts(translator, params, parts, "text", on_progress)
     for (row, place), cell in zip(cells, found.split(END), strict=False):  # nothing follows the last END
         row[place] = cell
@@ -64,9 +64,3 @@ def find_columns(header: list[str], names: Sequence[str]) -> list[int]:
             near = get_close_matches(name, header, 1)
             raise UserError(f"--columns: there is no {name}{f'; the nearest is {near[0]}' if near else ''}; {known}")
     return list(map(header.index, names))
-
-
-def cell_parts(cells: list[str]) -> Iterator[Part]:
-    for cell in cells:
-        yield from plain_parts(cell)
-        yield Part("keep", END)

@@ -46,7 +46,8 @@ def translate_parts(
         marked = [each for unit, each in zip(units, found, strict=True) if unit.spans()]
         aligned = iter(align(translator, params, marked))
         for unit, each in zip(units, found, strict=True):
-            text = end_alike(unit.text, each.text)
+            # A model of sentences ends headings and cells of tables with a full stop that they lack, too.
+            text = each.text if unit.text.rstrip()[-1:] in ENDS else each.text.removesuffix(".")
             yield text, place_marks(unit, text, next(aligned)) if unit.spans() else []
 
     done = list(translate_pieces(list(find_units(parts)), find))
@@ -75,11 +76,6 @@ def translate_pieces(pieces: list[Unit | str], find: Find) -> Iterator[Done]:
             yield from translate_pieces(list(piece.between_marks()), find)
         else:
             yield Done(piece, text, marks or [])
-
-
-def end_alike(source: str, translation: str) -> str:
-    """Without a full stop that the source lacks: a model of sentences ends headings and cells of tables, too."""
-    return translation if source.rstrip()[-1:] in ENDS else translation.removesuffix(".")
 
 
 def render(done: Done, form: str) -> str:

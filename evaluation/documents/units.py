@@ -48,19 +48,14 @@ class Unit:
 def find_units(parts: Iterable[Part]) -> Iterator[Unit | str]:
     """The units of a document, and between them what is kept. A mark without its partner is kept."""
     for is_kept, group in groupby(parts, key=lambda part: part.kind == "keep"):
-        if is_kept:
-            yield "".join(part.raw for part in group)
+        unit = Unit(list(group))
+        if is_kept or not any(map(str.isalpha, unit.text)):
+            yield unit.raw
+        elif alone := unpaired(unit.parts):
+            places = enumerate(unit.parts)
+            yield from find_units(Part("keep", part.raw) if place in alone else part for place, part in places)
         else:
-            yield from _units_of(list(group))
-
-
-def _units_of(parts: list[Part]) -> Iterator[Unit | str]:
-    alone = unpaired(parts)
-    if alone:
-        yield from find_units(Part("keep", part.raw) if place in alone else part for place, part in enumerate(parts))
-        return
-    unit = Unit(parts)
-    yield unit if any(map(str.isalpha, unit.text)) else unit.raw
+            yield unit
 
 
 def unpaired(parts: list[Part]) -> set[int]:
@@ -94,17 +89,13 @@ def place_marks(unit: Unit, translation: str, aligned: Aligned) -> Marks | None:
         placed.append((0, len(translation)) if whole else (targets[words.start][0], targets[words.stop - 1][1]))
     for outer, (one, found) in enumerate(zip(spans, placed, strict=True)):
         for other, later in zip(spans[outer + 1 :], placed[outer + 1 :], strict=True):
-            is_inside = other[0][1] <= one[0][1]
-            if not (found[0] <= later[0] and later[1] <= found[1]) if is_inside else overlap(found, later):
+            is_inside, overlap = other[0][1] <= one[0][1], found[0] < later[1] and later[0] < found[1]
+            if not (found[0] <= later[0] and later[1] <= found[1]) if is_inside else overlap:
                 return None
     marks: list[tuple[int, int, int, str]] = []  # where two meet, what closes comes first, the inner one before
     for index, ((start, stop), (_, opening, closing)) in enumerate(zip(placed, spans, strict=True)):
         marks += [(start, 1, index, opening), (stop, 0, -index, closing)]
     return [(place, mark) for place, _, _, mark in sorted(marks)]
-
-
-def overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
 
 
 def project(covered: set[int], alignment: list[tuple[int, int]], targets: int) -> range:

@@ -9,23 +9,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from common.files import explain_write_errors
 from common.programs import ROOT, program_environment
 from common.signals import SIGNALS, handle_signals
+from experiment.sweep import states
 from experiment.sweep.cells import Cell, Sweep
-from experiment.sweep.states import (
-    COMPLETE,
-    ELSEWHERE,
-    EVALUATING,
-    FAILED,
-    TRAINED,
-    TRAINING,
-    State,
-    read_state,
-    with_metrics,
-)
+from experiment.sweep.states import State, read_state, with_metrics
 
 POLL = 0.2  # seconds
 # Begins a cell's process, which then becomes the program: a fork that runs Python before, in a process that has
@@ -103,17 +94,17 @@ class Jobs:
     def take(self, cell: Cell) -> bool:
         """Start a cell's next program, if there is one. False if another process works at the cell."""
         state = read_state(cell, self.set_name)
-        if state.word in (ELSEWHERE, COMPLETE):
+        if state.word in (states.ELSEWHERE, states.COMPLETE):
             if self.states[cell.name].word != state.word:
                 self.change(cell, state)
-            return state.word == COMPLETE  # by that process
-        self.start(cell, self.free.pop(0), EVALUATING if state.word == TRAINED else TRAINING)
+            return state.word == states.COMPLETE  # by that process
+        self.start(cell, self.free.pop(0), states.EVALUATING if state.word == states.TRAINED else states.TRAINING)
         return True
 
     def start(self, cell: Cell, share: Share, word: str) -> None:
         output = cell.output
         command = [sys.executable, str(ROOT / "train.py"), str(self.sweep.base), *cell.overrides]
-        if word == EVALUATING:
+        if word == states.EVALUATING:
             command = [sys.executable, str(ROOT / "eval.py"), str(cell.run_dir)]
         with explain_write_errors(output), open(output, "ab") as file:
             process = launch(command, share, file)
@@ -124,16 +115,16 @@ class Jobs:
         """Take what a job left: another may follow, the cell is complete, or it was stopped, or it failed."""
         self.running.remove(job)
         code, state = job.process.returncode, read_state(job.cell, self.set_name)
-        if code == 0 and state.word == TRAINED and job.word == TRAINING and not self.signal:
-            self.start(job.cell, job.share, EVALUATING)
+        if code == 0 and state.word == states.TRAINED and job.word == states.TRAINING and not self.signal:
+            self.start(job.cell, job.share, states.EVALUATING)
             return
         self.free.append(job.share)
-        if state.word == ELSEWHERE:  # another sweep of the same file was first
+        if state.word == states.ELSEWHERE:  # another sweep of the same file was first
             self.waiting.append(job.cell)
         elif code not in (0, *SAVED) and not (code < 0 and self.signal):
             killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
             self.failures[job.cell.name] = killed or last_line(job.output)
-            state = replace(state, word=FAILED)
+            state = replace(state, word=states.FAILED)
         self.change(job.cell, state)
 
     def change(self, cell: Cell, state: State) -> None:
@@ -143,15 +134,10 @@ class Jobs:
 
 def launch(command: list[str], share: Share, output: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, so that Ctrl-C reaches it once; it ends when this process does."""
-    environment, cores = program_environment() | share.environment, ",".join(map(str, share.cores))
-    return subprocess.Popen(
-        [sys.executable, "-c", PREPARE, cores, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        env=environment,
-        start_new_session=True,
-    )
+    program = [sys.executable, "-c", PREPARE, ",".join(map(str, share.cores)), *command]
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+    environment = program_environment() | share.environment
+    return subprocess.Popen(program, **streams, env=environment, start_new_session=True)
 
 
 def last_line(output: Path) -> str:

@@ -88,11 +88,10 @@ def table_of_states(cells: Sequence[Cell], states: dict[str, State]) -> Table:
     """A row for each cell; the note counts them."""
     counts = Counter(states[cell.name].word for cell in cells)
     note = ", ".join(f"{count} {word}" for word, count in counts.items())
-    rows = [row_of(cell, states[cell.name]) for cell in cells]
+    rows = []
+    for cell in cells:
+        state = states[cell.name]
+        left = f"{state.minutes_left:.0f}" if state.word == ELSEWHERE and state.minutes_left is not None else ""
+        bleu = "" if state.bleu is None else f"{state.bleu:.2f}"
+        rows.append([cell.name, state.word, f"{state.step} / {cell.config.training.steps}", bleu, left])
     return Table("Cells", note, ["cell", "state", "step", "BLEU, valid", "minutes left"], rows)
-
-
-def row_of(cell: Cell, state: State) -> list[str]:
-    steps = f"{state.step} / {cell.config.training.steps}"
-    left = f"{state.minutes_left:.0f}" if state.word == ELSEWHERE and state.minutes_left is not None else ""
-    return [cell.name, state.word, steps, "" if state.bleu is None else f"{state.bleu:.2f}", left]

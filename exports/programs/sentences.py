@@ -32,9 +32,8 @@ class LineTranslator:
         texts, usual = [self.read(line) for line in lines], Usual(**self.facts["lines"]["usual"])
         split = [self.split(text, usual) for text in texts]
         found = self.translate_parts(split)
-        lost = [
-            index for index, text in enumerate(texts) if len(split[index]) == 1 and self.has_lost(text, found[index])
-        ]
+        whole = [index for index, parts in enumerate(split) if len(parts) == 1]
+        lost = [index for index in whole if self.has_lost(texts[index], found[index])]
         again = self.translate_parts([self.split(texts[index], Usual(1, usual.tokens)) for index in lost])
         return [again[lost.index(index)] if index in lost else text for index, text in enumerate(found)]
 

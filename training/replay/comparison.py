@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,13 +71,9 @@ class Comparison:
 def compare_runs(one: RecordedRun, other: RecordedRun, config: list[str], limit: int | None) -> Comparison:
     """Compare two runs up to step ``limit``, or the last that both took; ``config`` lists their differences."""
     folders = one.folder, other.folder
-    comparison = Comparison(
-        runs=(str(one.folder), str(other.folder)),
-        config=config,
-        changed_at=(change_steps(one.folder), change_steps(other.folder)),
-        environment=_list_differences(folders, ENVIRONMENT),
-        data=_list_differences(folders, DATA, DATA_KEYS),
-    )
+    names, changed_at = (str(one.folder), str(other.folder)), (change_steps(one.folder), change_steps(other.folder))
+    environment, data = _list_differences(folders, ENVIRONMENT), _list_differences(folders, DATA, DATA_KEYS)
+    comparison = Comparison(names, config, changed_at, environment, data)
     if shapes := _find_other_shape(one, other):
         return replace(comparison, divergence=Divergence(0, f"parameters: {shapes}"))
     for run in (one, other):
@@ -105,23 +100,15 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
         updates = [*updates[-1:], (ours, theirs)]
         if divergence:
             break
-    return replace(
-        comparison,
-        start=start,
-        divergence=divergence,
-        differ=bool(divergence) or comparison.line is not None or comparison.apart is not None,
-        updates=updates,
-    )
+    differ = bool(divergence) or comparison.line is not None or comparison.apart is not None
+    return replace(comparison, start=start, divergence=divergence, differ=differ, updates=updates)
 
 
 def compare_states(step: int, one: TrainState, other: TrainState) -> Divergence | None:
     """What differs first in two states after ``step``. Sums for the metrics are ignored: they affect no update."""
-    parts: list[tuple[str, Any, Any]] = [
-        ("parameters" if step else "initial parameters", one.params, other.params),
-        ("optimizer state", one.opt_state, other.opt_state),
-        ("averaged parameters", one.averaged, other.averaged),
-    ]
-    for what, part, twin in parts:
+    parts = "parameters" if step else "initial parameters", "optimizer state", "averaged parameters"
+    trees = ((state.params, state.opt_state, state.averaged) for state in (one, other))
+    for what, part, twin in zip(parts, *trees, strict=True):
         names, twins = ([path for path, _ in jax.tree.leaves_with_path(tree)] for tree in (part, twin))
         if names == twins and (found := find_leaf_difference(part, twin)):
             return Divergence(step, what, found)
@@ -189,11 +176,9 @@ def _list_differences(folders: tuple[Path, Path], name: str, keys: Iterable[str]
 
 def _find_other_shape(one: RecordedRun, other: RecordedRun) -> str | None:
     """The first parameter that only one of two models has, or that has another shape."""
-    shapes, others = (
-        list_shapes(jax.eval_shape(partial(init_params, run.initial_model, vocab_size), jax.random.key(0)))
-        for run in (one, other)
-        for vocab_size in [load_tokenizer(run.folder).vocab_size]
-    )
+    models = ((run.initial_model, load_tokenizer(run.folder).vocab_size) for run in (one, other))
+    trees = (jax.eval_shape(partial(init_params, *model), jax.random.key(0)) for model in models)
+    shapes, others = map(list_shapes, trees)
     for name in shapes | others:
         if shapes.get(name) != others.get(name):
             ours, theirs = shapes.get(name, "missing"), others.get(name, "missing")
@@ -241,8 +226,6 @@ def _describe_verdict(comparison: Comparison) -> str:
         return f"first difference: step {divergence.step}, {divergence.what}{leaf}"
     if not comparison.differ:
         return f"no difference up to step {comparison.until}"
-    return (
-        f"what was recorded differs at step {comparison.until}, and yet both replays are equal up to there: it was the "
-        f"machine, its versions or chance, and neither config nor data (RUN --step {comparison.until} compares each "
-        "run's records with its replay)"
-    )
+    until, cause = comparison.until, "it was the machine, its versions or chance, and neither config nor data"
+    finding = f"what was recorded differs at step {until}, and yet both replays are equal up to there: {cause}"
+    return f"{finding} (RUN --step {until} compares each run's records with its replay)"

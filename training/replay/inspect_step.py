@@ -12,7 +12,6 @@ from flax import nnx
 from jaxtyping import Array, Int, Key, PyTree
 
 from data.batches.packing import Batch, slice_rows
-from data.tokens.tokenizer import Tokenizer
 from model.config import ModelConfig
 from model.loss import Loss
 from model.transformer import Params, build
@@ -162,7 +161,8 @@ def pair_losses(setup: Setup, state: TrainState, batch: Batch) -> list[PairLoss]
         of_row = (np.asarray(losses.objective)[row], np.asarray(losses.cross_entropy)[row])
         loss, nats = (np.bincount(segments, weights=weights) / np.maximum(tokens, 1) for weights in of_row)
         sides = (batch.source_tokens[row], batch.source_segments[row]), (batch.target_labels[row], segments)
-        texts = zip(*(_decode_segments(*side, setup.stream.tokenizer, len(tokens)) for side in sides), strict=True)
+        parts = ([ids[places == part].tolist() for part in range(1, len(tokens))] for ids, places in sides)
+        texts = zip(*map(setup.stream.tokenizer.decode, parts), strict=True)
         pairs += [
             PairLoss(row, segment, source, target, int(tokens[segment]), float(loss[segment]), float(nats[segment]))
             for segment, (source, target) in enumerate(texts, start=1)
@@ -203,10 +203,6 @@ def compile_token_losses(
         return jax.tree.map(lambda *parts: jnp.concatenate(parts)[np.argsort(places, axis=None)], *losses)
 
     return jax.jit(token_losses)
-
-
-def _decode_segments(tokens: np.ndarray, segments: np.ndarray, tokenizer: Tokenizer, end: int) -> list[str]:
-    return tokenizer.decode([tokens[segments == segment].tolist() for segment in range(1, end)])
 
 
 def _norm(tree: PyTree) -> float:

@@ -144,10 +144,9 @@ def start_replay(run: RecordedRun, start: int, step: int) -> Replay:
         try:
             run.setup(changed)
         except UserError as error:
-            raise UserError(
-                f"update {step} of {run.folder} needs a good checkpoint of the steps {changed} to {step - 1}, and "
-                f"there is none (training.keep keeps more of them); those before cannot be repeated: {error}"
-            ) from None
+            needed = f"a good checkpoint of the steps {changed} to {step - 1}, and there is none"
+            problem = f"update {step} of {run.folder} needs {needed} (training.keep keeps more of them)"
+            raise UserError(f"{problem}; those before cannot be repeated: {error}") from None
     return Replay(run, start)
 
 

@@ -55,9 +55,8 @@ class Monitor:
         # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
         with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
             for key, value in values.items():
-                self.events.write_event(
-                    Event(wall_time=now.timestamp(), step=step, summary=scalar(f"{kind}/{key}", value))
-                )
+                summary = scalar(f"{kind}/{key}", value)
+                self.events.write_event(Event(wall_time=now.timestamp(), step=step, summary=summary))
             self.events.flush()
         if kind == "train":
             postfix = "loss {loss:.3f}, learning rate {learning_rate:.2e}, {tokens_per_second:,.0f} tokens/s"

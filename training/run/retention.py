@@ -103,10 +103,8 @@ def _find_step(run_dir: Path, which: str, good: list[int]) -> int:
     if which == "best":
         best = read_manifest(checkpoint_path(run_dir, good[-1])).notes.get("best_step")
         if best not in [0, *good]:  # 0 before the first evaluation
-            raise UserError(
-                f"the best checkpoint of {run_dir}, step {best}, is damaged or gone; "
-                f"decoding.checkpoint=latest takes step {good[-1]}"
-            )
+            problem = f"the best checkpoint of {run_dir}, step {best}, is damaged or gone"
+            raise UserError(f"{problem}; decoding.checkpoint=latest takes step {good[-1]}")
         return int(best or good[-1])
     if which not in map(str, good):
         raise UserError(f"{run_dir} has no checkpoint at step {which}; there are {', '.join(map(str, good))}")
