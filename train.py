@@ -112,6 +112,7 @@ def log(run: Run, state: TrainState, step: int) -> TrainState:
     sums, skipped = jax.device_get((state.sums, state.skipped))  # waits for the step, before the clock is read
     speed = run.clock.steps_per_second(step)
     last_step = run.schedule.expected_end(step)
+    check_not_lost(run.directory)  # or another process, to which its lock was lost, would find this line among its own
     run.monitor.record(step, "train", training_metrics(sums, skipped, step, last_step, speed, run.config.training))
     run.divergence.wait()
     return reset_sums(state)

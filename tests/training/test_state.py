@@ -154,7 +154,7 @@ def test_a_gradient_too_large_for_its_norm_is_not_taken_either():
 
 
 def test_a_step_too_large_for_its_parameters_is_not_taken_either():
-    config = TrainingConfig(steps=10, warmup_steps=1, learning_rate=1e300)  # infinite in float32
+    config = TrainingConfig(steps=10, warmup_steps=1, learning_rate=1e38, embedding_rate=1e3)  # 1e41 is infinite
     state = drawn_state(MODEL, config, VOCAB)
     before = jax.tree.map(np.asarray, state.params)
     state, report = compiled_step(MODEL, config)(state, make_batch(0))

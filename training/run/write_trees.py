@@ -8,10 +8,12 @@ import logging
 import os
 import re
 import shutil
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import jax
@@ -102,6 +104,8 @@ def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
     """Copy the trees from their devices, and have threads write them; closing the result waits for all of these."""
     import orbax.checkpoint as ocp
 
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_unless_closed
     # Orbax takes the wall clock for how long a save took, and one that is set right is no reason to give up.
     options = ocp.AsyncOptions(timeout_secs=CENTURY, create_directories_asynchronously=False)
     with ExitStack() as writing:
@@ -109,6 +113,12 @@ def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
             checkpointer = writing.enter_context(ocp.StandardCheckpointer(async_options=options))
             checkpointer.save(directory.resolve() / name, tree)
         return writing.pop_all()
+
+
+def _print_unless_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error, unless it is of Orbax's threads that go on when a save has failed and closed their event loop."""
+    if kind is not RuntimeError or str(error) != "Event loop is closed":
+        sys.__excepthook__(kind, error, trace)
 
 
 def _explain(error: Exception) -> str:
