@@ -4,8 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
+from typing import Any
 
 from data.config import DataConfig
 from data.pairs import Pairs
@@ -93,7 +92,9 @@ def sample(pairs: Pairs) -> list[tuple[str, str]]:
 
 
 @cache
-def identifier() -> LanguageIdentifier:
+def identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # imported late: few programs read a corpus
+
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 

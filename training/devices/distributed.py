@@ -61,9 +61,8 @@ def claim_number(config: MeshConfig) -> None:
         try:
             claim.bind(f"\0puente {config.coordinator} {config.process}")
         except OSError:
-            raise UserError(
-                f"mesh.process={config.process} is running here already: give each process its own"
-            ) from None
+            taken = f"mesh.process={config.process} is running here already"
+            raise UserError(f"{taken}: give each process a number of its own") from None
     if config.process == 0:
         port = int(config.coordinator.rpartition(":")[2])
         with socket.socket() as trial:
