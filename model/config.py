@@ -50,8 +50,8 @@ class ModelConfig:
         changes="training",
         compared=False,
     )
-    encoder_layers: int = option(3, "encoder blocks", min=1, max=100)
-    decoder_layers: int = option(3, "decoder blocks", min=1, max=100)
+    encoder_layers: int = option(3, "encoder blocks", min=1, max=48)
+    decoder_layers: int = option(3, "decoder blocks", min=1, max=48)
     d_ff: int = option(1024, "width of the feed-forward layers", min=1)
     activation: str = option("relu", "in the feed-forward layers", ACTIVATIONS)
     norm: str = option("pre", "layer norm before each sublayer, or after its residual sum", NORMS)
