@@ -17,6 +17,7 @@ from training.devices.mesh import Devices
 from training.progress import describe_rise
 from training.run.config_history import change_steps
 from training.run.layout import report_path
+from training.run.lock import check_not_lost
 from training.run.metrics import Monitor, read_metrics
 from training.state import TrainState
 from training.step import LossStep
@@ -57,6 +58,7 @@ class Validation:
         if len(self.sets) > 1:
             for held_out, evaluation in zip(self.sets, evaluations, strict=True):
                 scores |= {f"{name}{held_out.ending}": score for name, score in mean_scores([evaluation]).items()}
+        check_not_lost(self.run_dir)  # as before every line of metrics
         monitor.record(step, "valid", losses | scores | {"minutes": minutes})
         for held_out, evaluation in zip(self.sets, evaluations, strict=True):
             self.keep(held_out, evaluation, step)
