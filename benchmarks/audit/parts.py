@@ -32,10 +32,11 @@ from training.muon import orthogonalize
 from training.optimizer import optimizer
 from training.state import initial_state_from
 
-# The norm of a difference, as a share of the reference's norm: with the same roundings of operands; with attention in
-# bfloat16, or through many layers, where a unit whose input is nearly zero is on with one rounding and off with
-# another; through many layers of rounded operands.
-EXACT, ROUNDED, NARROW = 1e-5, 5e-3, 5e-2
+# The norm of a difference, as a share of the reference's norm: with the same roundings of operands; through many
+# layers, where a unit whose input is nearly zero is on with one rounding and off with another; with attention in
+# bfloat16, whose weights some kernels round too; through many layers of rounded operands; where another hypothesis may
+# win by rounding.
+EXACT, ROUNDED, HALF, NARROW, OTHER = 1e-5, 5e-3, 2e-2, 5e-2, 0.2
 SOURCES, TARGETS = 16, 12  # tokens of a sentence that is searched, and of its translation
 
 
@@ -65,7 +66,10 @@ def parts_of(config: RunConfig) -> Iterator[Part]:
         yield Part(f"dropout of {rate}", share_kept, (rate, shape), lambda rate, shape: 1 - rate, tolerance)
     yield from updates(cost, config.training)
     yield from steps(cost, config.training)
-    yield search_part(config)
+    if model.dtype != "float32":
+        yield search_part("search in float32", replace(model, dtype="float32"), config, NARROW)
+    by_products = EXACT if model.matmul_dtype == "float32" else NARROW
+    yield search_part("search", model, config, by_products if model.dtype == "float32" else OTHER)
 
 
 def normal(seed: int, *shape: int) -> np.ndarray:
@@ -75,7 +79,7 @@ def normal(seed: int, *shape: int) -> np.ndarray:
 def attentions(cost: StepCost) -> Iterator[Part]:
     """Output and gradients of each kernel in each use of attention, with random arrays."""
     model, batch = cost.model, cost.batch()
-    heads, groups, tolerance = model.num_heads, model.groups, EXACT if model.dtype == "float32" else ROUNDED
+    heads, groups, tolerance = model.num_heads, model.groups, EXACT if model.dtype == "float32" else HALF
     source, target = jnp.asarray(batch.source_segments), jnp.asarray(batch.target_segments)
     for use, mask in {
         "encoder self-attention": Mask(source, source),
@@ -212,9 +216,9 @@ def by_module(params: Params) -> dict[str, Any]:
     return {name: jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(tree)]) for name, tree in modules.items()}
 
 
-def search_part(config: RunConfig) -> Part:
+def search_part(name: str, model: ModelConfig, config: RunConfig, tolerance: float) -> Part:
     """The scores of a batch of sentences."""
-    model, decoding = replace(config.model, kernel="definition"), config.decoding
+    model, decoding = replace(model, kernel="definition"), config.decoding
     vocab_size, rows = config.tokenizer.vocab_size, batch_size(SOURCES, decoding.batch_sentences)
     params, room = init_params(model, vocab_size, jax.random.key(0)), min(TARGETS, decoding.limit(SOURCES))
     sources = np.random.default_rng(0).integers(EOS + 1, vocab_size, (rows, SOURCES), np.int32)
@@ -225,4 +229,4 @@ def search_part(config: RunConfig) -> Part:
         graphdefs = (build(model, vocab_size),)
         return search_batch(graphdefs, (params,), sources, limits, None, numbers, np.uint32(0), settings).scores
 
-    return Part("search", scores, (), None, EXACT if model.matmul_dtype == "float32" else NARROW)
+    return Part(name, scores, (), None, tolerance)
