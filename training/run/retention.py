@@ -78,6 +78,9 @@ def find_for_inference(run_dir: Path, which: str) -> Path:
         if damaged:
             raise UserError(f"all checkpoints of {run_dir} are damaged: {', '.join(map(str, damaged))}")
         raise UserError(f"{run_dir} has no complete checkpoint yet: train it with train.py first")
+    if which in ("best", "latest") and max(damaged, default=0) > good[-1]:  # it may be the best, too
+        newest = f"the newest checkpoint of {run_dir}, step {damaged[-1]}, is damaged"
+        raise UserError(f"{newest}; decoding.checkpoint={good[-1]} takes step {good[-1]}")
     if is_step:
         return checkpoint_path(run_dir, _find_step(run_dir, which, good))
     if which not in averages:

@@ -115,6 +115,18 @@ def test_a_damaged_best_checkpoint_is_not_replaced_by_another_in_silence(tmp_pat
         load_for_inference(tmp_path, "best", MODEL, VOCAB)
 
 
+@pytest.mark.parametrize("which", ["best", "latest"])
+def test_a_damaged_newest_checkpoint_is_not_replaced_by_an_older_one_in_silence(tmp_path, which):
+    """The older one says that it is the best, because it was."""
+    for step in (2, 4):
+        save(tmp_path, make_state(step), {"best_step": step})
+    params = tmp_path / "checkpoints/4/params/manifest.ocdbt"
+    params.write_bytes(params.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"newest checkpoint of .*, step 4, is damaged; decoding.checkpoint=2 takes"):
+        load_for_inference(tmp_path, which, MODEL, VOCAB)
+    assert load_for_inference(tmp_path, "2", MODEL, VOCAB)[1].step == 2
+
+
 def test_missing_checkpoints_are_the_users_to_fix(tmp_path):
     with pytest.raises(UserError, match="no complete checkpoint"):
         load_for_inference(tmp_path, "best", MODEL, VOCAB)
