@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import jax
@@ -104,8 +103,8 @@ def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
     """Copy the trees from their devices, and have threads write them; closing the result waits for all of these."""
     import orbax.checkpoint as ocp
 
-    if sys.excepthook is sys.__excepthook__:
-        sys.excepthook = _print_unless_closed
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _print_unless_closed
     # Orbax takes the wall clock for how long a save took, and one that is set right is no reason to give up.
     options = ocp.AsyncOptions(timeout_secs=CENTURY, create_directories_asynchronously=False)
     with ExitStack() as writing:
@@ -115,10 +114,10 @@ def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
         return writing.pop_all()
 
 
-def _print_unless_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_unless_closed(unraisable: Any) -> None:
     """Print an error, unless it is of Orbax's threads that go on when a save has failed and closed their event loop."""
-    if kind is not RuntimeError or str(error) != "Event loop is closed":
-        sys.__excepthook__(kind, error, trace)
+    if str(unraisable.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(unraisable)
 
 
 def _explain(error: Exception) -> str:

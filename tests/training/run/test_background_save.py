@@ -1,5 +1,7 @@
 """Saves in the background: training goes on, nothing of it reaches the checkpoint, and failures are told."""
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
@@ -9,6 +11,7 @@ import jax
 import pytest
 
 from common.errors import UserError
+from common.programs import ROOT
 from tests.drawn import drawn_state
 from tests.training.run.test_checkpoint import MODEL, TRAINING, VOCAB, assert_same, make_state
 from training.progress import Progress
@@ -146,3 +149,33 @@ def test_of_two_errors_the_first_is_told(tmp_path, held, monkeypatch):
     with pytest.raises(UserError, match="No space left"):
         save_in_a_training(tmp_path, None)
     assert good_steps(tmp_path) == []
+
+
+# As Orbax, when a save fails: it closes the loop to which TensorStore's threads still report.
+CLOSED_TOO_EARLY = """
+import asyncio, sys, time
+from pathlib import Path
+import numpy as np, tensorstore
+from training.run import write_trees
+folder = Path(sys.argv[1])
+write_trees.begin_writing(folder / "1", {"params": {"x": np.zeros(1)}}, 1, {})()
+store = {"driver": "zarr", "kvstore": {"driver": "file", "path": str(folder / "x")}}
+async def write():
+    array = await tensorstore.open(store, dtype="float32", shape=[4096, 4096], create=True)
+    async def wait():
+        await array.write(np.ones((4096, 4096), "float32"))
+    waiting.append(asyncio.ensure_future(wait()))
+    await asyncio.sleep(0)
+waiting, loop = [], asyncio.new_event_loop()
+loop.run_until_complete(write())
+loop.close()
+print("closed", flush=True)
+time.sleep(2)
+"""
+
+
+@pytest.mark.slow
+def test_threads_that_go_on_after_a_failed_save_print_no_traceback(tmp_path):
+    done = subprocess.run([sys.executable, "-c", CLOSED_TOO_EARLY, tmp_path], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "closed\n")
+    assert "Event loop is closed" not in done.stderr
