@@ -35,7 +35,7 @@ from training.state import initial_state_from
 # The norm of a difference, as a share of the reference's norm: with the same roundings of operands; through many
 # layers, where a unit whose input is nearly zero is on with one rounding and off with another; with attention in
 # bfloat16, whose weights some kernels round too; through many layers of rounded operands; through many layers whose
-# activations are rounded, by which another hypothesis may win.
+# activations are rounded, and in a search, where another hypothesis may win by rounding.
 EXACT, ROUNDED, HALF, NARROW, WIDE = 1e-5, 5e-3, 2e-2, 5e-2, 0.2
 SOURCES, TARGETS = 16, 12  # tokens of a sentence that is searched, and of its translation
 
@@ -66,10 +66,10 @@ def parts_of(config: RunConfig) -> Iterator[Part]:
         yield Part(f"dropout of {rate}", share_kept, (rate, shape), lambda rate, shape: 1 - rate, tolerance)
     yield from updates(cost, config.training)
     yield from steps(cost, config.training)
-    if model.dtype != "float32":
-        yield search_part("search in float32", replace(model, dtype="float32"), config, NARROW)
-    by_products = EXACT if model.matmul_dtype == "float32" else NARROW
-    yield search_part("search", model, config, by_products if model.dtype == "float32" else WIDE)
+    wide = replace(model, dtype="float32", matmul_dtype="float32")
+    if wide != model:
+        yield search_part("search in float32", wide, config, EXACT)
+    yield search_part("search", model, config, EXACT if wide == model else WIDE)
 
 
 def normal(seed: int, *shape: int) -> np.ndarray:
