@@ -50,7 +50,7 @@ class ModelConfig:
         changes="training",
         compared=False,
     )
-    encoder_layers: int = option(3, "encoder blocks", min=1, max=48)
+    encoder_layers: int = option(3, "encoder blocks", min=1, max=48)  # for 100, XLA takes over ten minutes on a CPU
     decoder_layers: int = option(3, "decoder blocks", min=1, max=48)
     d_ff: int = option(1024, "width of the feed-forward layers", min=1)
     activation: str = option("relu", "in the feed-forward layers", ACTIVATIONS)
