@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from attention import current_device
 from model.matmul import transposed
 from model.sharding import replicate
 
@@ -21,14 +22,29 @@ ADAM_RMS = 0.2  # about the root mean square of Adam's updates (Liu et al. 2025,
 def scale_by_muon() -> optax.GradientTransformation:
     """Updates of matrices: Nesterov's momentum, made orthogonal and scaled to the size of Adam's updates."""
 
-    def scaled(matrix: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-        whole = replicate(matrix)  # once; a mesh that divides it would else gather it again for every product
-        return ADAM_RMS * max(matrix.shape) ** 0.5 * replicate(orthogonalize(whole))
-
     def orthogonal(updates: PyTree, _: PyTree) -> PyTree:
-        return jax.tree.map(scaled, updates)
+        whole = jax.tree.map(replicate, updates)  # once; a mesh would else gather a matrix again for every product
+        found = orthogonalize_all(whole)
+        return jax.tree.map(lambda matrix: ADAM_RMS * max(matrix.shape) ** 0.5 * replicate(matrix), found)
 
     return optax.chain(optax.trace(MOMENTUM, nesterov=True), optax.stateless(orthogonal))
+
+
+def orthogonalize_all(matrices: PyTree) -> PyTree:
+    """Every matrix, made orthogonal: on a CPU one after the other, elsewhere all of a shape at once.
+
+    Matrices are small for a GPU: on an H200 that is 1.2 times as many steps of tatoeba-base. A CPU is faster with
+    single products.
+    """
+    if current_device().platform == "cpu":
+        return jax.tree.map(orthogonalize, matrices)
+    leaves, structure = jax.tree.flatten(matrices)
+    for shape in {leaf.shape: None for leaf in leaves}:
+        numbers = [number for number, leaf in enumerate(leaves) if leaf.shape == shape]
+        stacked = jax.vmap(orthogonalize)(jnp.stack([leaves[number] for number in numbers]))
+        for number, matrix in zip(numbers, stacked, strict=True):
+            leaves[number] = matrix
+    return jax.tree.unflatten(structure, leaves)
 
 
 def orthogonalize(matrix: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:

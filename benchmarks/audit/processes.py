@@ -8,6 +8,7 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from benchmarks.audit.compare import Finding, compare
@@ -32,9 +33,14 @@ def audit(config: str, overrides: list[str]) -> list[Finding]:
         findings = []
         for number, (part, other) in enumerate(zip(parts, again, strict=True)):
             found, expected = (dict(np.load(folders[name] / f"{number}.npz")) for name in ("compiled", "reference"))
-            same_bits = len({*part["digests"], *other["digests"]}) == 1
+            same_bits = len({*part["digests"], *other["digests"]}) == 1 or not promises_same_bits()
             findings.append(compare(part["name"], part["tolerance"], found, expected, same_bits))
         return findings
+
+
+def promises_same_bits() -> bool:
+    """Whether XLA computes the same bits each time here: a GPU may add in another order, unless it is told not to."""
+    return jax.default_backend() != "gpu" or "--xla_gpu_deterministic_ops=true" in os.environ.get("XLA_FLAGS", "")
 
 
 def compute_apart(name: str, folder: Path, config: str, overrides: list[str]) -> None:

@@ -18,6 +18,8 @@ from configs.load import load_config
 
 def main(mode: str, folder: Path, config_file: str, *overrides: str) -> None:
     jax.config.update("jax_enable_compilation_cache", False)  # what compiles here and now is to be tried
+    if jax.default_backend() != "cpu":
+        jax.config.update("jax_default_matmul_precision", "float32")  # TF32 is rounding, and would hide a fault
     config, facts, is_reference = load_config(config_file, overrides), [], mode == "reference"
     with jax.disable_jit(is_reference):  # so that parts without a reference are one operation of JAX after the other
         for number, part in enumerate(parts_of(config)):

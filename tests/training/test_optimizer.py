@@ -9,10 +9,11 @@ import optax
 import optax.contrib
 import pytest
 
+from attention import tracing_for
 from model.config import ModelConfig
 from tests.drawn import drawn_params
 from training.config import TrainingConfig
-from training.muon import COEFFICIENTS, ITERATIONS, orthogonalize, scale_by_muon
+from training.muon import COEFFICIENTS, ITERATIONS, orthogonalize, orthogonalize_all, scale_by_muon
 from training.optimizer import learning_rate, optimizer
 
 CHOICES = {field.name: field.metadata["choices"] for field in fields(TrainingConfig)}
@@ -152,6 +153,15 @@ def test_weight_decay_spares_vectors(name):
     updates, _ = optimizer(config).update(zero, optimizer(config).init(params), params)
     np.testing.assert_allclose(updates["kernel"], -config.learning_rate * 0.5 * np.ones((2, 2)), rtol=1e-6)
     np.testing.assert_array_equal(updates["bias"], np.zeros(2))
+
+
+def test_matrices_of_a_shape_are_orthogonal_together_as_one_by_one():
+    shapes = {"a": (48, 80), "b": (80, 48), "c": (32, 32), "d": (48, 80), "e": (32, 32)}
+    matrices = {name: jax.random.normal(jax.random.key(ord(name)), shape) for name, shape in shapes.items()}
+    with tracing_for("gpu"):
+        together = orthogonalize_all(matrices)
+    for name, matrix in matrices.items():
+        assert_near(together[name], orthogonalized(np.asarray(matrix, np.float64)), ROUNDING)
 
 
 @pytest.mark.parametrize("shape", [(48, 80), (80, 48), (32, 32), (1, 6), (64, 16)])

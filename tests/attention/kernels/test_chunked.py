@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import Mask, attend, tracing_for
+from attention import Mask, attend, current_device, tracing_for
 from attention.kernels import chunked
 
 
+@pytest.mark.skipif(current_device().platform != "cpu", reason="windows are for CPUs")
 @pytest.mark.parametrize("causal", [False, True])
 def test_keys_outside_the_window_of_a_chunk_of_queries_are_not_read(causal, qkv, packed):
     """Where keys and values are not numbers, what reads them is not either; what does not is as without them."""

@@ -30,7 +30,7 @@ def test_a_named_kernel_serves_every_use_and_auto_chooses_for_each():
     ]
     low = ModelConfig(kernel="auto", dtype="bfloat16", matmul_dtype="bfloat16", positions="alibi")
     with tracing_for("gpu", capability=9.0):
-        assert list(choose_kernels(low, (64, 64)).values()) == ["definition", "definition", "cudnn"]
+        assert list(choose_kernels(low, (128, 128)).values()) == ["definition", "definition", "cudnn"]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_named_kernel_serves_every_use_and_auto_chooses_for_each():
     ids=str,
 )
 def test_what_a_kernel_cannot_serve_is_refused_with_those_that_can(changes, told):
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as refused, tracing_for("cpu"):
         choose_kernels(ModelConfig(**changes), (64, 64))
     assert told in str(refused.value) and "definition" in str(refused.value)
 
