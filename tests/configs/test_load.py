@@ -210,7 +210,7 @@ def test_an_override_without_equals_is_refused(plain):
         ("training.profile=[30,21]", "training.profile must be two updates"),
         ("decoding.max_length_factor=1e9", "decoding.max_length_factor must be at most 100"),
         ("model.encoder_layers=100000000", "model.encoder_layers must be at most 48"),
-        ("model.decoder_layers=49", "model.decoder_layers must be at most 48"),
+        ("model.decoder_layers=25", "model.decoder_layers must be at most 24"),
         ("tokenizer.vocab_size=2147483647", "tokenizer.vocab_size must be at most 1000000"),
         ("data.prefetch=2000000000", "data.prefetch must be at most 10000"),
         ("decoding.max_length_extra=100000000", "decoding.max_length_extra must be at most 10000"),
