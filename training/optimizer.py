@@ -19,11 +19,11 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
     2017), linear, and wsd, which is linear over its last ``decay_steps`` (Hägele et al. 2024, section 3), reach zero
     right after the run's last step.
     """
-    peak, warmup = config.learning_rate, max(config.warmup_steps, 1)
+    peak, warmup, end = config.learning_rate, max(config.warmup_steps, 1), float(config.steps + 1)  # may be 2³¹
 
     def rate(updates: jax.typing.ArrayLike) -> jax.Array:
         step = jnp.asarray(updates, jnp.float32) + 1
-        left = jnp.clip((config.steps + 1 - step) / max(config.steps + 1 - warmup, 1), 0, 1)
+        left = jnp.clip((end - step) / max(end - warmup, 1), 0, 1)
         match config.schedule:
             case "inverse_sqrt":
                 decay = jnp.sqrt(warmup / jnp.maximum(step, warmup))
@@ -32,7 +32,7 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
             case "linear":
                 decay = left
             case "wsd":
-                decay = jnp.clip((config.steps + 1 - step) / (config.decay_steps + 1), 0, 1)
+                decay = jnp.clip((end - step) / float(config.decay_steps + 1), 0, 1)
             case "constant":
                 decay = jnp.ones(())
             case _:

@@ -32,6 +32,15 @@ def test_warm_up_is_linear_and_ends_at_the_peak(schedule):
     assert rates(schedule, [0, 4, 9]) == pytest.approx([0.05, 0.25, 0.5], rel=1e-6)
 
 
+@pytest.mark.parametrize("schedule", CHOICES["schedule"])
+def test_the_longest_training_begins_at_the_peak(schedule):
+    longest = 2**31 - 1
+    config = TrainingConfig(
+        steps=longest, schedule=schedule, warmup_steps=0, learning_rate=0.5, decay_steps=longest * (schedule == "wsd")
+    )
+    assert float(learning_rate(config)(0)) == pytest.approx(0.5, rel=1e-6)
+
+
 DECAYED = {  # updates, and their rates with the peak 0.5, 10 updates of warm-up and 100 updates in all
     "inverse_sqrt": ([39, 159], [0.25, 0.125]),  # √(10/40), √(10/160) of 0.5
     # The last update is the 100th; steps 10 to 101 are 91 apart, so the rate falls to 0 right after it.
