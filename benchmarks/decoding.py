@@ -15,8 +15,9 @@ from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products
 from common.errors import UserError
 from common.special_tokens import EOS
 from common.text_table import three_digits
+from evaluation.search import search_batch
 from evaluation.side_by_side import side_by_side, workers
-from evaluation.translate import Hypothesis, hypotheses_of, search_batch
+from evaluation.translate import Hypothesis, hypotheses_of
 from model.decoding.settings import SearchSettings
 from model.transformer import Params, build, init_params
 

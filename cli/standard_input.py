@@ -7,7 +7,7 @@ from typing import NamedTuple
 from common.errors import write_note
 from common.files import LONGEST_LINE, TOO_LONG, bounded_lines
 
-LINES, CHARACTERS = 512, 100_000  # of a block at most, except that a single line may be longer
+LINES, CHARACTERS = 2048, 100_000  # of a block at most, except that a single line may be longer
 
 
 class InputLine(NamedTuple):
@@ -57,11 +57,12 @@ def read_terminal(help: str) -> Iterator[bytes]:
 
 def blocks(lines: Iterable[InputLine], longest: int = LINES) -> Iterator[list[InputLine]]:
     """Blocks of ``longest`` lines, fewer if they are long."""
-    block: list[InputLine] = []
+    block, characters = list[InputLine](), 0
     for line in lines:
         block.append(line)
-        if len(block) == longest or sum(len(each.text) for each in block) >= CHARACTERS:
+        characters += len(line.text)
+        if len(block) == longest or characters >= CHARACTERS:
             yield block
-            block = []
+            block, characters = [], 0
     if block:
         yield block

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128)  # source tokens with EOS; longer ones go to powers of two
+BUCKETS = (16, 32, 64, 128)  # source tokens with EOS; longer ones go to powers of two
 
 SearchBatch = tuple[tuple[int, int], list[int]]  # its shape, and the numbers of its sentences
 
@@ -18,12 +18,16 @@ def batch_size(bucket: int, batch_sentences: int) -> int:
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 
-def group_by_bucket(lengths: list[int], batch_sentences: int, devices: int = 1) -> Iterator[SearchBatch]:
-    """Batches of sentence indices, shortest first, each with its shape; an empty sentence, of length 1, is in none.
+def group_by_bucket(
+    lengths: list[int], batch_sentences: int, devices: int = 1, batches: int = 1
+) -> Iterator[SearchBatch]:
+    """Groups of sentence indices, longest first, each with its shape; an empty sentence, of length 1, is in none.
 
-    A batch of several devices has as many rows for each of them as one of a single device.
+    A group of several devices has as many rows for each of them as one of a single device: ``batches`` batches, fewer
+    of longer sentences than 16 tokens.
     """
-    order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lengths.__getitem__)
+    order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lambda index: -lengths[index])
     for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):
-        indices, size = list(group), devices * batch_size(bucket, batch_sentences)
+        several = max(1, min(batches, BUCKETS[-1] // bucket))
+        indices, size = list(group), devices * batch_size(bucket, batch_sentences) * several
         yield from (((size, bucket), indices[start : start + size]) for start in range(0, len(indices), size))

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from jaxtyping import Shaped
+from jaxtyping import Array, Shaped
 
 Rows = Any  # an array whose first axis is rows, a tuple of them, or None
 
@@ -32,9 +32,10 @@ def mesh_of(tree: Any) -> Mesh | None:
 
 
 def shard_rows(rows: Shaped[np.ndarray, "B ..."], mesh: Mesh | None) -> Any:
-    """Give each device of the mesh the same number of rows; without a mesh, return them as they are."""
+    """Deal the rows out, one to each device of the mesh in turn; without a mesh, return them as they are."""
     if mesh is None:
         return rows
+    rows = rows.reshape(-1, mesh.size, *rows.shape[1:]).swapaxes(0, 1).reshape(rows.shape)
     return jax.make_array_from_callback(rows.shape, NamedSharding(mesh, P(mesh.axis_names)), lambda index: rows[index])
 
 
@@ -53,7 +54,12 @@ def call_on_rows(function: Callable[..., Rows], mesh: Mesh | None, shared: Any, 
     by_rows = P(mesh.axis_names)
     specs = P(), *[by_rows] * len(rows)
     found = jax.shard_map(own, mesh=mesh, in_specs=specs, out_specs=by_rows, check_vma=False)(shared, *rows)
-    return jax.lax.with_sharding_constraint(found, NamedSharding(mesh, P()))
+    everywhere = jax.lax.with_sharding_constraint(found, NamedSharding(mesh, P()))
+
+    def in_order(dealt: Array) -> Array:
+        return dealt.reshape(mesh.size, -1, *dealt.shape[1:]).swapaxes(0, 1).reshape(dealt.shape)
+
+    return jax.tree.map(in_order, everywhere)
 
 
 jit_on_rows = partial(jax.jit, static_argnums=(0, 1))(call_on_rows)

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 from flax import nnx
 from jax.sharding import Mesh
-from jaxtyping import Array, Int, UInt32
+from jaxtyping import Array, Int
 
-from attention import current_device
 from common.errors import UserError, explain_lack_of_memory
 from common.special_tokens import EOS, PAD
 from data.capitals import in_sentence_case
@@ -22,17 +20,17 @@ from data.invisible import without_invisible
 from data.long_lines import Usual, cut, has_fewer_sentences, split_line
 from data.pairs import beginning_of, normalise
 from data.tokens.tokenizer import Tokenizer
-from evaluation.buckets import SearchBatch, group_by_bucket
+from evaluation.buckets import SearchBatch, batch_size, group_by_bucket
 from evaluation.minimum_risk import choose, probabilities
-from evaluation.over_devices import call_on_rows, mesh_of, shard_rows
+from evaluation.over_devices import mesh_of, shard_rows
+from evaluation.search import search_batch, search_settings
 from evaluation.side_by_side import side_by_side
 from model.config import DecodingConfig, ModelConfig
-from model.decoding.beam import beam_search
-from model.decoding.hypotheses import Hypotheses, Sources
+from model.decoding.hypotheses import Hypotheses
 from model.decoding.next_token import SpellingTable
-from model.decoding.sampling import greedy, sample
-from model.decoding.settings import Ranking, Sampling, SearchSettings
-from model.transformer import Params, Tokens, Transformer, build
+from model.transformer import Params, Transformer, build
+
+BATCHES = 8  # of short sentences that one call searches: as some are done, others take their places
 
 Ensemble = Sequence[Params]  # one tree per model
 TokenLists = Sequence[list[int]]  # tokens, without BOS and EOS
@@ -217,11 +215,11 @@ class Translator:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         mesh, found = mesh_of(params), dict[int, list[Hypothesis]]()
         lengths = [len(source) + 1 for source in sources]
-        batches = list(group_by_bucket(lengths, self.decoding.batch_sentences, mesh.size if mesh else 1))
+        groups = list(group_by_bucket(lengths, self.decoding.batch_sentences, mesh.size if mesh else 1, BATCHES))
         search = partial(self._search, params, mesh, sources, spelling, starts, count)
         most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
         with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
-            for (_, indices), hypotheses in zip(batches, (map if mesh else side_by_side)(search, batches), strict=True):
+            for (_, indices), hypotheses in zip(groups, (map if mesh else side_by_side)(search, groups), strict=True):
                 found.update(zip(indices, hypotheses, strict=False))
                 if on_progress:
                     on_progress(len(indices))
@@ -255,7 +253,7 @@ class Translator:
             starts,
             shard_rows(np.pad(np.array(numbers, np.uint32), missing), mesh),
             np.uint32(self.decoding.seed),
-            search_settings(self.decoding, room, count),
+            search_settings(self.decoding, room, count, batch_size(bucket, self.decoding.batch_sentences)),
             mesh,
             spelling,
         )
@@ -265,66 +263,6 @@ class Translator:
 def read(line: str) -> str:
     """A line as models read it: normalised, not in capitals, without invisible characters that say nothing."""
     return in_sentence_case(normalise(without_invisible(line)))
-
-
-def search_settings(config: DecodingConfig, room: int, count: int) -> SearchSettings:
-    """The settings of a search for ``count`` translations of at most ``room`` tokens."""
-    ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
-    sampling = Sampling(config.temperature, config.top_k, config.top_p)
-    return SearchSettings(room, config.beam_size, count, ranking, config.search, sampling)
-
-
-@partial(jax.jit, static_argnames=("graphdefs", "settings", "mesh"))
-def search_batch(
-    graphdefs: tuple[nnx.GraphDef[Transformer], ...],
-    params: tuple[Params, ...],
-    source_tokens: Int[Array, "B S"],
-    limits: Int[Array, " B"],
-    starts: Int[Array, " B"] | None,
-    numbers: UInt32[Array, " B"],
-    seed: UInt32[Array, ""],
-    settings: SearchSettings,
-    mesh: Mesh | None = None,
-    spelling: SpellingTable | None = None,
-) -> Hypotheses:
-    """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD.
-
-    On a ``mesh``, each device searches its own rows.
-    """
-
-    def search(
-        shared: tuple[Any, ...], source: Array, limits: Array, starts: Array | None, numbers: Array
-    ) -> Hypotheses:
-        models = tuple(merge_for_search(graphdef, each) for graphdef, each in zip(graphdefs, shared[0], strict=True))
-        sources = Sources(Tokens.one_per_row(source), limits, shared[2], starts)
-        match settings.search:
-            case "sample":
-                return sample(models, sources, settings, jax.random.key(shared[1]), numbers)
-            case "beam":
-                return (greedy if settings.beam_size == 1 else beam_search)(models, sources, settings)
-            case _:
-                raise NotImplementedError(f"decoding.search={settings.search}")
-
-    found: Hypotheses = call_on_rows(search, mesh, (params, seed, spelling), source_tokens, limits, starts, numbers)
-    return found
-
-
-def merge_for_search(graphdef: nnx.GraphDef[Transformer], params: Params) -> Transformer:
-    """The model with its matrices in the dtype of their products, so that no step of a search has to convert them.
-
-    XLA for GPUs leaves the conversion in the loop, and reads twice the bytes at every step. A CPU, which computes
-    bfloat16 products in float32, would have to convert them back.
-    """
-    model = nnx.merge(graphdef, params)
-    dtype = model.config.matmul_dtype
-    if dtype == "float32" or current_device().platform == "cpu":
-        return model
-
-    def convert(path: tuple[Any, ...], leaf: Array) -> Array:
-        return leaf.astype(dtype) if path[-1].key == "kernel" else leaf
-
-    converted = jax.tree.map_with_path(convert, params)
-    return nnx.merge(graphdef, jax.lax.optimization_barrier(converted))  # or XLA would move them into the loop again
 
 
 def pad_rows(sequences: TokenLists, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:

@@ -17,64 +17,63 @@ HIDDEN = -1e9  # added to a score; finite as every bias, and next to a visible k
 
 
 class LayerCache(NamedTuple):
-    """The keys and values of one decoder layer: those of the tokens so far, and those of the source.
+    """Keys and values in one decoder layer: of the tokens so far, in TK places, or of the source.
 
-    The source's are computed once and shared by all hypotheses of a sentence. The width of keys comes before their
-    places: a product that sums over the last axis of both operands takes four times as long on a CPU.
+    The width of keys comes before their places: a product that sums over the last axis of both operands takes four
+    times as long on a CPU.
     """
 
-    self_keys: Float[Array, "B G H TK"]
-    self_values: Float[Array, "B G TK U"]
-    cross_keys: Float[Array, "B G H S"]
-    cross_values: Float[Array, "B G S U"]
-
-    @classmethod
-    def empty(cls, source: KeysValues, places: int) -> "LayerCache":
-        """Zeros in every place, and the keys and values of the source."""
-        (key, value), (batch, groups) = source, source.key.shape[:2]
-        keys = jnp.zeros((batch, groups, key.shape[3], places), key.dtype)
-        values = jnp.zeros((batch, groups, places, value.shape[3]), value.dtype)
-        return cls(keys, values, key.swapaxes(2, 3), value)
+    keys: Float[Array, "B G H S"]
+    values: Float[Array, "B G S U"]
 
     @property
-    def past(self) -> KeysValues:
+    def memory(self) -> KeysValues:
         """The keys and values of every place, written or not."""
-        return KeysValues(self.self_keys.swapaxes(2, 3), self.self_values)
+        return KeysValues(self.keys.swapaxes(2, 3), self.values)
 
-    @property
-    def source(self) -> KeysValues:
-        """The keys and values of the source."""
-        return KeysValues(self.cross_keys.swapaxes(2, 3), self.cross_values)
+    def write(self, tokens: KeysValues, positions: Int[Array, " B"]) -> "LayerCache":
+        """The cache with the keys and values of the K tokens at their sentence's position in their places."""
+        update = jax.vmap(jax.lax.dynamic_update_slice_in_dim, in_axes=(0, 0, 0, None))
+        places = positions * tokens.key.shape[2]
+        keys = update(self.keys, tokens.key.swapaxes(2, 3), places, 2)
+        return LayerCache(keys, update(self.values, tokens.value, places, 1))
 
-    def write(self, tokens: KeysValues, position: Int[Array, ""] | int) -> "LayerCache":
-        """The cache with the keys and values of the K tokens at ``position`` in their places."""
-        place = position * tokens.key.shape[2]
-        update = jax.lax.dynamic_update_slice_in_dim
-        return self._replace(
-            self_keys=update(self.self_keys, tokens.key.swapaxes(2, 3), place, axis=3),
-            self_values=update(self.self_values, tokens.value, place, axis=2),
-        )
+
+class EncodedSource(NamedTuple):
+    """The keys and values of source sentences in every decoder layer, shared by all hypotheses of a sentence."""
+
+    layers: tuple[LayerCache, ...]
+    segments: Int[Array, "B S"]
 
 
 class Cache(NamedTuple):
-    """The caches of all layers, and which places each hypothesis descends from."""
+    """The tokens so far in every layer, the source, and which places each hypothesis descends from."""
 
-    layers: tuple[LayerCache, ...]
-    source_segments: Int[Array, "B S"]
+    past: tuple[LayerCache, ...]
+    source: EncodedSource
     ancestors: Int[Array, "B K T"]  # the hypothesis that wrote each position of a hypothesis's past
+
+    @classmethod
+    def empty(cls, source: EncodedSource, beams: int, max_length: int) -> "Cache":
+        """With room for ``beams`` hypotheses of ``max_length`` tokens for each source."""
+
+        def past(source: LayerCache) -> LayerCache:
+            (batch, groups, _, width), dtype = source.values.shape, source.keys.dtype
+            keys = jnp.zeros((batch, groups, source.keys.shape[2], max_length * beams), dtype)
+            return LayerCache(keys, jnp.zeros((batch, groups, max_length * beams, width), dtype))
+
+        return cls(tuple(map(past, source.layers)), source, own_places(len(source.segments), beams, max_length))
 
     def positions(self) -> Int[Array, "B TK"]:
         """The position of the token in each place."""
         batch, beams, max_length = self.ancestors.shape
         return jnp.broadcast_to(jnp.arange(max_length * beams) // beams, (batch, max_length * beams))
 
-    def masks(self, position: Int[Array, ""]) -> tuple[Mask, Mask]:
-        """What the tokens at ``position`` see of the past, up to themselves, and of the source."""
-        batch, beams, max_length = self.ancestors.shape
-        queries = jnp.ones((batch, beams), jnp.int32)
-        is_written = jnp.arange(max_length * beams) < (position + 1) * beams
-        places = jnp.broadcast_to(is_written.astype(jnp.int32), (batch, is_written.size))
-        return Mask(queries, places), Mask(queries, self.source_segments)
+    def masks(self, positions: Int[Array, " B"]) -> tuple[Mask, Mask]:
+        """What the tokens at each sentence's position see of the past, up to themselves, and of the source."""
+        queries = jnp.ones(self.ancestors.shape[:2], jnp.int32)
+        is_written = self.positions() <= positions[:, None]
+        return Mask(queries, is_written.astype(jnp.int32)), Mask(queries, self.source.segments)
 
 
 def own_places(batch: int, beams: int, max_length: int) -> Int[Array, "B K T"]:
@@ -82,10 +81,10 @@ def own_places(batch: int, beams: int, max_length: int) -> Int[Array, "B K T"]:
     return jnp.broadcast_to(jnp.arange(beams)[:, None], (batch, beams, max_length))
 
 
-def branch(cache: Cache, parents: Int[Array, "B K"], position: Int[Array, ""]) -> Cache:
-    """Give each hypothesis the past of its parent, up to the token at ``position``."""
+def branch(cache: Cache, parents: Int[Array, "B K"], positions: Int[Array, " B"]) -> Cache:
+    """Give each hypothesis the past of its parent, up to the token at its sentence's position."""
     inherited = jnp.take_along_axis(cache.ancestors, parents[:, :, None], axis=1)
-    past = jnp.arange(inherited.shape[2]) <= position
+    past = jnp.arange(inherited.shape[2]) <= positions[:, None, None]
     return cache._replace(ancestors=jnp.where(past, inherited, own_places(*inherited.shape)))
 
 

@@ -180,7 +180,10 @@ class DecodingConfig:
         10, "longest translation: max_length_factor times the source tokens + this", min=1, max=10_000
     )
     batch_sentences: int = option(
-        64, "sentences translated together, a fixed shape per length bucket", min=1, changes="nothing"
+        64,
+        "sentences translated at once, a fixed shape per length bucket; others take the places of those that are done",
+        min=1,
+        changes="nothing",
     )
     checkpoint: str = option(
         "best",

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from attention import Mask
 from common.special_tokens import PAD
-from model.cache import Cache, LayerCache, lineage_bias, own_places
+from model.cache import Cache, EncodedSource, LayerCache, lineage_bias
 from model.config import POSITIONS, ModelConfig
 from model.embedding import Embedding, hide
 from model.layers import (
@@ -104,10 +104,10 @@ class DecoderBlock(nnx.Module):
         return skip_sentences(before, x, past_mask.query_segments, self.layer_drop, keys[6])
 
     def write(
-        self, x: Float[Array, "B K D"], cache: LayerCache, order: Order, position: Int[Array, ""] | int
+        self, x: Float[Array, "B K D"], cache: LayerCache, order: Order, positions: Int[Array, " B"]
     ) -> LayerCache:
-        """The cache with the keys and values of the tokens at ``position``, to which ``__call__`` then attends."""
-        return cache.write(self.self_attention.keys_and_values(self.residuals[0].enter(x), order), position)
+        """The cache with the keys and values of the tokens at ``positions``, to which ``__call__`` then attends."""
+        return cache.write(self.self_attention.keys_and_values(self.residuals[0].enter(x), order), positions)
 
 
 class Transformer(nnx.Module):
@@ -199,35 +199,34 @@ class Transformer(nnx.Module):
         """Unnormalized log-probabilities of the next token, in float32."""
         return self.embedding.logits(decoded)
 
-    def start_cache(
-        self, encoded: Float[Array, "B S D"], source_segments: Int[Array, "B S"], *, beams: int, max_length: int
-    ) -> Cache:
-        """The cache of the encoded sources, with room for ``beams`` hypotheses of ``max_length`` tokens each."""
-        sources = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
-        layers = tuple(LayerCache.empty(source, max_length * beams) for source in sources)
-        return Cache(layers, source_segments, own_places(encoded.shape[0], beams, max_length))
+    def encode_for_search(self, source: Tokens) -> EncodedSource:
+        """What each step of decoding reads of the sources, computed once."""
+        encoded = self.encode(source)
+        memories = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
+        layers = tuple(LayerCache(memory.key.swapaxes(2, 3), memory.value) for memory in memories)
+        return EncodedSource(layers, source.segments)
 
     def decode_step(
-        self, ids: Int[Array, "B K"], position: Int[Array, ""], cache: Cache
+        self, ids: Int[Array, "B K"], positions: Int[Array, " B"], cache: Cache
     ) -> tuple[Float[Array, "B K V"], Float[Array, "B K S"], Cache]:
-        """One step of decoding: the tokens at ``position`` (BOS at 0) of every beam.
+        """One step of decoding: the tokens at their sentence's position (BOS at 0) of every beam.
 
         Returns the logits of the next tokens, the attention to each source token (the last block's weights, averaged
         over heads; the compiler drops them where they are not used), and the cache with these tokens in it.
         """
-        positions = jnp.broadcast_to(position, ids.shape)
-        x = self.embedding(ids, positions, None)
-        order = self.order(positions, cache.positions(), causal=True)
+        of_tokens = jnp.broadcast_to(positions[:, None], ids.shape)
+        x = self.embedding(ids, of_tokens, None)
+        order = self.order(of_tokens, cache.positions(), causal=True)
         lineage = lineage_bias(cache.ancestors, self.config.num_heads)
         order = order._replace(bias=lineage if order.bias is None else order.bias + lineage)
-        layers: list[LayerCache] = []
+        past: list[LayerCache] = []
         weights: list[Array] = []
-        masks = cache.masks(position)
-        for block, layer in zip(self.decoder, cache.layers, strict=True):
-            layers.append(block.write(x, layer, order, position))
-            x = block(x, layer.source, *masks, order, past=layers[-1].past, weights=weights)
+        masks = cache.masks(positions)
+        for block, layer, source in zip(self.decoder, cache.past, cache.source.layers, strict=True):
+            past.append(block.write(x, layer, order, positions))
+            x = block(x, source.memory, *masks, order, past=past[-1].memory, weights=weights)
         logits = self.logits(self._final_norm(1, x))
-        return logits, weights[-1].mean(axis=1), cache._replace(layers=tuple(layers))
+        return logits, weights[-1].mean(axis=1), cache._replace(past=tuple(past))
 
 
 def gather_embeddings(params: Params) -> Params:

@@ -20,10 +20,10 @@ from cli.command_line import Parser, names_among, path, positive_integer
 from common.errors import UserError, exit_on_user_error
 from common.programs import ROOT
 from configs.load import load_config
-from experiment.faults.prove import KINDS, Proof, prove
-from experiment.faults.scenarios import SCENARIOS
+from tests.faults.prove import KINDS, Proof, prove
+from tests.faults.scenarios import SCENARIOS
 
-SMALL = ROOT / "experiment/faults/small/small.yaml"  # its corpus lies beside it
+SMALL = ROOT / "tests/faults/small/small.yaml"  # its corpus lies beside it
 
 
 @exit_on_user_error()

@@ -18,7 +18,7 @@ from benchmarks.cost.operations import StepCost, list_parameters
 from common.special_tokens import EOS
 from configs.schema import RunConfig
 from evaluation.buckets import batch_size
-from evaluation.translate import search_batch, search_settings
+from evaluation.search import search_batch, search_settings
 from model.config import ModelConfig
 from model.embedding import project
 from model.layers import dropout

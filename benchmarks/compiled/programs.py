@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from configs.schema import RunConfig
 from evaluation.buckets import batch_size, bucket_of
-from evaluation.translate import search_batch, search_settings
+from evaluation.search import search_batch, search_settings
 from model.transformer import build
 from training.devices.mesh import Devices, abstract_state, check_divisible
 from training.step import make_loss_step, make_train_step

@@ -35,6 +35,7 @@ MAX_SENTENCE_BYTES = 4192  # SentencePiece's own limit: it does not train on lon
 MAX_TRAINING_PAIRS = 1_000_000
 CANDIDATES = 16  # segmentations that subword regularisation draws from
 BLOCK = 500  # sentences that a thread takes at a time
+MANY = 64  # texts; fewer are encoded one by one, because SentencePiece starts threads for a list, in up to 2 ms
 
 
 class Tokenizer:
@@ -61,7 +62,8 @@ class Tokenizer:
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """The ids of each normalised sentence, without BOS and EOS."""
-        return list(self._processor.encode([s.replace(META, META_STAND_IN) for s in sentences]))
+        texts = [s.replace(META, META_STAND_IN) for s in sentences]
+        return list(map(self._processor.encode, texts) if len(texts) < MANY else self._processor.encode(texts))
 
     def spelling(self, beginning: str) -> tuple[Int32[np.ndarray, "states V"], int]:
         """How tokens spell a text that a translation begins with: the state after each state and token, or -1.
@@ -116,7 +118,7 @@ class Tokenizer:
 
     def decode(self, ids: list[list[int]]) -> list[str]:
         """The text of each list of ids; special symbols are left out."""
-        texts: list[str] = self._processor.decode(ids) if ids else []
+        texts = map(self._processor.decode, ids) if len(ids) < MANY else self._processor.decode(ids)
         return [text.replace(META_STAND_IN, META) for text in texts]
 
     def pieces(self, ids: list[int]) -> list[str]:

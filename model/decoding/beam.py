@@ -1,5 +1,6 @@
 """Beam search: from sources to the best-scored translations, one position at a time."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -7,87 +8,105 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import EOS, PAD
-from model.cache import branch
-from model.decoding.ensemble import Caches, Models, decode_step, start_caches
 from model.decoding.hypotheses import Hypotheses, Sources, gather, no_hypotheses, select
-from model.decoding.next_token import Candidates, Spelling, likeliest
-from model.decoding.settings import Ranking, SearchSettings
+from model.decoding.next_token import Candidates, likeliest
+from model.decoding.settings import SearchSettings
 
 
 class Beams(NamedTuple):
     """The state of a beam search: K live hypotheses per sentence, likeliest first, and the J best that have ended."""
 
-    position: Int[Array, ""]  # tokens in each live hypothesis
+    positions: Int[Array, " B"]  # tokens in each live hypothesis of a sentence
     tokens: Int[Array, "B K T"]
     log_probs: Float[Array, "B K"]  # -inf: no hypothesis
     covered: Float[Array, "B K S"]  # attention to each source token so far, if the ranking needs it
     best: Hypotheses
     done: Bool[Array, " B"]
-    spelling: Spelling | None
-    caches: Caches
+    spelled: Int[Array, "B K"] | None
 
 
-def beam_search(models: Models, sources: Sources, settings: SearchSettings) -> Hypotheses:
+@dataclass(frozen=True)
+class BeamSearch:
     """The ``settings.count`` best-scored translations in a beam of ``settings.beam_size``, best first.
 
     In each step, a hypothesis that takes EOS ends if it is among the K likeliest of all continuations; the K likeliest
-    without EOS live on. No limit may exceed ``settings.max_length``.
+    without EOS live on.
 
     The search for a sentence stops when no live hypothesis can get among its J best. Log-probabilities only fall, no
     divisor exceeds that of the limit, and coverage adds nothing, so the likeliest live log-probability over that
     divisor bounds all scores to come, and stopping does not change the result. A sentence that reaches its limit with
     fewer than J ended hypotheses gets its likeliest live ones after them.
     """
-    beam_size, max_length, ranking = settings.beam_size, settings.max_length, settings.ranking
-    limits, segments = sources.row_limits(), sources.tokens.segments
 
-    def extend(beams: Beams) -> Beams:
-        length, (tokens, found, covered, caches) = beams.position + 1, _extend(models, beams, sources, ranking)
-        ends = found.tokens == EOS
-        scores = ranking.scores(found.log_probs, jnp.full_like(found.tokens, length), covered, segments)
-        candidates = Hypotheses(tokens, jnp.full_like(found.tokens, length), found.log_probs, scores, ends)
+    settings: SearchSettings
 
-        newly_ended = _only(candidates, ends & (jnp.arange(ends.shape[1]) < beam_size))
+    @property
+    def beams(self) -> int:
+        return self.settings.beam_size
+
+    @property
+    def count(self) -> int:
+        return self.settings.count
+
+    def start(self, sources: Sources) -> Beams:
+        """Hypotheses without a token."""
+        (batch, width), max_length = sources.tokens.ids.shape, self.settings.max_length
+        return Beams(
+            positions=jnp.zeros(batch, jnp.int32),
+            tokens=jnp.full((batch, self.beams, max_length), PAD, jnp.int32),
+            # One hypothesis: the others would repeat it.
+            log_probs=jnp.full((batch, self.beams), -jnp.inf).at[:, 0].set(0),
+            covered=jnp.zeros((batch, self.beams, width)),
+            best=no_hypotheses(batch, self.settings.count, max_length),
+            done=sources.row_limits() == 0,
+            spelled=sources.start_spelling(self.beams),
+        )
+
+    def extend(
+        self, beams: Beams, logits: Float[Array, "B K V"], seen: Float[Array, "B K S"], sources: Sources
+    ) -> tuple[Beams, Int[Array, "B K"]]:
+        """The hypotheses with one more token, and those that they continue."""
+        ranking, limits, lengths = self.settings.ranking, sources.row_limits(), beams.positions + 1
+        tokens, found, covered = self._continuations(beams, logits, seen, sources)
+        ends, all_lengths = found.tokens == EOS, jnp.broadcast_to(lengths[:, None], found.tokens.shape)
+        scores = ranking.scores(found.log_probs, all_lengths, covered, sources.tokens.segments)
+        candidates = Hypotheses(tokens, all_lengths, found.log_probs, scores, ends)
+
+        newly_ended = _only(candidates, ends & (jnp.arange(ends.shape[1]) < self.beams))
         best = _best_of(beams.best, newly_ended)
-        likely, order = jax.lax.top_k(jnp.where(ends, -jnp.inf, found.log_probs), beam_size)
+        likely, order = jax.lax.top_k(jnp.where(ends, -jnp.inf, found.log_probs), self.beams)
         live = gather(candidates, order)._replace(log_probs=likely)
-        at_limit = length >= limits
+        at_limit = lengths >= limits
         best = select(at_limit, _fill(best, _only(live, likely > -jnp.inf)), best)
         best = select(beams.done, beams.best, best)
 
         done = beams.done | at_limit | (likely[:, 0] / ranking.divisor(limits) <= best.scores[:, -1])
         parents = gather(found.parents, order)
-        spelling = beams.spelling and beams.spelling.of(parents).after(gather(found.tokens, order))
-        caches = tuple(branch(cache, parents, beams.position) for cache in caches)
-        return Beams(length, live.tokens, likely, gather(covered, order), best, done, spelling, caches)
+        spelling = sources.spelled(beams.spelled)
+        spelled = spelling and spelling.of(parents).after(gather(found.tokens, order)).states
+        positions = jnp.where(done, beams.positions, lengths)  # within a table of positions, whatever comes after
+        return Beams(positions, live.tokens, likely, gather(covered, order), best, done, spelled), parents
 
-    batch = limits.shape[0]
-    first = Beams(
-        position=jnp.int32(0),
-        tokens=jnp.full((batch, beam_size, max_length), PAD, jnp.int32),
-        log_probs=jnp.full((batch, beam_size), -jnp.inf).at[:, 0].set(0),  # one hypothesis: the others would repeat it
-        covered=jnp.zeros((batch, beam_size, segments.shape[1])),
-        best=no_hypotheses(batch, settings.count, max_length),
-        done=limits == 0,
-        spelling=sources.start_spelling(beam_size),
-        caches=start_caches(models, sources.tokens, beam_size, max_length),
-    )
-    return jax.lax.while_loop(lambda beams: ~beams.done.all(), extend, first).best
+    def _continuations(
+        self, beams: Beams, logits: Float[Array, "B K V"], seen: Float[Array, "B K S"], sources: Sources
+    ) -> tuple[Int[Array, "B C T"], Candidates, Float[Array, "B C S"]]:
+        """The 2K likeliest continuations: at most K of them take EOS, so K can live on.
+
+        Returns their tokens, the candidates, and their attention to the source so far.
+        """
+        found = likeliest(beams.log_probs, logits, sources.spelled(beams.spelled), 2 * self.beams)
+        covered = beams.covered + seen if self.settings.ranking.coverage_penalty else beams.covered
+        tokens = put(gather(beams.tokens, found.parents), beams.positions, found.tokens)
+        return tokens, found, gather(covered, found.parents)
+
+    def finish(self, beams: Beams, sources: Sources) -> Hypotheses:
+        return beams.best
 
 
-def _extend(
-    models: Models, beams: Beams, sources: Sources, ranking: Ranking
-) -> tuple[Int[Array, "B C T"], Candidates, Float[Array, "B C S"], Caches]:
-    """The 2K likeliest continuations: at most K of them take EOS, so K can live on.
-
-    Returns their tokens, the candidates, their attention to the source so far, and the caches.
-    """
-    position = beams.position
-    logits, seen, caches = decode_step(models, beams.tokens, position, beams.caches)
-    found = likeliest(beams.log_probs, logits, beams.spelling, 2 * beams.tokens.shape[1])
-    covered = beams.covered + seen if ranking.coverage_penalty else beams.covered
-    tokens = gather(beams.tokens, found.parents).at[:, :, position].set(found.tokens)
-    return tokens, found, gather(covered, found.parents), caches
+def put(tokens: Int[Array, "B K T"], positions: Int[Array, " B"], new: Int[Array, "B K"]) -> Int[Array, "B K T"]:
+    """The hypotheses with the new tokens at their sentence's position."""
+    is_there = jnp.arange(tokens.shape[2]) == positions[:, None, None]
+    return jnp.where(is_there, new[..., None], tokens)
 
 
 def _only(hypotheses: Hypotheses, condition: Bool[Array, "B C"]) -> Hypotheses:

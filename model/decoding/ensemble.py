@@ -9,32 +9,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from common.special_tokens import BOS
 from model.cache import Cache
-from model.transformer import Tokens, Transformer
+from model.transformer import Transformer
 
 Models = tuple[Transformer, ...]
 Caches = tuple[Cache, ...]
 
 
-def start_caches(models: Models, source: Tokens, beams: int, max_length: int) -> Caches:
-    """Every model's cache of the encoded sources, with room for ``beams`` hypotheses of ``max_length`` tokens."""
-    encoded = [model.encode(source) for model in models]
-    return tuple(
-        model.start_cache(output, source.segments, beams=beams, max_length=max_length)
-        for model, output in zip(models, encoded, strict=True)
-    )
-
-
 def decode_step(
-    models: Models, tokens: Int[Array, "B K T"], position: Int[Array, ""], caches: Caches
+    models: Models, ids: Int[Array, "B K"], positions: Int[Array, " B"], caches: Caches
 ) -> tuple[Float[Array, "B K V"], Float[Array, "B K S"], Caches]:
-    """``Transformer.decode_step`` of the ensemble, at the token before ``position`` of each hypothesis, or BOS.
+    """``Transformer.decode_step`` of the ensemble.
 
     Returns the ensemble's logits, its mean attention to the source, and the new caches.
     """
-    ids = jnp.where(position == 0, BOS, tokens[:, :, position - 1])
-    steps = [model.decode_step(ids, position, cache) for model, cache in zip(models, caches, strict=True)]
+    steps = [model.decode_step(ids, positions, cache) for model, cache in zip(models, caches, strict=True)]
     logits, seen, new = zip(*steps, strict=True)
     return mixture(logits), jnp.mean(jnp.stack(seen), axis=0), new
 

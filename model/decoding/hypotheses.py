@@ -4,7 +4,7 @@ from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from common.special_tokens import PAD
 from model.decoding.next_token import Spelling, SpellingTable
@@ -21,17 +21,24 @@ class Sources(NamedTuple):
 
     tokens: Tokens
     limits: Int[Array, " B"]
+    numbers: UInt32[Array, " B"] | None = None  # of the sentences, for random draws
+    starts: Int[Array, " B"] | None = None  # the states in which translations begin to spell
     spelling: SpellingTable | None = None
-    starts: Int[Array, " B"] | None = None  # the states in which translations begin
 
     def row_limits(self) -> Int[Array, " B"]:
         """The limits, with zero for rows without a source: they are done at once and delay no other row."""
         return jnp.where((self.tokens.segments != 0).any(axis=1), self.limits, 0)
 
-    def start_spelling(self, beams: int) -> Spelling | None:
-        if self.spelling is None or self.starts is None:
-            return None
-        return Spelling(self.spelling, jnp.broadcast_to(self.starts[:, None], (len(self.starts), beams)))
+    def of(self, sentences: Int[Array, " B"]) -> "Sources":
+        """These sentences; none where a number is beyond them all."""
+        return rows_of(self._replace(spelling=None), sentences)._replace(spelling=self.spelling)
+
+    def start_spelling(self, beams: int) -> Int[Array, "B K"] | None:
+        """The states of each sentence's hypotheses, which have not begun."""
+        return None if self.starts is None else jnp.broadcast_to(self.starts[:, None], (len(self.starts), beams))
+
+    def spelled(self, states: Int[Array, "B K"] | None) -> Spelling | None:
+        return None if self.spelling is None or states is None else Spelling(jnp.asarray(self.spelling), states)
 
 
 class Hypotheses(NamedTuple):
@@ -58,6 +65,11 @@ def no_hypotheses(batch: int, count: int, max_length: int) -> Hypotheses:
 def gather(values: Tree, places: Int[Array, "B C"]) -> Tree:
     """From every array, the rows of each sentence at its ``places``."""
     return jax.tree.map(lambda rows: jax.vmap(jnp.take, in_axes=(0, 0, None))(rows, places, 0), values)
+
+
+def rows_of(values: Tree, rows: Int[Array, " B"]) -> Tree:
+    """From every array, these rows; zeros where a number is beyond its last."""
+    return jax.tree.map(lambda array: array.at[rows].get(mode="fill", fill_value=0), values)
 
 
 def select(condition: Bool[Array, "B *C"], new: Tree, old: Tree) -> Tree:

@@ -1,50 +1,20 @@
 """Greedy decoding and sampling: hypotheses that are extended independently of each other, one token at a time."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, UInt32
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from common.special_tokens import EOS, PAD
-from model.decoding.ensemble import Caches, Models, decode_step, start_caches
+from common.special_tokens import EOS
+from model.decoding.beam import put
 from model.decoding.hypotheses import Hypotheses, Sources, no_hypotheses, select
 from model.decoding.next_token import Spelling, allowed, likeliest, log_normalizers
 from model.decoding.settings import Sampling, SearchSettings
 
 Next = tuple[Float[Array, "B K"], Int[Array, "B K"]]  # log-probabilities and tokens
-ChooseNext = Callable[[Array, Spelling | None, Array], Next]  # of logits "B K V", the spelling, the position
-
-
-def greedy(models: Models, sources: Sources, settings: SearchSettings) -> Hypotheses:
-    """Take the likeliest next token until EOS or the sentence's limit: a beam of one at less cost.
-
-    See ``beam_search`` for the arguments; beam size and count are ignored.
-    """
-
-    def choose_next(logits: Array, spelling: Spelling | None, position: Array) -> Next:
-        found = likeliest(jnp.zeros(logits.shape[:2]), logits, spelling, 1)
-        return found.log_probs, found.tokens
-
-    return _extend_independently(choose_next, models, sources, settings, beams=1)
-
-
-def sample(
-    models: Models, sources: Sources, settings: SearchSettings, key: Key[Array, ""], numbers: UInt32[Array, " B"]
-) -> Hypotheses:
-    """``settings.count`` independent draws for each sentence, in no order.
-
-    They depend on the key, the sentence's own number and the sentence alone. Log-probabilities are the model's,
-    whatever the temperature and the truncation.
-    """
-    keys, sampling = jax.vmap(partial(jax.random.fold_in, key))(numbers), settings.sampling
-
-    def choose_next(logits: Array, spelling: Spelling | None, position: Array) -> Next:
-        return draw(logits, spelling, jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, position), sampling)
-
-    return _extend_independently(choose_next, models, sources, settings, beams=settings.count)
 
 
 def draw(logits: Float[Array, "B K V"], spelling: Spelling | None, keys: Key[Array, " B"], sampling: Sampling) -> Next:
@@ -68,49 +38,106 @@ def in_nucleus(logits: Float[Array, "*rows V"], top_p: float) -> Bool[Array, "*r
     return probabilities >= least
 
 
-class Drawing(NamedTuple):
-    """The state of hypotheses that are extended independently."""
+class Draws(NamedTuple):
+    """The state of hypotheses none of which depends on another."""
 
-    position: Int[Array, ""]
+    positions: Int[Array, " B"]
     found: Hypotheses
     covered: Float[Array, "B K S"]
-    done: Bool[Array, "B K"]
-    spelling: Spelling | None
-    caches: Caches
+    done: Bool[Array, " B"]
+    spelled: Int[Array, "B K"] | None
+
+    @property
+    def tokens(self) -> Int[Array, "B K T"]:
+        return self.found.tokens
 
 
-def _extend_independently(
-    choose_next: ChooseNext, models: Models, sources: Sources, settings: SearchSettings, beams: int
-) -> Hypotheses:
-    """``beams`` hypotheses of each sentence, none of which depends on another."""
-    ranking, segments, limits = settings.ranking, sources.tokens.segments, sources.row_limits()[:, None]
-    shape = limits.shape[0], beams
+@dataclass(frozen=True)
+class Independent:
+    """Hypotheses that are extended independently of each other, as ``choose_next`` says."""
 
-    def extend(state: Drawing) -> Drawing:
-        position, found, done = state.position, state.found, state.done
-        logits, seen, caches = decode_step(models, found.tokens, position, state.caches)
-        log_probs, tokens = choose_next(logits, state.spelling, position)
-        spelling = state.spelling and state.spelling.after(tokens)
-        tokens = jnp.where(done, PAD, tokens)
-        found = found._replace(
-            tokens=found.tokens.at[:, :, position].set(tokens),
-            lengths=found.lengths + ~done,
-            log_probs=found.log_probs + jnp.where(done, 0, log_probs),
-            ended=found.ended | (tokens == EOS),
+    settings: SearchSettings
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    @property
+    def beams(self) -> int:
+        return self.count
+
+    def choose_next(
+        self, logits: Float[Array, "B K V"], spelling: Spelling | None, positions: Int[Array, " B"], sources: Sources
+    ) -> Next:
+        raise NotImplementedError
+
+    def start(self, sources: Sources) -> Draws:
+        """Hypotheses without a token."""
+        (batch, width), shape = sources.tokens.ids.shape, (len(sources.limits), self.beams)
+        nothing = no_hypotheses(*shape, self.settings.max_length)
+        return Draws(
+            positions=jnp.zeros(batch, jnp.int32),
+            found=nothing._replace(log_probs=jnp.zeros(shape)),
+            covered=jnp.zeros((*shape, width)),
+            done=sources.row_limits() == 0,
+            spelled=sources.start_spelling(self.beams),
         )
-        covered = state.covered + jnp.where(done[..., None], 0, seen) if ranking.coverage_penalty else state.covered
-        return Drawing(position + 1, found, covered, found.ended | (position + 1 >= limits), spelling, caches)
 
-    nothing = no_hypotheses(*shape, settings.max_length)
-    first = Drawing(
-        position=jnp.int32(0),
-        found=nothing._replace(log_probs=jnp.zeros(shape)),
-        covered=jnp.zeros((*shape, segments.shape[1])),
-        done=jnp.broadcast_to(limits == 0, shape),
-        spelling=sources.start_spelling(beams),
-        caches=start_caches(models, sources.tokens, beams, settings.max_length),
-    )
-    last = jax.lax.while_loop(lambda state: ~state.done.all(), extend, first)
-    lengths = jnp.maximum(last.found.lengths, 1)
-    scores = ranking.scores(last.found.log_probs, lengths, last.covered, segments)
-    return select(last.found.lengths > 0, last.found._replace(scores=scores), nothing)
+    def extend(
+        self, draws: Draws, logits: Float[Array, "B K V"], seen: Float[Array, "B K S"], sources: Sources
+    ) -> tuple[Draws, None]:
+        """The hypotheses with one more token, except those that have ended."""
+        position, found, spelling = draws.positions, draws.found, sources.spelled(draws.spelled)
+        log_probs, tokens = self.choose_next(logits, spelling, position, sources)
+        spelled = spelling and spelling.after(tokens).states
+        over = found.ended | draws.done[:, None]
+        longer = found._replace(
+            tokens=put(found.tokens, position, tokens),
+            lengths=found.lengths + 1,
+            log_probs=found.log_probs + log_probs,
+            ended=tokens == EOS,
+        )
+        found = select(over, found, longer)
+        covered = draws.covered
+        if self.settings.ranking.coverage_penalty:
+            covered += jnp.where(over[..., None], 0, seen)
+        done = found.ended.all(axis=1) | (position + 1 >= sources.row_limits())
+        return Draws(jnp.where(done, position, position + 1), found, covered, done, spelled), None
+
+    def finish(self, draws: Draws, sources: Sources) -> Hypotheses:
+        """The hypotheses with their scores."""
+        found, lengths = draws.found, jnp.maximum(draws.found.lengths, 1)
+        scores = self.settings.ranking.scores(found.log_probs, lengths, draws.covered, sources.tokens.segments)
+        return select(found.lengths > 0, found._replace(scores=scores), no_hypotheses(*found.tokens.shape))
+
+
+class Greedy(Independent):
+    """The likeliest next token until EOS or the sentence's limit: a beam of one at less cost."""
+
+    def choose_next(
+        self, logits: Float[Array, "B K V"], spelling: Spelling | None, positions: Int[Array, " B"], sources: Sources
+    ) -> Next:
+        found = likeliest(jnp.zeros(logits.shape[:2]), logits, spelling, 1)
+        return found.log_probs, found.tokens
+
+
+@dataclass(frozen=True)
+class Sample(Independent):
+    """``settings.count`` independent draws for each sentence, in no order.
+
+    They depend on the key, the sentence's own number and the sentence alone. Log-probabilities are the model's,
+    whatever the temperature and the truncation.
+    """
+
+    key: Key[Array, ""]
+
+    @property
+    def count(self) -> int:
+        return self.settings.count
+
+    def choose_next(
+        self, logits: Float[Array, "B K V"], spelling: Spelling | None, positions: Int[Array, " B"], sources: Sources
+    ) -> Next:
+        assert sources.numbers is not None
+        keys = jax.vmap(jax.random.fold_in)(jax.vmap(partial(jax.random.fold_in, self.key))(sources.numbers), positions)
+        return draw(logits, spelling, keys, self.settings.sampling)

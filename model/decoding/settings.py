@@ -63,3 +63,4 @@ class SearchSettings:
     ranking: Ranking = field(default_factory=Ranking)
     search: str = "beam"
     sampling: Sampling = field(default_factory=Sampling)
+    rows: int = 0  # sentences searched at once, while others wait; 0: all

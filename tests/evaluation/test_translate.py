@@ -17,7 +17,8 @@ from data.long_lines import Usual, has_fewer_sentences
 from evaluation.buckets import batch_size, bucket_of, group_by_bucket
 from evaluation.minimum_risk import expected_utilities
 from evaluation.n_best import distinct, n_best
-from evaluation.translate import Translator, search_batch
+from evaluation.search import search_batch
+from evaluation.translate import Translator
 from model.config import DecodingConfig
 from tests.drawn import drawn_params, make_ending
 
@@ -30,20 +31,21 @@ def with_settings(translator: Translator, **changes) -> Translator:
 
 
 def test_buckets_by_hand():
-    lengths = [2, 8, 9, 16, 17, 32, 33, 64, 65, 96, 97, 128, 129, 256, 257, 100_000]
-    expected = [8, 8, 16, 16, 24, 32, 48, 64, 96, 96, 128, 128, 256, 256, 512, 131_072]
+    lengths = [2, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257, 100_000]
+    expected = [16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 512, 131_072]
     assert list(map(bucket_of, lengths)) == expected
-    assert [batch_size(bucket, 64) for bucket in (8, 128, 256, 4096, 131_072)] == [64, 64, 32, 2, 1]
+    assert [batch_size(bucket, 64) for bucket in (16, 128, 256, 4096, 131_072)] == [64, 64, 32, 2, 1]
     assert batch_size(256, 1) == 1
 
 
-@given(st.lists(st.integers(1, 600), max_size=60), st.integers(1, 9))
-def test_every_sentence_that_is_not_empty_is_in_exactly_one_batch(lengths, batch_sentences):
-    found = list(group_by_bucket(lengths, batch_sentences))
+@given(st.lists(st.integers(1, 600), max_size=60), st.integers(1, 9), st.sampled_from([1, 8]))
+def test_every_sentence_that_is_not_empty_is_in_exactly_one_batch(lengths, batch_sentences, batches):
+    found = list(group_by_bucket(lengths, batch_sentences, batches=batches))
     together = list(itertools.chain.from_iterable(indices for _, indices in found))
     assert sorted(together) == [index for index, length in enumerate(lengths) if length > 1]
     for (size, bucket), indices in found:
-        assert 1 <= len(indices) <= size == batch_size(bucket, batch_sentences)
+        several = min(batches, 128 // bucket) or 1
+        assert 1 <= len(indices) <= size == several * batch_size(bucket, batch_sentences)
         assert {bucket_of(lengths[index]) for index in indices} == {bucket}
 
 
@@ -96,7 +98,7 @@ def test_limits_count_the_sources_tokens(translator, params):
 def test_each_bucket_is_compiled_once_whatever_the_parameters_and_lines(translator, params):
     translator = with_settings(translator, max_length_extra=3)
     compiled = search_batch._cache_size()  # type: ignore[attr-defined]
-    lines = ["Tom eats.", "Tom", "Ana runs."]
+    lines = ["Tom eats.", "Tom eats there and Ana runs here.", "Ana runs."]
     lengths = [len(tokens) + 1 for tokens in translator.tokenizer.encode(lines)]
     for first, scale in enumerate((1.0, 0.5, 0.5)):
         translator.translate(jax.tree.map(lambda leaf, scale=scale: leaf * scale, params), lines[first:])
@@ -177,9 +179,9 @@ def test_sources_end_where_training_ended_or_positions_do(translator):
 
 @pytest.mark.slow
 def test_a_table_of_positions_may_be_shorter_than_a_padded_row(translator):
-    """A source of 18 tokens, padded to 24, translates as with a longer table that begins with the same 20 rows."""
+    """A source of 18 tokens, padded to 32, translates as with a longer table that begins with the same 20 rows."""
     line = "Tom eats here, Ana"
-    assert len(translator.tokenizer.encode(line)) == 18 and bucket_of(18) == 24
+    assert len(translator.tokenizer.encode(line)) == 18 and bucket_of(18) == 32
     short, long = (
         replace(translator, models=(replace(translator.models[0], positions="learned", max_positions=size),))
         for size in (20, 64)

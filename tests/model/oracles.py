@@ -12,10 +12,11 @@ import optax
 from flax import nnx
 
 from common.special_tokens import BOS, EOS, PAD, UNK
-from model.cache import Cache, LayerCache, own_places
+from model.cache import EncodedSource, LayerCache
 from model.config import ModelConfig
 from model.decoding.forced import decoder_inputs
 from model.decoding.hypotheses import Hypotheses
+from model.layers import KeysValues
 from model.transformer import Tokens, Transformer, build
 from tests.drawn import drawn_params
 
@@ -36,29 +37,21 @@ class TableModel(Transformer):
             self.table[:, EOS] = eos_logit
         self.steps: list[int] = []
 
-    def encode(self, source, *, dropout_key=None, weights=None):
-        return source.ids[:, :, None].astype(jnp.float32)
+    def encode_for_search(self, source):
+        keys = source.ids[:, None, None, :].astype(jnp.float32)
+        return EncodedSource((LayerCache(keys, keys.swapaxes(2, 3)),), source.segments)
 
-    def start_cache(self, encoded, source_segments, *, beams, max_length):
-        batch = len(encoded)
-        past = jnp.zeros((batch, 1, max_length * beams, 1))
-        places = own_places(batch, beams, max_length)
-        layer = LayerCache(past, past, encoded[:, None].swapaxes(2, 3), encoded[:, None])
-        return Cache((layer,), source_segments, places)
-
-    def decode_step(self, tokens, position, cache):
-        jax.debug.callback(lambda step: self.steps.append(int(step)), position)
-        (batch, beams), (layer,) = tokens.shape, cache.layers
-        past = jax.lax.dynamic_update_slice_in_dim(
-            layer.self_values, tokens[:, None, :, None].astype(jnp.float32), position * beams, axis=2
-        )
-        room = cache.ancestors.shape[2]
-        own = jnp.take_along_axis(past.reshape(batch, room, beams), cache.ancestors.swapaxes(1, 2), axis=2)
-        weights = jnp.where(jnp.arange(room) <= position, jnp.arange(1, room + 1), 0)
-        state = jnp.einsum("BTK,T->BK", own, weights) + 31 * layer.cross_keys[:, 0, :, 0]
-        seen = jax.nn.one_hot(tokens % cache.source_segments.shape[1], cache.source_segments.shape[1])
-        cache = cache._replace(layers=(layer._replace(self_values=past),))
-        return jnp.asarray(self.table)[state.astype(jnp.int32) % 97], seen, cache
+    def decode_step(self, tokens, positions, cache):
+        jax.debug.callback(lambda steps: self.steps.append(int(steps.max())), positions)
+        past = cache.past[0].write(KeysValues(*[tokens[:, None, :, None].astype(jnp.float32)] * 2), positions)
+        beams, room = cache.ancestors.shape[1:]
+        by_position = past.values.reshape(len(tokens), room, beams)
+        own = jnp.take_along_axis(by_position, cache.ancestors.swapaxes(1, 2), axis=2)
+        weights = jnp.where(jnp.arange(room) <= positions[:, None], jnp.arange(1, room + 1), 0)
+        state = jnp.einsum("BTK,BT->BK", own, weights) + 31 * cache.source.layers[0].keys[:, 0, :, 0]
+        width = cache.source.segments.shape[1]
+        seen = jax.nn.one_hot(tokens % width, width)
+        return jnp.asarray(self.table)[state.astype(jnp.int32) % 97], seen, cache._replace(past=(past,))
 
     def next_log_probs(self, source: int, history: tuple[int, ...]) -> np.ndarray:
         state = sum(token * (i + 1) for i, token in enumerate((BOS, *history))) + 31 * source

@@ -12,7 +12,7 @@ from flax import nnx
 
 from attention import SCORES
 from model.activations import ACTIVATIONS
-from model.cache import branch
+from model.cache import Cache, branch
 from model.config import NORMS, POSITIONS, ModelConfig
 from model.transformer import Tokens, build, init_params
 from tests.drawn import drawn_params
@@ -106,19 +106,19 @@ def test_cached_decoding_equals_teacher_forcing(changes):
     forced = np.stack([logits(model, source, row(target)) for target in targets])
     cache, step = start_cache(model, source, beams=2, max_length=9), jax.jit(model.decode_step)
     for position in range(7):
-        stepped, _, cache = step(jnp.array(fed[None, :, position]), jnp.array(position), cache)
+        stepped, _, cache = step(jnp.array(fed[None, :, position]), jnp.array([position]), cache)
         if position >= 3:
             np.testing.assert_allclose(stepped[0], forced[:, position], atol=1e-5)
         if position == 2:
-            cache = branch(cache, jnp.array([[1, 1]]), jnp.array(position))
+            cache = branch(cache, jnp.array([[1, 1]]), jnp.array([position]))
         if position == 4:
-            cache = branch(cache, jnp.array([[1, 0]]), jnp.array(position))
+            cache = branch(cache, jnp.array([[1, 0]]), jnp.array([position]))
             fed, forced = fed[::-1], forced[::-1]
 
 
 @partial(jax.jit, static_argnames=("beams", "max_length"))
 def start_cache(model, source, *, beams, max_length):
-    return model.start_cache(model.encode(source), source.segments, beams=beams, max_length=max_length)
+    return Cache.empty(model.encode_for_search(source), beams, max_length)
 
 
 @jax.jit
@@ -137,7 +137,7 @@ def test_what_a_step_sees_of_the_source_is_the_last_blocks_weights(changes):
     expected = last_weights(model, source, target)
     cache, step = start_cache(model, source, beams=1, max_length=6), jax.jit(model.decode_step)
     for position in range(6):
-        _, seen, cache = step(target.ids[:, position : position + 1], jnp.array(position), cache)
+        _, seen, cache = step(target.ids[:, position : position + 1], jnp.array([position]), cache)
         np.testing.assert_allclose(seen[0, 0], expected[position], atol=1e-5)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from configs.load import load_config
-from experiment.faults.prove import KINDS, Fault, Proof, draw, flip_bit
-from experiment.faults.scenarios import SCENARIOS
 from scripts.prove_faults import SMALL, main
+from tests.faults.prove import KINDS, Fault, Proof, draw, flip_bit
+from tests.faults.scenarios import SCENARIOS
 from tests.mutations import ROOT, copy_tree
 from tests.saved import save
 from training.progress import Progress
@@ -111,7 +111,7 @@ def commit(tmp_path):
         (folder / "b").write_text("was here;")
         (folder / ".lock").touch()
         plan = json.dumps([str(folder), *Fault("", "write b", 1, 0.0, kind, amount)[1:]])
-        inside = {"PUENTE_FAULT": plan, "PYTHONPATH": str(ROOT / "experiment/faults/inside")}
+        inside = {"PUENTE_FAULT": plan, "PYTHONPATH": str(ROOT / "tests/faults/inside")}
         command = [sys.executable, "-c", TWO_WRITES]
         done = subprocess.run(command, cwd=folder, env=os.environ | inside, capture_output=True, text=True)
         assert Path(f"{folder}.committed").exists()

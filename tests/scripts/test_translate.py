@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cli import standard_input
 from common.files import read_json_object
 from data.long_lines import Usual
 from evaluation.n_best import distinct
@@ -168,11 +169,11 @@ def test_a_closed_pipe_ends_it_quietly(run_dir):
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin and process.stdout and process.stderr
-        process.stdin.write(b"Tom\n" * 512)
+        process.stdin.write(b"Tom\n" * standard_input.LINES)
         process.stdin.flush()
         assert process.stdout.readline()
         process.stdout.close()
-        process.stdin.write(b"Tom\n" * 512)
+        process.stdin.write(b"Tom\n" * standard_input.LINES)
         process.stdin.close()
         assert process.stderr.read() == b""
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attention import tracing_for
-from evaluation.translate import search_batch
+from evaluation.search import search_batch
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import build, init_params
 from tests.training.devices.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch

@@ -14,12 +14,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from flax import nnx
 
 from common.errors import UserError, explain_lack_of_memory
 from common.files import write_atomically
 from common.text import in_brief
 from model.config import ModelConfig
-from model.transformer import Params, init_params
+from model.transformer import Params, structure
 from training.devices.distributed import is_first, is_lost_process
 from training.run.layout import checkpoint_path
 from training.run.manifest import MANIFEST, Manifest, read_manifest
@@ -95,7 +96,7 @@ def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_siz
 
 def load_params(directory: Path, config: ModelConfig, vocab_size: int) -> Params:
     """Load the parameters to translate with from an intact checkpoint."""
-    like = jax.eval_shape(lambda: init_params(config, vocab_size, jax.random.key(0)))
+    like = nnx.to_pure_dict(structure(replace(config, kernel="definition"), vocab_size)[1])  # as a search builds it
     averaged = directory / "averaged"
     return _restore_tree(averaged if averaged.exists() else directory / "params", like)
 

@@ -10,11 +10,12 @@ import pytest
 
 from common.special_tokens import BOS, EOS, PAD
 from model.decoding import next_token as candidates
-from model.decoding.beam import beam_search
+from model.decoding.beam import BeamSearch
 from model.decoding.ensemble import mixture
 from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.hypotheses import Sources
-from model.decoding.sampling import greedy
+from model.decoding.sampling import Greedy
+from model.decoding.search import search
 from model.decoding.settings import Ranking, SearchSettings
 from model.transformer import Tokens
 from tests.model.oracles import (
@@ -32,9 +33,17 @@ from tests.model.oracles import (
 GNMT, LENGTH, NONE = Ranking("gnmt", 1.0), Ranking("length", 0.7), Ranking("gnmt", 0.0)
 
 
-def run_search(search, model, *arguments):
+def beam_search(models, sources, settings, rows=0):
+    return search(BeamSearch(settings), models, sources, rows)
+
+
+def greedy(models, sources, settings, rows=0):
+    return search(Greedy(settings), models, sources, rows)
+
+
+def run_search(kind, model, *arguments):
     """The hypotheses of a table as NumPy arrays: picking from JAX arrays compiles a program for every place."""
-    return jax.device_get(jax.jit(lambda: search((model,), *arguments))())
+    return jax.device_get(jax.jit(lambda: kind((model,), *arguments))())
 
 
 def plain(ranking: Ranking) -> PlainRanking:
@@ -60,7 +69,7 @@ def test_a_wide_beam_finds_the_best_of_all_translations_that_begin_with_a_text()
     spelling, rows = np.full((4, 7), -1), sources(16)
     for state, token, following in ((0, 4, 1), (0, 6, 2), (1, 4, 2), (2, 5, 3), *((3, token, 3) for token in letters)):
         spelling[state, token] = following
-    with_text = Sources(rows, jnp.full(16, 5), spelling, jnp.zeros(16, jnp.int32))
+    with_text = Sources(rows, jnp.full(16, 5), starts=jnp.zeros(16, jnp.int32), spelling=spelling)
     hypotheses = run_search(beam_search, model, with_text, SearchSettings(5, 120, 3, NONE))
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         found_by_all = sorted(every_translation(model, source, 7, 5, plain(NONE)), reverse=True)
@@ -79,17 +88,19 @@ def every_translation(model, source, vocabulary, limit, ranking):
 
 
 @pytest.mark.parametrize(
-    ("beam_size", "ranking", "prefix"),
-    [(2, GNMT, (7, 5)), (3, LENGTH, (4,)), (4, Ranking("gnmt", 2.0), ())],
+    ("beam_size", "ranking", "prefix", "at_once"),
+    [(2, GNMT, (7, 5), 0), (3, LENGTH, (4,), 8), (4, Ranking("gnmt", 2.0), (), 16), (4, GNMT, (7,), 1)],
     ids=str,
 )
-def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix):
-    """Every hypothesis of the n-best list, whatever its limit, with and without a prefix."""
+def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix, at_once):
+    """Every hypothesis of the n-best list, whatever its limit, with and without a prefix, and however many rows."""
     model = TableModel(seed=beam_size, eos_logit=5.0)
     rows, limits = sources(32), np.repeat([9, 7, len(prefix) + 2, len(prefix) + 1], 8)
     settings = SearchSettings(9, beam_size, beam_size, ranking)
-    spelling = (forced(*prefix), jnp.zeros(32, jnp.int32)) if prefix else ()
-    hypotheses = run_search(beam_search, model, Sources(rows, jnp.array(limits), *spelling), settings)
+    all_sources = Sources(rows, jnp.array(limits))
+    if prefix:
+        all_sources = all_sources._replace(spelling=forced(*prefix), starts=jnp.zeros(32, jnp.int32))
+    hypotheses = run_search(beam_search, model, all_sources, settings, at_once)
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         next_log_probs = partial(model.next_log_probs, source)
         expected = plain_beam(next_log_probs, int(limits[row]), beam_size, plain(ranking), beam_size, prefix)
@@ -161,8 +172,8 @@ def search_case(case):
     """The n-best lists of six sentences."""
     beam_size, make = CASES[case]
     settings = SearchSettings(8, beam_size, beam_size, GNMT)
-    search = jax.jit(beam_search, static_argnums=2)
-    return make(), jax.device_get(search(make(), Sources(sentences(6), jnp.full(6, 8)), settings))
+    compiled = jax.jit(beam_search, static_argnums=2)
+    return make(), jax.device_get(compiled(make(), Sources(sentences(6), jnp.full(6, 8)), settings))
 
 
 @pytest.mark.slow
@@ -200,9 +211,9 @@ def test_an_n_best_list_is_sorted_distinct_and_scored_as_by_teacher_forcing(case
 
 @pytest.mark.slow
 def test_an_ensemble_of_one_model_twice_is_the_model():
-    model, search = trained_transformer(), jax.jit(beam_search, static_argnums=2)
+    model, compiled = trained_transformer(), jax.jit(beam_search, static_argnums=2)
     rows = Sources(sentences(8), jnp.full(8, 9))
-    once, twice = (search(models, rows, SearchSettings(9, 3, 3)) for models in ((model,), (model, model)))
+    once, twice = (compiled(models, rows, SearchSettings(9, 3, 3)) for models in ((model,), (model, model)))
     np.testing.assert_array_equal(once.tokens, twice.tokens)
     np.testing.assert_allclose(once.scores, twice.scores, rtol=1e-5)
 
@@ -217,9 +228,12 @@ def test_an_ensemble_averages_probabilities():
 def test_a_beam_of_one_is_greedy():
     """Compared by log-probabilities, nothing that goes on after an EOS can be better."""
     starts = jnp.where(jnp.arange(16) % 4 == 0, 0, 2)  # every fourth sentence has a prefix
-    rows, settings = Sources(sentences(16), jnp.full(16, 10), forced(7, 8), starts), SearchSettings(10, 1, 1, NONE)
+    rows, settings = (
+        Sources(sentences(16), jnp.full(16, 10), None, starts, forced(7, 8)),
+        SearchSettings(10, 1, 1, NONE),
+    )
     models = (drawn_transformer(),)
-    results = (jax.jit(search, static_argnums=2)(models, rows, settings) for search in (beam_search, greedy))
+    results = (jax.jit(kind, static_argnums=2)(models, rows, settings) for kind in (beam_search, greedy))
     for beam, likeliest in zip(*results, strict=True):
         np.testing.assert_allclose(beam, likeliest, rtol=1e-5)
 
@@ -241,10 +255,11 @@ SEARCHES = {
 }
 
 
+@pytest.mark.parametrize("at_once", [0, 2])
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_company_changes_nothing(kind):
-    """A sentence gets the same tokens and the same score, bit for bit, in every row and beside anything."""
-    search = jax.jit(partial(SEARCHES[kind], (drawn_transformer(),)))
+def test_company_changes_nothing(kind, at_once):
+    """A sentence gets the same tokens and the same score, bit for bit, in every row and beside or after anything."""
+    search = jax.jit(partial(SEARCHES[kind], (drawn_transformer(),), rows=at_once))
     rows, limits = sources(8, length=5), jnp.arange(8) + 3
     together = search(Sources(rows, limits))
     order = jnp.array([5, 2, 7, 0, 1, 6, 3, 4])

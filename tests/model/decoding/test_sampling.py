@@ -1,6 +1,5 @@
 """Draws have the model's frequencies, are cut as asked, and depend on key, number and sentence alone."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +9,8 @@ import pytest
 
 from common.special_tokens import BOS, EOS, PAD, UNK
 from model.decoding.hypotheses import Hypotheses, Sources
-from model.decoding.sampling import draw, greedy, in_nucleus, sample
+from model.decoding.sampling import Greedy, Sample, draw, in_nucleus
+from model.decoding.search import search
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import Tokens
 from tests.model.oracles import VOCABULARY, TableModel, forced, found, sources
@@ -53,8 +53,8 @@ def test_whole_translations_come_as_often_as_the_model_says():
     model, count = TableModel(), 8192
     model.table = model.table / 5
     rows, settings = sources(1), SearchSettings(2, count=count)
-    draws = partial(sample, key=jax.random.key(1), numbers=jnp.array([7], jnp.uint32))
-    drawn = jax.jit(lambda: draws((model,), Sources(rows, jnp.array([2])), settings))()
+    sentence = Sources(rows, jnp.array([2]), jnp.array([7], jnp.uint32))
+    drawn = jax.jit(lambda: search(Sample(settings, jax.random.key(1)), (model,), sentence))()
     counts: dict[tuple[int, ...], int] = {}
     for place in range(count):
         tokens = tuple(np.asarray(drawn.tokens)[0, place, : int(drawn.lengths[0, place])].tolist())
@@ -77,12 +77,15 @@ def allowed_probabilities(model: TableModel, source: int, history: tuple[int, ..
     return probabilities / probabilities.sum()
 
 
-def run(keys: int = 0, rows: Any = slice(None), **changes: Any) -> Hypotheses:
+def run(keys: int = 0, rows: Any = slice(None), at_once: int = 0, **changes: Any) -> Hypotheses:
     model = TableModel(eos_logit=4.0)
     options: dict[str, Any] = {"count": 3} | changes
-    sentences = Sources(Tokens.one_per_row(sources(8).ids[rows]), jnp.full(8, 7)[rows])
-    numbers, settings = jnp.arange(8, dtype=jnp.uint32)[rows] + 100, SearchSettings(7, **options)
-    drawn: Hypotheses = jax.jit(lambda: sample((model,), sentences, settings, jax.random.key(keys), numbers))()
+    numbers, method = (
+        jnp.arange(8, dtype=jnp.uint32)[rows] + 100,
+        Sample(SearchSettings(7, **options), jax.random.key(keys)),
+    )
+    sentences = Sources(Tokens.one_per_row(sources(8).ids[rows]), jnp.full(8, 7)[rows], numbers)
+    drawn: Hypotheses = jax.jit(lambda: search(method, (model,), sentences, at_once))()
     return drawn
 
 
@@ -96,14 +99,14 @@ def test_a_seed_draws_the_same_again_and_another_draws_otherwise():
 
 def test_draws_do_not_depend_on_company_or_place():
     rows = jnp.array([6, 3, 3])
-    for together, apart in zip(run(), run(rows=rows), strict=True):
+    for together, apart in zip(run(at_once=3), run(rows=rows), strict=True):
         np.testing.assert_array_equal(together[rows], apart)
 
 
 def test_greedy_takes_the_likeliest_token_until_eos():
     model = TableModel(eos_logit=5.0)
     rows = sources(8)
-    hypotheses = jax.jit(lambda: greedy((model,), Sources(rows, jnp.full(8, 6)), SearchSettings(6)))()
+    hypotheses = jax.jit(lambda: search(Greedy(SearchSettings(6)), (model,), Sources(rows, jnp.full(8, 6))))()
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         tokens: tuple[int, ...] = ()
         total = 0.0
@@ -121,8 +124,8 @@ def test_a_prefix_is_kept_by_every_draw():
     model = TableModel(eos_logit=4.0)
     starts = jnp.array([0, 0, 2, 2])  # two sentences have it
     settings = SearchSettings(7, count=5, sampling=Sampling(top_k=2))
-    draws = partial(sample, key=jax.random.key(0), numbers=jnp.arange(4, dtype=jnp.uint32))
-    drawn = jax.jit(lambda: draws((model,), Sources(sources(4), jnp.full(4, 7), forced(9, 4), starts), settings))()
+    sentences = Sources(sources(4), jnp.full(4, 7), jnp.arange(4, dtype=jnp.uint32), starts, forced(9, 4))
+    drawn = jax.jit(lambda: search(Sample(settings, jax.random.key(0)), (model,), sentences))()
     begins = np.asarray(drawn.tokens)[:, :, :2].tolist()
     assert all(begin == [9, 4] for row in begins[:2] for begin in row)
     assert any(begin != [9, 4] for row in begins[2:] for begin in row)

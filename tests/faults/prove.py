@@ -1,7 +1,7 @@
 """Faults that are drawn by seed and number, committed in programs that then go on, beside undisturbed ones.
 
 A fault is a function of seed and number: what it strikes, its kind, and its place among the lines that the undisturbed
-program left (experiment/faults/inside/sitecustomize.py).
+program left (tests/faults/inside/sitecustomize.py).
 """
 
 import json
@@ -23,7 +23,7 @@ from common.errors import UserError
 from common.files import files_below
 from common.programs import ROOT, program_environment
 from configs.schema import RunConfig
-from experiment.faults.scenarios import BEGINS_WITH, SCENARIOS, digest
+from tests.faults.scenarios import BEGINS_WITH, SCENARIOS, digest
 from training.run.retention import damaged_steps
 
 SIGNALS = "SIGKILL", "SIGTERM twice", "flipped bit"  # the bit after a kill
