@@ -94,7 +94,7 @@ def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kerne
 
 
 CPU, GPU, OLD_GPU, TPU = Device("cpu"), Device("gpu", 9.0), Device("gpu", 7.5), Device("tpu")
-ON_GPU = replace(PLAIN, device=GPU, dtype="bfloat16", queries=128, keys=128)
+ON_GPU = replace(PLAIN, device=GPU, dtype="bfloat16")
 ON_TPU = replace(PLAIN, device=TPU)
 NO_ADDITIVE = "has dot-product scores only, not additive ones"
 WIDTHS = "needs keys and values of width 64 or 128, not"
@@ -121,7 +121,6 @@ WIDTHS = "needs keys and values of width 64 or 128, not"
         ("cudnn", replace(ON_GPU, dtype="float32"), "computes in bfloat16, not float32 (model.dtype=bfloat16)"),
         ("cudnn", replace(ON_GPU, score="additive"), NO_ADDITIVE),
         ("cudnn", replace(ON_GPU, bias=True), "takes no position bias: its gradient would be as large as the scores"),
-        ("cudnn", replace(ON_GPU, keys=64), "needs rows of more than 64 positions, not 128 queries and 64 keys"),
         ("cudnn", replace(ON_GPU, value_width=72), f"{WIDTHS} 64 and 72"),
         ("cudnn", replace(ON_GPU, width=136, value_width=136), f"{WIDTHS} 136 and 136"),
         ("tpu", ON_GPU, "needs a TPU, and this is a gpu"),
@@ -150,7 +149,6 @@ def test_a_name_that_no_kernel_has_is_refused_with_those_that_there_are():
         (replace(PLAIN, queries=4096, keys=4096, bias=True), "definition"),
         (replace(PLAIN, queries=4096, keys=4096, dropout=True), "definition"),
         (replace(ON_GPU, queries=4096, keys=4096), "cudnn"),
-        (replace(ON_GPU, queries=64), "definition"),
         (replace(ON_GPU, dtype="float32"), "definition"),
         (replace(ON_GPU, device=OLD_GPU, queries=4096, keys=4096), "chunked"),
         (replace(ON_GPU, bias=True), "definition"),

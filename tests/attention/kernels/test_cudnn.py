@@ -54,39 +54,46 @@ def calls(program):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_the_program_for_a_gpu_has_cudnn_s_calls_and_one_mask_for_all_heads(groups, causal, calls):
-    shape = (2, 4, groups, 72, 96, 64, 64)
+    shape = (2, 4, groups, 64, 96, 64, 64)
     assert [name for name, _ in calls(*shape, causal=causal)] == [FORWARD]
     of_gradients = calls(*shape, causal=causal, gradients=True)
     assert [name for name, _ in of_gradients] == [FORWARD, BACKWARD]
     for _, operands in of_gradients:
-        assert [operand for operand in operands if operand[-2:] == (72, 96)] == [(2, 1, 72, 96)]
+        assert [operand for operand in operands if operand[-2:] == (64, 96)] == [(2, 1, 64, 96)]
 
 
 def test_cudnn_is_told_the_scale_and_drops_nothing(program):
-    text = program(2, 4, 2, 72, 96, 64, 64, gradients=True).replace("\\22", '"')
+    text = program(2, 4, 2, 64, 96, 64, 64, gradients=True).replace("\\22", '"')
     assert re.findall(r'"mask_type": "(\w+)"', text) == ["NO_MASK", "NO_MASK"]
     assert re.findall(r'"fmha_scale": ([\d.]+)', text) == ["0.125", "0.125"]  # 1 / √64
     assert re.findall(r'"dropout_rate": ([\d.]+)', text) == ["0.0", "0.0"]
 
 
 @pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize(("queries", "keys"), [(127, 125), (127, 128), (65, 71)])
+@pytest.mark.parametrize(("queries", "keys"), [(63, 61), (63, 64), (1, 31)])
 def test_cudnn_takes_rows_of_odd_length(queries, keys, gradients, calls):
     assert len(calls(2, 2, 2, queries, keys, 64, 64, gradients=gradients)) == (2 if gradients else 1)
 
 
+@pytest.mark.parametrize(("keys", "given"), [(62, 62), (63, 66), (64, 66), (128, 128), (191, 194), (256, 256)])
+def test_cudnn_is_never_given_keys_that_leave_64_over_tiles_of_128(keys, given, calls):
+    [(_, (_, key, value, mask)), _] = calls(2, 2, 2, 64, keys, 64, 64, gradients=True)
+    assert (key[1], value[1], mask[3]) == (given, given, given)
+
+
 # (B, N, G, T, S, H, U), the lengths of the sentences in each row of queries, and in each row of keys where they differ.
 ROWS: dict[str, tuple[tuple[int, ...], list[list[int]], list[list[int]] | None]] = {
-    "packed rows, and one of padding": ((3, 2, 2, 70, 70, 64, 64), [[30, 20], [20, 20, 30], []], None),
+    "packed rows, and one of padding": ((3, 2, 2, 7, 7, 64, 64), [[3, 2], [2, 2, 3], []], None),
     "rows of another side, some sentences empty": (
-        (3, 2, 2, 70, 70, 64, 64),
-        [[30, 20], [20, 20, 30], []],
-        [[40, 10, 20], [20, 0, 30], [70]],
+        (3, 2, 2, 7, 7, 64, 64),
+        [[3, 2], [2, 2, 3], []],
+        [[4, 1, 2], [2, 0, 3], [7]],
     ),
-    "one key head for two query heads": ((3, 2, 1, 70, 70, 64, 64), [[30, 20], [20, 20, 30], []], None),
-    "as many sentences as a row has room for": ((2, 2, 2, 96, 96, 64, 64), [[2] * 48, [2] * 48], None),
-    "odd lengths": ((2, 2, 2, 127, 125, 64, 64), [[80, 40], [1] * 40], [[60, 60], [2] * 40]),
-    "two key heads for eight query heads": ((2, 8, 2, 128, 128, 64, 64), [[60, 40], [128]], None),
+    "one key head for two query heads": ((3, 2, 1, 7, 7, 64, 64), [[3, 2], [2, 2, 3], []], None),
+    "a query for all keys": ((2, 2, 2, 1, 31, 64, 64), [[1], [1]], [[31], [3]]),
+    "as many sentences as a row has room for": ((2, 2, 2, 32, 32, 64, 64), [[2] * 16, [2] * 16], None),
+    "odd lengths": ((2, 2, 2, 63, 61, 64, 64), [[40, 20], [1] * 20], [[30, 30], [2] * 20]),
+    "two key heads for eight query heads": ((2, 8, 2, 64, 64, 64, 64), [[30, 20], [64]], None),
     "the widest heads": ((1, 2, 2, 128, 128, 128, 128), [[100, 20]], None),
     "forty sentences": ((2, 2, 2, 1024, 1024, 64, 64), [[25] * 40, [1000]], None),
     "a sentence of two thousand": ((1, 1, 1, 2048, 2048, 64, 64), [[2000]], None),
@@ -94,7 +101,7 @@ ROWS: dict[str, tuple[tuple[int, ...], list[list[int]], list[list[int]] | None]]
 
 
 def by_products(*arrays, **options):
-    """The same function of ``jax.nn`` in float32."""
+    """The same function of ``jax.nn`` in float32. It gives a query that sees no key a mean, as cuDNN does."""
     exact = (array.astype("float32") for array in arrays)
     return jax.nn.dot_product_attention(*exact, **options, implementation="xla").astype("bfloat16")
 
