@@ -33,7 +33,7 @@ def cudnn(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> A
     H200 that took 17 times as long at 128 positions (docs/benchmarks.md). Odd lengths are padded to even ones.
 
     Where 64 keys are left over from tiles of 128, the gradients of cuDNN 9.19 are NaN for a query that sees no key, or
-    only keys of very low scores (pytorch/pytorch#196678; seen here at 64 × 64 on an H200): two more keys are added then,
+    only keys of very low scores (pytorch#196678; seen here at 64 × 64 on an H200). Two more keys are added then,
     which no query sees. Other ways than those that were right on an H200 are not used: heads are of width 64 or 128,
     and shared ones are repeated.
     """
