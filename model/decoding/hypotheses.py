@@ -69,7 +69,7 @@ def gather(values: Tree, places: Int[Array, "B C"]) -> Tree:
 
 def rows_of(values: Tree, rows: Int[Array, " B"]) -> Tree:
     """From every array, these rows; zeros where a number is beyond its last."""
-    return jax.tree.map(lambda array: array.at[rows].get(mode="fill", fill_value=0), values)
+    return jax.tree.map(lambda array: jnp.asarray(array).at[rows].get(mode="fill", fill_value=0), values)
 
 
 def select(condition: Bool[Array, "B *C"], new: Tree, old: Tree) -> Tree:
