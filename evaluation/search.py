@@ -50,7 +50,7 @@ def search_batch(
     ) -> Hypotheses:
         models = tuple(merge_for_search(graphdef, each) for graphdef, each in zip(graphdefs, shared[0], strict=True))
         sources = Sources(Tokens.one_per_row(source), limits, numbers, starts, shared[2])
-        return search(method_of(settings, shared[1]), models, sources, settings.rows or len(limits))
+        return search(method_of(settings, shared[1]), models, sources, settings.rows)
 
     found: Hypotheses = call_on_rows(
         search_rows, mesh, (params, seed, spelling), source_tokens, limits, starts, numbers

@@ -5,7 +5,8 @@ shapes, with random numbers: each kernel in each use of attention, the product w
 loss in chunks, dropout's share, the optimizer, the gradients of a batch by module, two training steps and the search.
 What is compiled is compared with the definition in float64 NumPy or, for whole steps, with JAX without jit, whose
 operations are compiled one by one and in another way, on the CPU. It must also have the same bits twice in one process
-and in another process. No corpus is read, and no training is needed.
+and in another process; on a GPU, only with XLA_FLAGS=--xla_gpu_deterministic_ops=true. No corpus is read, and no
+training is needed.
 
 The exit code is 1 if anything is wrong. The result is kept for this jaxlib, processor and flags of the compiler, and
 train.py says at its start if there is none.

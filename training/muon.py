@@ -31,15 +31,14 @@ def scale_by_muon() -> optax.GradientTransformation:
 
 
 def orthogonalize_all(matrices: PyTree) -> PyTree:
-    """Every matrix, made orthogonal: on a CPU one after the other, elsewhere all of a shape at once.
+    """``orthogonalize`` of every matrix: on a CPU one after the other, elsewhere all of a shape at once.
 
-    Matrices are small for a GPU: on an H200 that is 1.2 times as many steps of tatoeba-base. A CPU is faster with
-    single products.
+    That makes a step of tatoeba-base 1.2 times as fast on an H200 (docs/benchmarks.md), and slower on a CPU.
     """
     if current_device().platform == "cpu":
         return jax.tree.map(orthogonalize, matrices)
     leaves, structure = jax.tree.flatten(matrices)
-    for shape in {leaf.shape: None for leaf in leaves}:
+    for shape in dict.fromkeys(leaf.shape for leaf in leaves):
         numbers = [number for number, leaf in enumerate(leaves) if leaf.shape == shape]
         stacked = jax.vmap(orthogonalize)(jnp.stack([leaves[number] for number in numbers]))
         for number, matrix in zip(numbers, stacked, strict=True):

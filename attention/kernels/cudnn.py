@@ -34,8 +34,8 @@ def cudnn(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> A
 
     Where 64 keys are left over from tiles of 128, the gradients of cuDNN 9.19 are NaN for a query that sees no key, or
     only keys of very low scores (pytorch#196678; seen here at 64 × 64 on an H200). Two more keys are added then,
-    which no query sees. Other ways than those that were right on an H200 are not used: heads are of width 64 or 128,
-    and shared ones are repeated.
+    which no query sees. Heads are of width 64 or 128, and shared ones are repeated, because only that was found right
+    on an H200.
     """
     return on_each_device(partial(_attend, scale=scale), query, key, value, mask)
 
@@ -53,7 +53,7 @@ def _attend(query: Array, key: Array, value: Array, mask: Mask, *, scale: float)
 
 
 def padded_keys(array: Array, axis: int) -> Array:
-    """``array``, with zeros up to an even length that does not leave 64 over 128."""
+    """``array`` with zeros up to an even length that is no multiple of 128 plus 64."""
     array = padded(array, axis, 2)
     length = array.shape[axis]
     return padded(array, axis, length + 2) if length % 128 == 64 else array

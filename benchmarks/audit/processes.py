@@ -39,7 +39,7 @@ def audit(config: str, overrides: list[str]) -> list[Finding]:
 
 
 def promises_same_bits() -> bool:
-    """Whether XLA computes the same bits each time here: a GPU may add in another order, unless it is told not to."""
+    """Whether XLA computes the same bits each time here: without a flag, a GPU may add in another order."""
     return jax.default_backend() != "gpu" or "--xla_gpu_deterministic_ops=true" in os.environ.get("XLA_FLAGS", "")
 
 

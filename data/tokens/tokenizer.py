@@ -35,7 +35,7 @@ MAX_SENTENCE_BYTES = 4192  # SentencePiece's own limit: it does not train on lon
 MAX_TRAINING_PAIRS = 1_000_000
 CANDIDATES = 16  # segmentations that subword regularisation draws from
 BLOCK = 500  # sentences that a thread takes at a time
-MANY = 64  # texts; fewer are encoded one by one, because SentencePiece starts threads for a list, in up to 2 ms
+MANY = 64  # texts; fewer are encoded one by one: for a list, SentencePiece starts threads, which takes up to 2 ms
 
 
 class Tokenizer:
