@@ -45,7 +45,7 @@ from training.run.corpus import (
 from training.run.environment import check_types, describe_environment, find_setting_changes, read_settings
 from training.run.layout import CONFIG, DATA, ENVIRONMENT, HELD_OUT, IN_PLACE, PROFILE, REPORTS, refuse_to_leave
 from training.run.log import tell, warn
-from training.run.metrics import Monitor
+from training.run.monitor import Monitor
 from training.run.pause import Clock, Pause, pausing
 from training.run.retention import find_newest_checkpoint
 from training.schedule import Schedule

@@ -27,7 +27,8 @@ from train import train
 from training.replay.run_digest import digest_run
 from training.run import write_trees
 from training.run.checkpoint import read_notes, restore
-from training.run.metrics import Monitor, read_metrics
+from training.run.metrics import read_metrics
+from training.run.monitor import Monitor
 from training.run.retention import good_steps
 from training.state import state_shapes
 

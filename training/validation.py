@@ -18,7 +18,8 @@ from training.progress import describe_rise
 from training.run.config_history import change_steps
 from training.run.layout import report_path
 from training.run.lock import check_not_lost
-from training.run.metrics import Monitor, read_metrics
+from training.run.metrics import read_metrics
+from training.run.monitor import Monitor
 from training.state import TrainState
 from training.step import LossStep
 

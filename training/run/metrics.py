@@ -1,81 +1,15 @@
-"""Progress of a run: a bar on standard error, the run's lines, metrics.jsonl and TensorBoard events."""
+"""The metrics of a run: the lines of metrics.jsonl."""
 
-import contextlib
 import json
 import math
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto.event_pb2 import Event, SessionLog
-from tensorboardX.summary import scalar
-from tqdm import tqdm
-
-from common.files import append_line, explain_write_errors, write_atomically
-from training.devices.distributed import is_first
-from training.run.layout import EVENTS, METRICS, REJECTED_METRICS
-from training.run.log import tell, warn
+from common.files import write_atomically
+from training.run.layout import METRICS, REJECTED_METRICS
 
 # What differs when a run is repeated.
 MEASURED = ("time", "tokens_per_second", "target_tokens_per_second", "minutes", "minutes_left")
-
-
-class Monitor:
-    """Reports the progress of one run; on processes other than the first, it shows and writes nothing.
-
-    A run that continues after ``step`` first drops the lines of ``metrics.jsonl`` that it will write again: those of
-    later steps, and the evaluation of ``step`` itself unless it is ``evaluated``.
-    """
-
-    def __init__(self, run_dir: Path, step: int, last_step: int, *, evaluated: bool = True):
-        self.is_first, self.run_dir, self.metrics_path = is_first(), run_dir, run_dir / METRICS
-        is_hidden = not (self.is_first and sys.stderr.isatty())
-        rejected = rewind_metrics(self.metrics_path, step, evaluated=evaluated) if self.is_first else 0
-        if self.is_first:
-            with explain_write_errors(run_dir):
-                self.events = EventsWriter(str(run_dir / EVENTS))
-                self.events.write_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
-        self.bar = tqdm(total=last_step, initial=step, unit="step", dynamic_ncols=True, disable=is_hidden)
-        if rejected:
-            warn(run_dir, f"{rejected} lines of {self.metrics_path} could not be read; they are in {REJECTED_METRICS}")
-
-    def advance(self) -> None:
-        with contextlib.suppress(OSError):
-            self.bar.update()
-
-    def record(self, step: int, kind: str, values: dict[str, float]) -> None:
-        """Write values of ``kind`` train or valid to metrics.jsonl, TensorBoard and log.txt, and show them."""
-        if not self.is_first:
-            return
-        now = datetime.now(UTC)
-        line = {"step": step, "kind": kind, "time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
-        append_line(self.metrics_path, json.dumps(line | {key: finite_or_text(value) for key, value in values.items()}))
-        # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
-        with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
-            for key, value in values.items():
-                summary = scalar(f"{kind}/{key}", value)
-                self.events.write_event(Event(wall_time=now.timestamp(), step=step, summary=summary))
-            self.events.flush()
-        if kind == "train":
-            postfix = "loss {loss:.3f}, learning rate {learning_rate:.2e}, {tokens_per_second:,.0f} tokens/s"
-            self.bar.set_postfix_str(postfix.format(**values), refresh=False)
-        text = "  ".join(f"{key} {value:.4g}" for key, value in values.items())
-        tell(self.run_dir, f"step {step:>6} {kind}  {text}", now)
-
-    def say(self, text: str) -> None:
-        """Add a line to log.txt and to standard output, above the bar."""
-        if self.is_first:
-            tell(self.run_dir, text)
-
-    def close(self) -> None:
-        """Flush the events and leave the bar as it is."""
-        if self.is_first:
-            with contextlib.suppress(OSError):
-                self.events.close()
-        with contextlib.suppress(OSError):
-            self.bar.close()
 
 
 def rewind_metrics(path: Path, step: int, *, evaluated: bool = True) -> int:

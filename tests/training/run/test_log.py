@@ -11,7 +11,7 @@ import pytest
 
 from common.streams import escape_on_streams
 from training.run.log import tell, warn
-from training.run.metrics import Monitor
+from training.run.monitor import Monitor
 
 ROOT = Path(__file__).parents[3]
 SAY = """
@@ -20,7 +20,7 @@ from pathlib import Path
 from cli.process import prepare_process
 prepare_process()
 from common.errors import exit_on_user_error
-from training.run.metrics import Monitor
+from training.run.monitor import Monitor
 with exit_on_user_error():
     monitor = Monitor(Path(sys.argv[1]), 0, 3)
     for step in range(3):

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from training.run.metrics import Monitor, read_metrics, rewind_metrics
+from training.run.metrics import read_metrics, rewind_metrics
+from training.run.monitor import Monitor
 
 
 def test_lines_after_the_restored_step_and_half_lines_go(tmp_path):
@@ -82,7 +83,7 @@ def test_a_terminal_that_is_gone_ends_nothing(tmp_path, monkeypatch):
 
 def test_only_the_first_process_writes_and_shows(tmp_path, monkeypatch, capsys):
     (tmp_path / "metrics.jsonl").write_text('{"step": 9, "kind": "train"}\n')
-    monkeypatch.setattr("training.run.metrics.is_first", lambda: False)
+    monkeypatch.setattr("training.run.monitor.is_first", lambda: False)
     monitor = Monitor(tmp_path, 2, 10)
     monitor.advance()
     monitor.record(3, "valid", {"bleu": 1.5})
