@@ -42,7 +42,7 @@ def main() -> None:
     run = load_run(Path(arguments.RUN), arguments.overrides, "eval.py", accepted)
     pairs, file = load_test_set(run)
     overlap = count_overlap(run, pairs)  # first: it finds damage in the run
-    evaluation = evaluate(run.translator, run.params, pairs, bootstrap=True, progress=True)
+    evaluation = evaluate(run.translator, run.params, pairs, set_name=file.file, progress=True)
     noised = evaluate(run.translator, run.params, noised_pairs(pairs), progress=True) if arguments.robust else None
     folder = arguments.output or run.folder / REPORTS
     try:
@@ -118,6 +118,7 @@ def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
     interval = scores.bleu_interval
     assert interval is not None
     print(f"BLEU      {scores.bleu:.2f}  95 % interval {interval.low:.2f} to {interval.high:.2f}  {scores.signature}")
+    print(f"          the interval is for this model and other sentences: here are {interval.groups} groups of them")
     if scores.bleu_note:
         print(f"          {scores.bleu_note}")
     print(f"chrF      {scores.chrf:.2f}  {scores.chrf_signature}")

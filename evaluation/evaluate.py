@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from tqdm import tqdm
 
 from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer
+from evaluation.comparison.significance import bleu_interval
 from evaluation.metrics import Scores, group_references, score
 from evaluation.sentences import Sentence
 from evaluation.translate import Translation, Translator
@@ -53,17 +54,28 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator, params: Sequence[Params], pairs: Pairs, *, bootstrap: bool = False, progress: bool = False
+    translator: Translator,
+    params: Sequence[Params],
+    pairs: Pairs,
+    *,
+    set_name: str | None = None,
+    progress: bool = False,
 ) -> Evaluation:
-    """Translate each distinct source once and score it against all its references; ``progress`` shows a bar."""
+    """Translate each distinct source once and score it against all its references.
+
+    ``set_name``, as in reports, adds BLEU's interval; ``progress`` shows a bar.
+    """
     sources, references = group_references(pairs.sources, pairs.targets)
     start = time.perf_counter()
     with tqdm(total=len(sources), unit="sentence", leave=False, disable=None if progress else True) as bar:
         translations = translator.translate(params, sources, on_progress=bar.update)
     seconds = time.perf_counter() - start
-    scores = score([translation.text for translation in translations], references, bootstrap=bootstrap)
+    scores = score([translation.text for translation in translations], references)
     facts = zip(sources, references, translations, strict=True)
-    return Evaluation([sentence_of(*each, translator.tokenizer) for each in facts], scores, seconds)
+    sentences = [sentence_of(*each, translator.tokenizer) for each in facts]
+    if set_name is not None:
+        scores = replace(scores, bleu_interval=bleu_interval(sentences, set_name))
+    return Evaluation(sentences, scores, seconds)
 
 
 def sentence_of(source: str, references: list[str], found: Translation, tokenizer: Tokenizer) -> Sentence:

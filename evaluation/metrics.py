@@ -1,6 +1,5 @@
 """BLEU and chrF over distinct sources against all their references, computed and signed by sacreBLEU (Post 2018)."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -9,18 +8,17 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-BOOTSTRAP_SAMPLES = 1000
 LONG, LEAST_LONG = 4, 0.5  # words that BLEU counts in a row, and the share of sentences with so many: 0.96 is usual
 Streams = list[Any]  # lists of str or None; sacreBLEU's own annotation omits the None
 
 
 @dataclass(frozen=True)
 class BleuInterval:
-    """BLEU's 95 % confidence interval: sacreBLEU's bootstrap over sentences (Koehn 2004), its seed in the signature."""
+    """BLEU's 95 % interval for this model and other sentences, of so many groups that are easy or hard together."""
 
     low: float
     high: float
-    signature: str
+    groups: int
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,8 @@ def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[li
     return list(groups), [list(filter(None, group)) or [""] for group in groups.values()]
 
 
-def score(translations: list[str], references: list[list[str]], *, bootstrap: bool = False) -> Scores:
-    """Score each translation against its own list of references; ``bootstrap`` adds the interval (one second).
+def score(translations: list[str], references: list[list[str]]) -> Scores:
+    """Score each translation against its own list of references, without an interval.
 
     ValueError for an empty set, no references, or lists of different lengths, none of which sacreBLEU checks.
     """
@@ -57,8 +55,7 @@ def score(translations: list[str], references: list[list[str]], *, bootstrap: bo
     repeated = [text for text, group in zip(translations, references, strict=True) for _ in group]
     bleu, chrf = _measure(BLEU(), translations, streams), _measure(CHRF(), translations, streams)
     bleu_per_row = _measure(BLEU(), repeated, [list(chain(*references))])
-    interval = bleu_interval(translations, streams) if bootstrap else None
-    return Scores(*bleu, *chrf, *bleu_per_row, interval, note_on_bleu(references))
+    return Scores(*bleu, *chrf, *bleu_per_row, bleu_note=note_on_bleu(references))
 
 
 def note_on_bleu(references: Sequence[list[str]]) -> str | None:
@@ -74,16 +71,6 @@ def note_on_bleu(references: Sequence[list[str]]) -> str | None:
 def reference_streams(references: Sequence[list[str]]) -> Streams:
     """References as sacreBLEU expects them: every first one, every second one …, and None where there is none."""
     return [list(stream) for stream in zip_longest(*references)]
-
-
-def bleu_interval(translations: list[str], streams: Streams) -> BleuInterval:
-    """The interval of BLEU when the set's sentences are resampled with replacement."""
-    metric = BLEU()
-    result = metric.corpus_score(translations, streams, n_bootstrap=BOOTSTRAP_SAMPLES)
-    signature = str(metric.get_signature())
-    facts = json.loads(result.format(width=4, signature=signature, is_json=True))
-    mean, half_width = facts.get("confidence_mean", 0.0), facts.get("confidence_var", 0.0)  # absent when BLEU is 0
-    return BleuInterval(mean - half_width, mean + half_width, signature)
 
 
 def _measure(metric: Any, translations: list[str], streams: Streams) -> tuple[float, str]:

@@ -50,9 +50,10 @@ def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
         reported = as_reported(config, report)
         own_set = "" if is_report else set_name
         problem = find_mismatch(run_dir, report_path, reported.decoding.checkpoint, own_set)
-        run = ReportedRun(name or argument, config.training.seed, sentences, run_dir, reported, report)
+        model = f"{run_dir.resolve()} {report['step']}"
+        run = ReportedRun(name or argument, config.training.seed, model, sentences, run_dir, reported, report)
         check_scores(report_path, run)
-    except (AttributeError, TypeError, ValueError) as error:  # values of other types
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # values of other types
         raise UserError(f"{report_path} is damaged: evaluate {run_dir} again") from error
     if problem:
         raise UserError(f"{report_path} {problem}: evaluate {run_dir} again")
@@ -112,7 +113,8 @@ def system_of(base: list[ReportedRun], group: list[ReportedRun]) -> System:
     seeds = [run.seed for run in group]
     shares_seed = bool({run.seed for run in base} & set(seeds))
     names = [run.name for run in group]
-    return System(name_system(names, seeds), list(group), changes(base[0], group[0], seed=not shares_seed))
+    ordered = sorted(group, key=lambda run: run.seed)
+    return System(name_system(names, seeds), list(ordered), changes(base[0], group[0], seed=not shares_seed))
 
 
 def name_system(names: list[str], seeds: list[int]) -> str:

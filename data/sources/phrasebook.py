@@ -30,13 +30,31 @@ def read_phrasebook(name: str, split: str, languages: tuple[str, str]) -> Rows:
     return SourceReport(f"phrasebook:{wanted}", sha256("".join("\t".join(row) + "\n" for row in rows)), len(rows))
 
 
-@functools.cache
 def phrasebook() -> dict[str, list[Row]]:
     """All English–Spanish pairs by set, such as grammar:train. No held-out set shares a sentence with another set."""
-    sets: dict[str, list[Row]] = {}
+    return {name: [(english, spanish) for english, spanish, _ in rows] for name, rows in table().items()}
+
+
+def combinations(set_name: str) -> dict[str, list[str]]:
+    """By English and by Spanish sentence, the combinations of construction and word for which a set holds it out.
+
+    ``set_name`` is that of a report, such as phrasebook:grammar:test; of any other, nothing is known.
+    """
+    corpus, _, name = set_name.partition(":")
+    found = {}
+    for english, spanish, group in table().get(name, []) if corpus == "phrasebook" else []:
+        construction, _, words = group.partition(" × ")
+        found[english] = found[spanish] = [f"{construction} × {word}" for word in words.split(", ") if word]
+    return found
+
+
+@functools.cache
+def table() -> dict[str, list[tuple[str, str, str]]]:
+    """English, Spanish and group of all pairs, by set."""
+    sets: dict[str, list[tuple[str, str, str]]] = {}
     with lzma.open(TABLE, "rt", encoding="utf-8") as lines:
         next(lines)  # the names of the columns
         for line in lines:
-            english, spanish, name, _ = line.split("\t")
-            sets.setdefault(name, []).append((english, spanish))
+            english, spanish, name, group = line.rstrip("\n").split("\t")
+            sets.setdefault(name, []).append((english, spanish, group))
     return sets

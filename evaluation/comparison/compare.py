@@ -3,26 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import fmean
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from evaluation.comparison import significance
-from evaluation.comparison.differences import Change, Group, by_source_length, changed_sentences
-from evaluation.comparison.significance import Interval, RunPair, Statistics
+from evaluation.comparison.differences import Change, LengthGroup, by_source_length, changed_sentences
+from evaluation.comparison.significance import Effects, Interval, Statistics
+from evaluation.groups import Groups, group_sentences
 from evaluation.metrics import note_on_bleu
 from evaluation.sentences import Sentence
 
 FEWEST_SENTENCES = 100
+METRICS = "bleu", "chrf"
 
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A run with a score: its name, seed, and the sentences that the score is of."""
+    """A run with a score: its name, seed, the model that was scored, and the sentences that the score is of."""
 
     name: str
     seed: int
+    model: str  # two searches of one have the same
     sentences: list[Sentence]
 
     @cached_property
@@ -36,7 +38,7 @@ class EvaluatedRun:
 
 @dataclass(frozen=True)
 class System:
-    """Runs that differ by their seed alone, and how its config differs from the baseline's."""
+    """Runs that differ by their seed alone, in its order, and what differs from the baseline's config."""
 
     name: str
     runs: list[EvaluatedRun]
@@ -45,24 +47,22 @@ class System:
 
 @dataclass(frozen=True)
 class Score:
-    """A metric's score in each run, and their mean with Student's interval over seeds."""
+    """A metric's score in each run, and their mean with the interval for other sentences and, if known, seeds."""
 
     runs: list[float]
     mean: float
-    interval: Interval | None
+    interval: Interval
 
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much a metric differs from the baseline's, in the mean over pairs of runs."""
+    """By how much a metric differs from the baseline's, and whether that could be chance."""
 
     difference: float
-    interval: Interval  # for other sentences: the bootstrap's
-    seed_interval: Interval | None  # for other seeds: Student's
-    p: float  # by randomisation of sentences
+    interval: Interval
+    p: float
     p_adjusted: float  # by Holm's method, for all systems of the comparison
-    seed_p: float | None  # Student's, over pairs of runs
-    seed_p_adjusted: float | None
+    seeds_are_known: bool  # by several runs of any system: else this is about two runs, not two systems
     verdict: str = ""
 
 
@@ -72,10 +72,9 @@ class Against:
 
     name: str
     config: list[str]
-    pairs: list[tuple[str, str]]  # names of the runs that are compared with each other
     bleu: Difference
     chrf: Difference
-    lengths: list[Group]
+    lengths: list[LengthGroup]
     gains: list[Change]
     losses: list[Change]
 
@@ -91,13 +90,15 @@ class Comparison:
     notes: list[str]  # what to know of the set before its scores are read
 
 
-def compare_systems(systems: Sequence[System]) -> Comparison:
-    """Compare every other system with the first, on one test set."""
-    against = [set_against(systems[0], other) for other in systems[1:]]
-    bleu = [score_of([run.bleu for run in system.runs]) for system in systems]
-    chrf = [score_of([run.chrf for run in system.runs]) for system in systems]
-    notes = notes_on(systems[0].runs[0].sentences)
-    return Comparison([system.name for system in systems], bleu, chrf, adjust(against), notes)
+def compare_systems(systems: Sequence[System], set_name: str = "") -> Comparison:
+    """Compare every other system with the first, on one test set; ``set_name`` is that of its reports."""
+    sentences = systems[0].runs[0].sentences
+    groups = group_sentences([each.source for each in sentences], [each.references for each in sentences], set_name)
+    bleu, chrf = (differences_of(systems, metric, groups) for metric in METRICS)
+    found = zip(systems[1:], bleu[1], chrf[1], strict=True)
+    against = [set_against(systems[0], other, *differences) for other, *differences in found]
+    notes = [*notes_on(sentences), f"{len(sentences)} sentences in {groups.max() + 1} groups."]
+    return Comparison([system.name for system in systems], bleu[0], chrf[0], against, notes)
 
 
 def notes_on(sentences: Sequence[Sentence]) -> list[str]:
@@ -106,49 +107,36 @@ def notes_on(sentences: Sequence[Sentence]) -> list[str]:
     return [few] * (len(sentences) < FEWEST_SENTENCES) + ([f"{bleu}."] if bleu else [])
 
 
-def score_of(runs: Sequence[Statistics]) -> Score:
-    scores = [run.score for run in runs]
-    return Score(scores, fmean(scores), significance.seed_interval(scores))
+def set_against(base: System, other: System, bleu: Difference, chrf: Difference) -> Against:
+    lengths = by_source_length(base.runs[0].sentences, *([run.bleu for run in each.runs] for each in (base, other)))
+    sentences = base.runs[0].sentences, other.runs[0].sentences
+    changes = changed_sentences(*sentences, *([run.chrf for run in each.runs] for each in (base, other)))
+    return Against(other.name, other.config, bleu, chrf, lengths, *changes)
 
 
-def set_against(base: System, other: System) -> Against:
-    pairs = pair_runs(base, other)
-    bleu = [RunPair(run.bleu, another.bleu) for run, another in pairs]
-    chrf = [RunPair(run.chrf, another.chrf) for run, another in pairs]
-    found, others_found = ([run.sentences for run in side] for side in zip(*pairs, strict=True))
-    names, changes = [(run.name, another.name) for run, another in pairs], changed_sentences(found, others_found, chrf)
-    differences = difference_of(bleu), difference_of(chrf)
-    return Against(other.name, other.config, names, *differences, by_source_length(found[0], bleu), *changes)
-
-
-def pair_runs(base: System, other: System) -> list[tuple[EvaluatedRun, EvaluatedRun]]:
-    """Runs of the same seed or, where the systems have none in common, in the order of their seeds."""
-    by_seed = {run.seed: run for run in other.runs}
-    same = [(run, by_seed[run.seed]) for run in base.runs if run.seed in by_seed]
-    ordered = (sorted(system.runs, key=lambda run: run.seed) for system in (base, other))
-    return same or list(zip(*ordered, strict=False))
-
-
-def difference_of(pairs: list[RunPair]) -> Difference:
-    """Without a verdict, and its p-values as if there were no other systems."""
-    by_pairs = [pair.other.score - pair.base.score for pair in pairs]
-    by_sentences, by_seeds = significance.randomisation_p(pairs), significance.seed_p(by_pairs)
-    intervals = significance.bootstrap_interval(pairs), significance.seed_interval(by_pairs)
-    return Difference(significance.difference(pairs), *intervals, by_sentences, by_sentences, by_seeds, by_seeds)
-
-
-def adjust(against: list[Against]) -> list[Against]:
-    """Judge all systems, each metric separately."""
-    judged = judge_all([each.bleu for each in against]), judge_all([each.chrf for each in against])
-    return [replace(each, bleu=bleu, chrf=chrf) for each, bleu, chrf in zip(against, *judged, strict=True)]
+def differences_of(systems: Sequence[System], metric: str, groups: Groups) -> tuple[list[Score], list[Difference]]:
+    """The scores of all systems, and the judged differences of the others from the first."""
+    statistics = [[run.bleu if metric == "bleu" else run.chrf for run in system.runs] for system in systems]
+    effects = [Effects.of(runs, groups) for runs in statistics]
+    seeds = significance.pool(effects)
+    found = []
+    for system, runs, each in zip(systems[1:], statistics[1:], effects[1:], strict=True):
+        if [run.model for run in system.runs] == [run.model for run in systems[0].runs]:
+            own = significance.pool([each - effects[0]])
+            estimate = significance.of_system(each - effects[0], own)
+        else:
+            own, estimate = seeds, significance.difference(effects[0], each, seeds)
+        p = estimate.p if own.freedom else significance.randomisation_p(statistics[0][0], runs[0], groups)
+        found.append(Difference(estimate.value, estimate.interval, p, p, own.freedom > 0))
+    scores = [(each, significance.of_system(each, seeds)) for each in effects]
+    return [Score(each.scores.tolist(), score.value, score.interval) for each, score in scores], judge_all(found)
 
 
 def judge_all(found: list[Difference]) -> list[Difference]:
     """Adjust the p-values for the number of systems, and judge by them."""
-    by_seeds = iter(significance.holm([each.seed_p for each in found if each.seed_p is not None]))
-    judged = []
-    for each, p in zip(found, significance.holm([each.p for each in found]), strict=True):
-        p_of_seeds = None if each.seed_p is None else next(by_seeds)
-        verdict = significance.judge(each.difference, p, p_of_seeds)
-        judged.append(replace(each, p_adjusted=p, seed_p_adjusted=p_of_seeds, verdict=verdict))
-    return judged
+    adjusted = significance.holm([each.p for each in found])
+    judged = zip(found, adjusted, strict=True)
+    return [
+        replace(each, p_adjusted=p, verdict=significance.judge(each.difference, p, each.seeds_are_known))
+        for each, p in judged
+    ]

@@ -1,22 +1,26 @@
 """Whether the difference of two systems' scores could be chance.
 
-A system may be several runs that differ by their seed alone. It is compared with another pair by pair: run by run of
-the same seed, and its score is the mean over its runs. Tests draw over the sentences of the test set, and are seeded.
+A system may be several runs that differ by their seed alone, and its score is the mean over its runs. Chance has two
+parts: what a seed does to a run, and which sentences the set happens to have, in groups that are easy or hard together.
+Seeds and groups are crossed, because every run translates every sentence, so the variance of a mean is that of seeds,
+plus that of groups, minus what both contain: noise of single sentences in single runs (Searle, Casella and McCulloch
+1992, section 4.7, as for two-way random models). The variance of seeds is pooled over all systems of a comparison.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
+from sacrebleu.metrics.bleu import BLEU
 from scipy.special import stdtr, stdtrit
 
-from evaluation.metrics import reference_streams
+from evaluation.groups import Groups, group_sentences
+from evaluation.metrics import BleuInterval, reference_streams
 from evaluation.sentences import Sentence
 
-SEED, TRIALS, RESAMPLES = 12345, 10_000, 2_000
+SEED, TRIALS = 12345, 10_000
 LEVEL = 0.05
 BLOCK = 500  # trials at once, so that memory does not grow with their number
 
@@ -36,16 +40,74 @@ class Statistics:
         """Those of some of the sentences."""
         return Statistics(self.metric, self.counts[chosen])
 
+    def of_groups(self, groups: Groups) -> Float[np.ndarray, "groups counts"]:
+        """The sums of the counts of each group."""
+        sums = np.zeros((int(groups.max()) + 1, self.counts.shape[1]))
+        np.add.at(sums, groups, self.counts)
+        return sums
+
     def scores(self, sums: Float[np.ndarray, "draws counts"]) -> Float[np.ndarray, " draws"]:
         """The score of each row of summed counts."""
         return np.array([self.metric._compute_score_from_stats(row).score for row in sums.tolist()])
 
 
-class RunPair(NamedTuple):
-    """A run of the baseline and one of the other system, on the same sentences."""
+def statistics_of(metric: Any, sentences: Sequence[Sentence]) -> Statistics:
+    """The statistics of a sacreBLEU metric; each translation is compared with all its references."""
+    streams = reference_streams([sentence.references for sentence in sentences])
+    counts = metric._extract_corpus_statistics([sentence.translation for sentence in sentences], streams)
+    return Statistics(metric, np.array(counts, np.float64))
 
-    base: Statistics
-    other: Statistics
+
+@dataclass(frozen=True)
+class Effects:
+    """Scores of the runs of a system, and by how much each group of sentences moves each of them.
+
+    A group's influence is by how much the score falls if it is left out, times one less than the number of groups: the
+    jackknife (Tukey 1958). Influences are centred, and the variance of their mean is that of the score over other
+    groups.
+    """
+
+    scores: Float[np.ndarray, " runs"]
+    influences: Float[np.ndarray, "runs groups"]
+
+    @classmethod
+    def of(cls, runs: Sequence[Statistics], groups: Groups) -> "Effects":
+        return cls(np.array([run.score for run in runs]), np.array([_influences(run, groups) for run in runs]))
+
+    def __sub__(self, other: "Effects") -> "Effects":
+        """The differences of runs of the same seeds, in the same order."""
+        return Effects(self.scores - other.scores, self.influences - other.influences)
+
+
+def _influences(run: Statistics, groups: Groups) -> Float[np.ndarray, " groups"]:
+    sums = run.of_groups(groups)
+    without = run.scores(sums.sum(0) - sums)
+    centred: np.ndarray = (len(sums) - 1) * (without.mean() - without)
+    return centred.round(9)
+
+
+class SeedVariance(NamedTuple):
+    """The variance of one run's score over seeds, and the part of it that is noise of single groups.
+
+    ``freedom`` is its degrees of freedom: 0 if no system has two runs.
+    """
+
+    score: float
+    noise: float
+    freedom: int
+
+
+def pool(systems: Sequence[Effects]) -> SeedVariance:
+    """The variance over seeds, pooled over all systems with several runs."""
+    freedom = sum(len(each.scores) - 1 for each in systems)
+    if not freedom:
+        return SeedVariance(0.0, 0.0, 0)
+    groups = systems[0].influences.shape[1]
+    scores, noise = (
+        sum(float(np.square(values - values.mean(0)).sum()) for values in all_values) / freedom
+        for all_values in ([each.scores for each in systems], [each.influences for each in systems])
+    )
+    return SeedVariance(scores, noise / max(1, groups * (groups - 1)), freedom)
 
 
 @dataclass(frozen=True)
@@ -56,80 +118,77 @@ class Interval:
     high: float
 
 
-def statistics_of(metric: Any, sentences: Sequence[Sentence]) -> Statistics:
-    """The statistics of a sacreBLEU metric; each translation is compared with all its references."""
-    streams = reference_streams([sentence.references for sentence in sentences])
-    counts = metric._extract_corpus_statistics([sentence.translation for sentence in sentences], streams)
-    return Statistics(metric, np.array(counts, np.float64))
+@dataclass(frozen=True)
+class Estimate:
+    """A score or a difference of scores, its standard error, and the degrees of freedom of the error."""
+
+    value: float
+    error: float
+    freedom: float
+
+    @property
+    def interval(self) -> Interval:
+        """Student's, at most as wide as all scores."""
+        half = min(100.0, float(stdtrit(self.freedom, 0.975)) * self.error) if self.freedom else 100.0
+        return Interval(self.value - half, self.value + half)
+
+    @property
+    def p(self) -> float:
+        """The p-value of Student's t-test that the value is zero, two-sided."""
+        if not self.freedom or not self.error:  # one group; or nothing varies, as between equal translations
+            return float(not self.freedom or self.value == 0)
+        return 2 * float(stdtr(self.freedom, -abs(self.value) / self.error))
 
 
-def difference(pairs: Sequence[RunPair]) -> float:
-    """The other system's score minus the baseline's, in the mean over pairs."""
-    return fmean(pair.other.score - pair.base.score for pair in pairs)
+def estimate(value: float, influences: Float[np.ndarray, " groups"], share: float, seeds: SeedVariance) -> Estimate:
+    """What seeds and sentences make of a value that has ``share`` of the variance of one run's score.
 
-
-def randomisation_p(pairs: Sequence[RunPair], trials: int = TRIALS, seed: int = SEED) -> float:
-    """The p-value of the difference by approximate randomisation (Riezler and Maxwell 2005), two-sided.
-
-    A trial exchanges the translations of each sentence between the runs of a pair with probability ½, as if it were
-    chance which system they are from. All pairs exchange the same sentences, because a sentence that is easier for one
-    system is so with every seed: drawn apart, such effects would cancel, and p be too small. p is the share of trials,
-    the observed one included, whose difference is at least as large.
+    ``influences`` are those of the groups on the value. Without several runs of any system, it is an estimate for the
+    very models that were scored. Degrees of freedom are Satterthwaite's (1946).
     """
-    rng, observed, as_large = np.random.default_rng(seed), abs(round(difference(pairs), 9)), 0
-    for count in blocks_of(trials):
-        chosen = rng.integers(2, size=(count, len(pairs[0].base.counts))).astype(np.float64)
-        found = mean_of([_exchange(pair, chosen) for pair in pairs])
-        as_large += int((abs(found) >= observed).sum())
+    groups = len(influences)
+    by_groups = float(np.square(influences).sum()) / max(1, groups * (groups - 1))
+    parts = [(share * seeds.score, seeds.freedom), (max(0.0, by_groups - share * seeds.noise), groups - 1)]
+    variance = sum(part for part, _ in parts)
+    squares = sum(part**2 / freedom for part, freedom in parts if freedom)
+    return Estimate(round(value, 9), variance**0.5, variance**2 / squares if squares else float(groups - 1))
+
+
+def of_system(system: Effects, seeds: SeedVariance) -> Estimate:
+    """The score of a system, the mean over its runs."""
+    return estimate(float(system.scores.mean()), system.influences.mean(0), 1 / len(system.scores), seeds)
+
+
+def bleu_interval(sentences: Sequence[Sentence], set_name: str) -> BleuInterval:
+    """The interval of one run's BLEU on the set of this name, between 0 and 100."""
+    groups = group_sentences([each.source for each in sentences], [each.references for each in sentences], set_name)
+    found = of_system(Effects.of([statistics_of(BLEU(), sentences)], groups), pool([])).interval
+    return BleuInterval(max(0.0, found.low), min(100.0, found.high), int(groups.max()) + 1)
+
+
+def difference(base: Effects, other: Effects, seeds: SeedVariance) -> Estimate:
+    """The score of another system minus the baseline's; runs of equal seeds are no more alike than others."""
+    value = float(other.scores.mean() - base.scores.mean())
+    influences = other.influences.mean(0) - base.influences.mean(0)
+    return estimate(value, influences, 1 / len(base.scores) + 1 / len(other.scores), seeds)
+
+
+def randomisation_p(
+    base: Statistics, other: Statistics, groups: Groups, trials: int = TRIALS, seed: int = SEED
+) -> float:
+    """The p-value of the difference of two runs by approximate randomisation (Riezler and Maxwell 2005), two-sided.
+
+    A trial exchanges the translations of each group of sentences with probability ½, as if it were chance which run
+    they are from. p is the share of trials, the observed one included, whose difference is at least as large.
+    """
+    rng, observed, as_large = np.random.default_rng(seed), abs(round(other.score - base.score, 9)), 0
+    one, another = base.of_groups(groups), other.of_groups(groups)
+    for first in range(0, trials, BLOCK):
+        chosen = rng.integers(2, size=(min(BLOCK, trials - first), len(one))).astype(np.float64)
+        moved = chosen @ (another - one)
+        found = other.scores(another.sum(0) - moved) - base.scores(one.sum(0) + moved)
+        as_large += int((abs(found.round(9)) >= observed).sum())
     return (as_large + 1) / (trials + 1)
-
-
-def _exchange(pair: RunPair, chosen: Float[np.ndarray, "draws sentences"]) -> Float[np.ndarray, " draws"]:
-    """Differences of scores after the chosen sentences of each draw are exchanged."""
-    base, other = pair.base.counts, pair.other.counts
-    moved = chosen @ (other - base)
-    return pair.other.scores(other.sum(0) - moved) - pair.base.scores(base.sum(0) + moved)
-
-
-def bootstrap_interval(pairs: Sequence[RunPair], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
-    """The 95 % percentile interval of the difference when the test set's sentences are drawn again, with replacement.
-
-    All runs are scored on the same draw (the paired bootstrap of Koehn 2004, as an interval of the difference).
-    """
-    rng, found, size = np.random.default_rng(seed), [], len(pairs[0].base.counts)
-    for count in blocks_of(resamples):
-        drawn = rng.multinomial(size, np.full(size, 1 / size), size=count).astype(np.float64)
-        scores = ([side.scores(drawn @ side.counts) for side in pair] for pair in pairs)
-        found.append(mean_of([other - base for base, other in scores]))
-    return Interval(*map(float, np.percentile(np.concatenate(found), [2.5, 97.5])))
-
-
-def mean_of(arrays: list[np.ndarray]) -> Float[np.ndarray, " draws"]:
-    """The mean over pairs, rounded so that sums in another order make no difference."""
-    means: np.ndarray = np.mean(arrays, axis=0)
-    return means.round(9)
-
-
-def blocks_of(number: int) -> list[int]:
-    return [min(BLOCK, number - first) for first in range(0, number, BLOCK)]
-
-
-def seed_interval(values: Sequence[float]) -> Interval | None:
-    """Student's 95 % interval of the mean over seeds; None for a single one."""
-    if len(values) < 2:
-        return None
-    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / len(values) ** 0.5
-    return Interval(fmean(values) - half, fmean(values) + half)
-
-
-def seed_p(values: Sequence[float]) -> float | None:
-    """The p-value of Student's t-test that the mean over seeds is zero, two-sided; None for a single one."""
-    if len(values) < 2:
-        return None
-    mean, error = fmean(values), stdev(values) / len(values) ** 0.5
-    if error == 0:  # as where nothing is drawn at random
-        return float(mean == 0)
-    return 2 * float(stdtr(len(values) - 1, -abs(mean) / error))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -141,12 +200,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def judge(difference: float, p: float, seed_p: float | None) -> str:
-    """What may be concluded of a difference, by its p-values over sentences and over seeds (None: one run each)."""
-    if seed_p is None:
-        return "one run each: other seeds may reverse this"
-    if p < LEVEL and seed_p < LEVEL:
-        return "better" if difference > 0 else "worse"
-    if p < LEVEL:
-        return "other seeds may reverse this"
-    return "other sentences may reverse this" if seed_p < LEVEL else "no difference shown"
+def judge(difference: float, p: float, seeds_are_known: bool) -> str:
+    """What may be concluded of a difference; without several runs of any system, of these two runs alone."""
+    found = "no difference found" if p >= LEVEL else "better" if difference > 0 else "worse"
+    return found if seeds_are_known else f"of these two runs: {found}"

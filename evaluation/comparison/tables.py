@@ -9,9 +9,8 @@ from evaluation.comparison.differences import Change
 from evaluation.comparison.significance import Interval
 
 HOW = (
-    "Verdicts at a level of 0.05; better and worse take both p. Intervals of 95 % and p by sentences are for another "
-    "test set (bootstrap, approximate randomisation), by seeds for other seeds (Student's t). Each p is adjusted by "
-    "Holm's method for the number of systems."
+    "Intervals of 95 % and p are for other seeds and other sentences together; where no system has two runs, for other "
+    "sentences alone: what another seed does is not known. p is adjusted by Holm's method for the number of systems."
 )
 
 
@@ -23,7 +22,7 @@ def tables_of(comparison: Comparison) -> list[Table]:
 
 def scores(comparison: Comparison) -> Table:
     """What each system reaches."""
-    header = ["system", "runs", "BLEU", "by seeds", "chrF", "by seeds"]
+    header = ["system", "runs", "BLEU", "interval", "chrF", "interval"]
     rows = [
         [name, str(len(bleu.runs)), f"{bleu.mean:.2f}", span(bleu.interval), f"{chrf.mean:.2f}", span(chrf.interval)]
         for name, bleu, chrf in zip(comparison.systems, comparison.bleu, comparison.chrf, strict=True)
@@ -33,12 +32,11 @@ def scores(comparison: Comparison) -> Table:
 
 def differences(comparison: Comparison) -> Table:
     """By how much each system differs from the baseline, and what may be concluded."""
-    header = ["system", "metric", "difference", "verdict", "by sentences", "p", "by seeds", "p"]
+    header = ["system", "metric", "difference", "interval", "p", "verdict"]
     rows = [
         [
-            *(against.name, metric, f"{found.difference:+.2f}", found.verdict),
-            *(span(found.interval, "+"), f"{found.p_adjusted:.4f}", span(found.seed_interval, "+")),
-            "" if found.seed_p_adjusted is None else f"{found.seed_p_adjusted:.4f}",
+            *(against.name, metric, f"{found.difference:+.2f}"),
+            *(span(found.interval, "+"), f"{found.p_adjusted:.4f}", found.verdict),
         ]
         for against in comparison.against
         for metric, found in (("BLEU", against.bleu), ("chrF", against.chrf))
@@ -53,9 +51,8 @@ def tables_of_one(against: Against) -> list[Table]:
         [each.name, str(each.size), f"{each.base:.2f}", f"{each.other:.2f}", f"{each.other - each.base:+.2f}"]
         for each in against.lengths
     ]
-    pairs = "Compared: " + "; ".join(f"{other} against {base}" for base, other in against.pairs)
     tables = [
-        Table("What differs", pairs, ["key", "baseline", "here"], keys),
+        Table("What differs", "", ["key", "baseline", "here"], keys),
         Table("BLEU by words of the source", "", ["words", "sentences", "baseline", "here", "difference"], groups),
         sentences("Largest gains", against.gains),
         sentences("Largest losses", against.losses),
@@ -73,5 +70,5 @@ def sentences(title: str, found: Sequence[Change]) -> Table:
     return Table(title, "By chrF of the sentence.", ["chrF", "", "text"], rows)
 
 
-def span(interval: Interval | None, sign: str = "") -> str:
-    return f"{interval.low:{sign}.2f} to {interval.high:{sign}.2f}" if interval else ""
+def span(interval: Interval, sign: str = "") -> str:
+    return f"{interval.low:{sign}.2f} to {interval.high:{sign}.2f}"

@@ -29,7 +29,6 @@ def test_scores_are_sacrebleus():
     version = sacrebleu.__version__
     assert scores.signature == f"nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
     assert scores.chrf_signature == f"nrefs:var|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{version}"
-    assert scores.bleu_interval is None
     repeated, rows = [TRANSLATIONS[i] for i in (0, 0, 1, 2, 2, 2)], [list(chain(*REFERENCES))]
     assert scores.bleu_per_row == sacrebleu.BLEU().corpus_score(repeated, rows).score
     assert scores.bleu_per_row_signature.startswith("nrefs:1|")
@@ -47,21 +46,6 @@ def test_a_sentence_with_fewer_references_keeps_its_brevity_penalty():
     """Were the missing second reference '', it would be the closest in length and the penalty would vanish."""
     scores = score(["a b c d e", "1 2 3 4 5"], [["a b c d e f g h"], ["1 2 3 4 5 6 7 8", "1 2 3 4 5 6 7 8 9"]])
     assert scores.bleu == pytest.approx(100 * math.exp(1 - 16 / 10))
-
-
-def test_interval_holds_the_score_and_signs_its_seed():
-    translations, references = TRANSLATIONS * 10, REFERENCES * 10
-    scores = score(translations, references, bootstrap=True)
-    interval = scores.bleu_interval
-    assert interval is not None
-    assert interval.low < scores.bleu < interval.high
-    assert "|bs:1000|seed:12345|" in interval.signature
-    assert interval == score(translations, references, bootstrap=True).bleu_interval
-
-
-def test_a_model_that_gets_nothing_right_has_an_interval_too():
-    interval = score(["a b c d", ""], [["1 2 3 4"], ["5"]], bootstrap=True).bleu_interval
-    assert interval is not None and (interval.low, interval.high) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def finished(run_dir, small_experiment, tmp_path, monkeypatch):
     for source, bleu in (("", 81.25), (quickstart.PHRASES, 14.0)):
         loaded = load_run(run, [f"data.test={source}"] if source else [], may_change={"data.test"})
         _, file = load_held_out(loaded.config.data, "test", run)
-        scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", BleuInterval(70.0, 95.0, "signature"))
+        scores = Scores(bleu, "signature", 90.0, "signature", 80.0, "signature", BleuInterval(70.0, 95.0, 9))
         evaluation = Evaluation([Sentence("a", ["b"], "c", ["␣c"], -0.1, -0.1, True, 1)] * 12, scores, 1.5)
         place = place_report(loaded, file.sha256)
         assert place.checkpoint is not None
