@@ -5,12 +5,10 @@ length of the source, and in single sentences. Nothing is translated: eval.py ha
 RUN/eval/SET.jsonl, and the set is the run's own test set unless --set names another. In place of a run, any report of
 one may be named, such as that of another checkpoint or search.
 
-Runs whose configs differ by training.seed alone are one system. Its score is the mean over its runs, and runs of the
-same seed are compared with each other. Intervals are of 95 %. Those by sentences (bootstrap) and their p-value
-(approximate randomisation within seeds) cover other test sets, those by seeds (Student's t) other seeds; p-values are
-adjusted by Holm's method for the number of systems. A system is better or worse only if both p are below 0.05: with one
-run each, other seeds may reverse any difference. What sweeps leave beside their runs is skipped, as in
-runs/sweeps/NAME/*.
+Runs whose configs differ by training.seed alone are one system, and its score is the mean over them. Intervals of 95 %
+and p-values are for other seeds and other sentences together; where no system has two runs, for these two runs and
+other sentences. p-values are adjusted by Holm's method for the number of systems, and a system is better or worse if its
+p is below 0.05. What sweeps leave beside their runs is skipped, as in runs/sweeps/NAME/*.
 """
 
 import json
