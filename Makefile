@@ -28,7 +28,11 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@touch $@
 
 quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
-	@$(BIN)/python scripts/quickstart.py
+	$(BIN)/python train.py configs/quickstart.yaml
+	$(BIN)/python eval.py runs/quickstart
+	$(BIN)/python eval.py runs/quickstart data.test=phrasebook:phrases
+	$(BIN)/python scripts/plot_attention.py runs/quickstart "My sister is going to buy the white shoes."
+	@cat scripts/quickstart.txt
 
 # Compiling takes most of the time, so XLA's older emitters, where jaxlib has them, write plainer code here, and LLVM
 # optimizes none of it. make test-nightly compiles as users do.

@@ -23,8 +23,10 @@ from data.corpus.language import advise
 from data.corpus.warnings import find_source_warnings
 from data.noise import noised_pairs
 from data.pairs import Pairs, count_one_sided
-from data.sources.report import SourceReport, describe_unscored
+from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation, evaluate
+from evaluation.neighbours import Neighbours, find_neighbours
+from evaluation.printed import print_near, print_noised, print_scores
 from evaluation.report import write_report
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 from experiment.reports import place_report, recorded_test_set
@@ -43,6 +45,7 @@ def main() -> None:
     pairs, file = load_test_set(run)
     overlap = count_overlap(run, pairs)  # first: it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, set_name=file.file, progress=True)
+    near = find_near(run, pairs, evaluation)
     noised = evaluate(run.translator, run.params, noised_pairs(pairs), progress=True) if arguments.robust else None
     folder = arguments.output or run.folder / REPORTS
     try:
@@ -58,10 +61,11 @@ def main() -> None:
                 checkpoint=run.checkpoint,
                 overlap=overlap,
                 noised=noised,
+                near=near,
             )
     finally:
         print(f"{run.folder} at step {run.step} on {os.path.relpath(file.file)}")
-        print_evaluation(evaluation, noised, pairs, file, overlap)
+        print_evaluation(evaluation, noised, pairs, file, overlap, near)
     print(f"\nwritten   {path}, .jsonl and .translations.txt")
 
 
@@ -93,8 +97,22 @@ def count_overlap(run: LoadedRun, pairs: Pairs) -> tuple[int, int]:
     return sources, targets
 
 
+def find_near(run: LoadedRun, pairs: Pairs, evaluation: Evaluation) -> Neighbours | None:
+    """How near the set is to the training pairs; None if those are not at hand."""
+    try:
+        return find_neighbours(pairs, run.training_pairs(), [each.translation for each in evaluation.sentences])
+    except UserError as error:
+        write_note(f"note: sentences near training are not counted: {error}")
+        return None
+
+
 def print_evaluation(
-    evaluation: Evaluation, noised: Evaluation | None, pairs: Pairs, file: SourceReport, overlap: tuple[int, int]
+    evaluation: Evaluation,
+    noised: Evaluation | None,
+    pairs: Pairs,
+    file: SourceReport,
+    overlap: tuple[int, int],
+    near: Neighbours | None,
 ) -> None:
     """The scores, what casts doubt on them, and the first sentences."""
     print_scores(evaluation, file)
@@ -103,6 +121,8 @@ def print_evaluation(
     if one_sided := count_one_sided(pairs):
         print(f"one-sided {one_sided} of these rows have text on one side only")
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
+    if near is not None:
+        print_near(near)
     if evaluation.in_pieces:
         print(f"in pieces {evaluation.in_pieces} sources, of more sentences or tokens than those of training")
     if evaluation.unended:
@@ -110,32 +130,6 @@ def print_evaluation(
     for each in evaluation.sentences[:5]:
         print(f"\nsource       {each.source}\ntranslation  {each.translation}")
         print(f"reference    {each.references[0]}", flush=True)
-
-
-def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
-    """Each score with its signature and with what it was computed on."""
-    scores, sources, rows = evaluation.scores, len(evaluation.sentences), evaluation.rows
-    interval = scores.bleu_interval
-    assert interval is not None
-    print(f"BLEU      {scores.bleu:.2f}  95 % interval {interval.low:.2f} to {interval.high:.2f}  {scores.signature}")
-    print(f"          the interval is for this model and other sentences: here are {interval.groups} groups of them")
-    if scores.bleu_note:
-        print(f"          {scores.bleu_note}")
-    print(f"chrF      {scores.chrf:.2f}  {scores.chrf_signature}")
-    print(f"          on {sources} distinct sources against all their {rows} references")
-    print(f"BLEU/row  {scores.bleu_per_row:.2f}  {scores.bleu_per_row_signature}")
-    print(f"          on {rows} rows, each with its one reference")
-    if unscored := describe_unscored(file):
-        print(f"dropped   {unscored}")
-    speed = f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target"
-    print(f"speed     {evaluation.seconds:.1f} s, {speed} tokens/s, compilation included")
-
-
-def print_noised(noised: Evaluation, clean: Evaluation) -> None:
-    """What the noise costs, and an example of it."""
-    bleu, chrf = noised.scores.bleu, noised.scores.chrf
-    print(f"noised    BLEU {bleu:.2f} ({bleu - clean.scores.bleu:+.2f}), chrF {chrf:.2f} with noise in the sources")
-    print(f"          {noised.sentences[0].source} → {noised.sentences[0].translation}")
 
 
 if __name__ == "__main__":

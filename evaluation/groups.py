@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Int
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from data.corpus.splits import connect
 from data.pairs import fold
 from data.sources.phrasebook import combinations
 
@@ -20,14 +19,7 @@ def group_sentences(sources: Sequence[str], references: Sequence[list[str]], set
     so are those that share a construction and a word that training never has in it: ``set_name`` is that of a report.
     """
     held_out = combinations(set_name)
-    numbers: dict[str, int] = {}
-    links = [
-        (row, numbers.setdefault(key, len(numbers)))
-        for row, (source, targets) in enumerate(zip(sources, references, strict=True))
-        for key in [f"source {fold(source)}", *(f"target {fold(each)}" for each in targets), *held_out.get(source, [])]
-    ]
-    rows, columns = np.array(links).T
-    size = len(sources) + len(numbers)
-    graph = coo_array((np.ones(len(links)), (rows, len(sources) + columns)), shape=(size, size))
-    found: Groups = np.unique(connected_components(graph)[1][: len(sources)], return_inverse=True)[1]
-    return found
+    return connect(
+        [f"source {fold(source)}", *(f"target {fold(each)}" for each in targets), *held_out.get(source, [])]
+        for source, targets in zip(sources, references, strict=True)
+    )

@@ -1,15 +1,15 @@
 """How near a held-out set is to training: sentences one word apart, and what copying the most similar one scores.
 
 A model that has seen "Tom is at home." needs little to translate "Tom was at home.", though no split shares a sentence.
-Paraphrases with other words are not found.
+Paraphrases in other words are not found.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
-from jaxtyping import Bool
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import norm
 
@@ -21,66 +21,62 @@ FEWEST_WORDS = 4  # in fewer, another word is another sentence
 ROWS = 200  # of similarities at once
 NOTE = (
     "Near: at most one word replaced, added or left out, case and punctuation ignored and contractions spelled out. "
-    "Copying: each source gets the translation of the training source whose words are most similar."
+    "Copying: each source gets the translation of the most similar training source, by its words and pairs of words."
 )
 Words = tuple[str, ...]
 
-# English contractions: What's is What is. A name's genitive becomes the same.
-CONTRACTIONS = [
-    (re.compile(pattern), spelled)
-    for pattern, spelled in {
-        r"\bcan['’]t\b|\bcannot\b": "can not",
-        r"\bwon['’]t\b": "will not",
-        r"n['’]t\b": " not",
-        r"['’]s\b": " is",
-        r"['’]re\b": " are",
-        r"['’]m\b": " am",
-        r"['’]ll\b": " will",
-        r"['’]ve\b": " have",
-        r"['’]d\b": " would",
-    }.items()
-]
+# In English, What's is What is. A genitive becomes the same.
+SPELLED = {"n't": " not", "'s": " is", "'re": " are", "'m": " am", "'ll": " will", "'ve": " have", "'d": " would"}
+CONTRACTION = re.compile(r"(n't|'(?:s|re|m|ll|ve|d))\b")
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Of the distinct sources of a held-out set: which are near training, and what copying scores.
+    """A held-out set beside training; counts are of its distinct sources of four words or more.
 
-    ``long`` are those of four words or more; ``near`` those of them that are at most one word from a source of training:
-    a word replaced, added or left out. ``both`` are near a training pair on both sides, with one reference at least.
-    ``copied`` is BLEU of each source's translation by that of the training source whose words are most similar.
+    ``near`` are at most one word from a training source, ``near_on_both_sides`` from a training pair with one of their
+    references, too. BLEU is that of a model's translations, of near sources and of the others, None where there are
+    none; and that of copying.
     """
 
-    long: Bool[np.ndarray, " sources"]
-    near: Bool[np.ndarray, " sources"]
-    both: Bool[np.ndarray, " sources"]
-    copied: float
+    sources: int
+    near: int
+    near_on_both_sides: int
+    bleu_near: float | None
+    bleu_others: float | None
+    bleu_copied: float
 
 
 def words_of(sentence: str) -> Words:
     """The words without case and punctuation, contractions spelled out."""
-    text = sentence.lower()
-    if "'" in text or "’" in text or "cannot" in text:
-        for pattern, spelled in CONTRACTIONS:
-            text = pattern.sub(spelled, text)
-    return tuple(fold(text).split())
+    text = sentence.lower().replace("’", "'").replace("cannot", "can not")
+    text = text.replace("can't", "can not").replace("won't", "will not")
+    return tuple(fold(CONTRACTION.sub(lambda found: SPELLED[found[1]], text)).split())
 
 
-def find_neighbours(held_out: Pairs, training: Pairs) -> Neighbours:
-    """Compare a held-out set with the training pairs: some seconds for a hundred thousand of them."""
+def find_neighbours(held_out: Pairs, training: Pairs, translations: Sequence[str] = ()) -> Neighbours:
+    """Compare a held-out set with the training pairs: some seconds for a hundred thousand of them.
+
+    ``translations`` of the distinct sources are a model's, if there is one.
+    """
     sources, references = group_references(held_out.sources, held_out.targets)
-    trained = [words_of(source) for source in training.sources]
-    words = [words_of(source) for source in sources]
-    long = np.array([len(each) >= FEWEST_WORDS for each in words])
-    near = near_rows(words, trained)
-    targets = [words_of(target) for target in training.targets]
-    both = [
-        any(is_near(words_of(each), targets[row]) for row in rows for each in group)
-        for rows, group in zip(near, references, strict=True)
-    ]
+    sides = sources, training.sources, training.targets
+    words, trained, targets = ([words_of(each) for each in side] for side in sides)
+    long = [len(each) >= FEWEST_WORDS for each in words]
+    rows = near_rows(words, trained)
+    near = [is_long and bool(found) for is_long, found in zip(long, rows, strict=True)]
+    both = sum(
+        any(is_near(words_of(each), targets[row]) for row in rows[number] for each in references[number])
+        for number in compress(range(len(sources)), near)
+    )
+
+    def bleu(found: Sequence[str], chosen: Sequence[bool]) -> float | None:
+        return score(list(compress(found, chosen)), list(compress(references, chosen))).bleu if any(chosen) else None
+
+    others = [is_long and not is_near for is_long, is_near in zip(long, near, strict=True)]
+    of_model = (bleu(translations, near), bleu(translations, others)) if translations else (None, None)
     copies = [training.targets[row] for row in most_similar(words, trained)]
-    copied = score(copies, references).bleu
-    return Neighbours(long, long & np.array([bool(rows) for rows in near]), long & np.array(both), copied)
+    return Neighbours(sum(long), sum(near), both, *of_model, score(copies, references).bleu)
 
 
 def near_rows(sentences: Sequence[Words], others: Sequence[Words]) -> list[list[int]]:
@@ -106,24 +102,27 @@ def is_near(one: Words, other: Words) -> bool:
     """Whether they are equal or one word apart."""
     same = next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
     same = min(len(one), len(other)) if same is None else same
-    ends = one[same:], other[same:]
-    return ends[0][1:] == ends[1][1:] or ends[0][1:] == ends[1] or ends[0] == ends[1][1:]
+    one, other = one[same:], other[same:]
+    return one[1:] == other[1:] or one[1:] == other or one == other[1:]
 
 
 def most_similar(sentences: Sequence[Words], others: Sequence[Words]) -> list[int]:
-    """For each sentence, the other with the largest cosine of TF-IDF vectors of words; the first of equals."""
-    numbers: dict[str, int] = {}
-    cells = [
-        np.array([(row, numbers.setdefault(word, len(numbers))) for row, each in enumerate(side) for word in each])
-        for side in (sentences, others)
-    ]
-    counts = [
-        coo_array((np.ones(len(each)), each.reshape(-1, 2).T), shape=(len(side), len(numbers))).tocsr()
-        for each, side in zip(cells, (sentences, others), strict=True)
-    ]
-    frequency = np.bincount(counts[1].indices, minlength=len(numbers))
-    weighted = [each @ diags_array(np.log((1 + len(others)) / (1 + frequency))) for each in counts]
-    mine, theirs = (diags_array(1 / np.maximum(norm(each, axis=1), 1e-9)) @ each for each in weighted)
+    """For each sentence, the other with the largest cosine of TF-IDF vectors; the first of equals.
+
+    The features are words, and pairs of neighbours with the ends of the sentence.
+    """
+    numbers: dict[Hashable, int] = {}
+    counts = []
+    for side in (sentences, others):
+        features = ([*each, *zip(("", *each), (*each, ""), strict=True)] for each in side)
+        cells = [(row, numbers.setdefault(one, len(numbers))) for row, each in enumerate(features) for one in each]
+        counts.append((np.array(cells).T, len(side)))
+    mine, theirs = (
+        coo_array((np.ones(len(cells[0])), tuple(cells)), shape=(size, len(numbers))).tocsr() for cells, size in counts
+    )
+    weights = diags_array(np.log((1 + len(others)) / (1 + np.bincount(theirs.indices, minlength=len(numbers)))))
+    mine, theirs = (each @ weights for each in (mine, theirs))
+    mine, theirs = (diags_array(1 / np.maximum(norm(each, axis=1), 1e-9)) @ each for each in (mine, theirs))
     blocks = (mine[first : first + ROWS] @ theirs.T for first in range(0, len(sentences), ROWS))
     return [int(row) for block in blocks for row in block.argmax(axis=1)]
 
@@ -133,14 +132,9 @@ def neighbours_table(held_out: dict[str, Pairs], training: Pairs) -> Table:
     rows = []
     for split, pairs in held_out.items():
         found = find_neighbours(pairs, training)
-        long = max(1, int(found.long.sum()))
-        shares = [f"{flags.sum():,} ({flags.sum() / long:.1%})" for flags in (found.near, found.both)]
-        rows.append([split, f"{found.long.sum():,}", *shares, f"{found.copied:.1f}"])
-    header = [
-        "split",
-        f"sources of {FEWEST_WORDS} words or more",
-        "near training",
-        "near on both sides",
-        "BLEU of copying",
-    ]
+        shares = [
+            f"{count:,} ({count / max(1, found.sources):.1%})" for count in (found.near, found.near_on_both_sides)
+        ]
+        rows.append([split, f"{found.sources:,}", *shares, f"{found.bleu_copied:.1f}"])
+    header = ["split", f"sources of {FEWEST_WORDS} words or more", "near training", "on both sides", "BLEU of copying"]
     return Table("Near neighbours", NOTE, header, rows)

@@ -16,6 +16,7 @@ from data.noise import SEED
 from data.sources.report import SourceReport
 from data.sources.source import ENDINGS
 from evaluation.evaluate import Evaluation
+from evaluation.neighbours import Neighbours
 from evaluation.sentences import as_lines
 from model.config import DecodingConfig
 
@@ -140,12 +141,13 @@ def write_report(
     checkpoint: str = "",
     overlap: tuple[int, int] | None = None,
     noised: Evaluation | None = None,
+    near: Neighbours | None = None,
 ) -> None:
     """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there.
 
     ``checkpoint`` is the digest of the one at ``step``, empty during training. ``overlap`` counts the set's distinct
     sources and targets among the training sentences; None if not counted. ``noised`` is the same set with noise in its
-    sources, if it was translated too.
+    sources, if it was translated too; ``near`` what is known of its neighbours in training.
     """
     report = asdict(evaluation.scores) | {
         "sources": len(evaluation.sentences),
@@ -159,6 +161,7 @@ def write_report(
         "in_pieces": evaluation.in_pieces,
         "unended": evaluation.unended,
         "overlap_with_training": overlap and {"sources": overlap[0], "targets": overlap[1]},
+        "near_training": near and asdict(near),
         "noised": noised and {"bleu": noised.scores.bleu, "chrf": noised.scores.chrf, "seed": SEED},
         **asdict(key),
         "seconds": evaluation.seconds,

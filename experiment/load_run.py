@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from configs.keys import KEYS
 from configs.load import OF_ONE_RUN, find_differences, load_config, load_run_config
 from configs.schema import RunConfig
 from data.long_lines import Usual, count_usual_sentences
+from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer
 from evaluation.over_devices import replicate_on_all
 from evaluation.report import sentences_beside
@@ -25,12 +26,20 @@ from training.devices.preflight import choose_kernels
 from training.replay.replay import RecordedRun, Setup
 from training.run.checkpoint import load_for_inference
 from training.run.config_history import find_record
-from training.run.corpus import load_start, load_tokenizer, load_usual_source, prepare_for_run
+from training.run.corpus import (
+    identify,
+    load_identity,
+    load_start,
+    load_tokenizer,
+    load_usual_source,
+    prepare_for_run,
+)
 from training.run.layout import CONFIG, DATA, report_path
 from training.run.manifest import Manifest
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps
 
+MOST_PAIRS = 1_000_000  # to be read whole beside a model
 PRECISION = {"model.dtype", "model.matmul_dtype"}
 # Overrides may change how translations are searched and in which precision, but nothing that was learned. A model of
 # both directions takes the other one, with data.source and data.target.
@@ -128,6 +137,17 @@ class LoadedRun:
             others = f"{member.folder} has another vocabulary or direction than {self.folder}"
             raise UserError(f"decoding.ensemble: {others}")
         return member
+
+    def training_pairs(self) -> Pairs:
+        """The pairs that the run was last trained on, in ``config``'s direction; UserError if they are not at hand."""
+        data, known = replace(self.saved.data, root=self.config.data.root), load_identity(self.folder / DATA)
+        if known is None or known.training_pairs > MOST_PAIRS:
+            raise UserError(f"{self.folder / DATA} is damaged, or has more than {MOST_PAIRS:,} training pairs")
+        prepared = prepare_for_run(self.folder, data, self.saved.tokenizer, self.saved.training.seed)
+        if known.files["train"] != identify(prepared.report).files["train"]:
+            raise UserError(f"the corpus is not the one recorded in {self.folder / DATA}")
+        pairs = prepared.corpus.training
+        return pairs if data.source == self.config.data.source else pairs.reversed()
 
     @cached_property
     def recorded(self) -> RecordedRun:

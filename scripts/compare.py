@@ -7,8 +7,8 @@ one may be named, such as that of another checkpoint or search.
 
 Runs whose configs differ by training.seed alone are one system, and its score is the mean over them. Intervals of 95 %
 and p-values are for other seeds and other sentences together; where no system has two runs, for these two runs and
-other sentences. p-values are adjusted by Holm's method for the number of systems, and a system is better or worse if its
-p is below 0.05. What sweeps leave beside their runs is skipped, as in runs/sweeps/NAME/*.
+other sentences. p-values are adjusted by Holm's method for the number of systems, and a system is better or worse if
+its p is below 0.05. What sweeps leave beside their runs is skipped, as in runs/sweeps/NAME/*.
 """
 
 import json

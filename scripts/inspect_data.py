@@ -1,8 +1,8 @@
 """Show what training would see of a corpus: python scripts/inspect_data.py configs/NAME.yaml [key=value …].
 
 Prints a data card: where the pairs come from and why some are dropped, sentences that splits share, lengths, how the
-tokenizer spells each side, how full the packed rows are, and some pairs. The card is also written to data_card.md in
-the run's directory. Trains nothing but the tokenizer, unless the run has one.
+tokenizer spells each side, how full the packed rows are, some pairs, and how near held-out sets are to training. The
+card is also written to data_card.md in the run's directory. Trains nothing but the tokenizer, unless the run has one.
 """
 
 import sys
@@ -17,7 +17,9 @@ from common.text_table import as_markdown, as_text
 from configs.schema import RunConfig
 from data.card import build_card, build_tables
 from data.tokens.tokenizer import tokenizer_key
+from evaluation.neighbours import neighbours_table
 from experiment.load_experiment import load_experiment
+from experiment.load_run import MOST_PAIRS
 from training.run.corpus import prepare_for_run
 
 
@@ -37,7 +39,10 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
         raise UserError(f"{run_dir} has checkpoints with a tokenizer of other text: {advice}")
     for line in prepared.corpus.warnings:
         write_note(f"warning: {line}")
+    held_out = {"valid": prepared.corpus.valid, "test": prepared.corpus.test}
     tables = build_tables(build_card(config.data, config.tokenizer, prepared))
+    if len(prepared.corpus.training) <= MOST_PAIRS:
+        tables.append(neighbours_table(held_out, prepared.corpus.training))
     file = run_dir / "data_card.md"
     card = "\n\n".join([f"# Data card\n\n    {experiment}", *map(as_markdown, tables)]) + "\n"
     write_and_print(file, card, "\n\n".join([f"Data card of {experiment}", *map(as_text, tables)]))

@@ -17,8 +17,8 @@ import eval as eval_program
 from common.files import sha256
 from common.processor import processor_id
 from configs.load import load_config
+from tests.run_digest import digest_run, digest_tree
 from train import train
-from training.replay.run_digest import digest_run, digest_tree
 from training.run.checkpoint import restore
 from training.run.metrics import read_metrics
 from training.run.retention import good_steps

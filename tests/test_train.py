@@ -23,8 +23,8 @@ from common.signals import Interrupted
 from configs.load import load_config
 from data.batches.packing import Batch
 from data.batches.stream import prefetch
+from tests.run_digest import digest_run
 from train import train
-from training.replay.run_digest import digest_run
 from training.run import write_trees
 from training.run.checkpoint import read_notes, restore
 from training.run.metrics import read_metrics

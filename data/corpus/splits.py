@@ -6,11 +6,13 @@ translation.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
-from itertools import combinations
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import chain, combinations
 
 import numpy as np
-from jaxtyping import UInt64
+from jaxtyping import Int, UInt64
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from common.errors import UserError
 from common.text import in_brief
@@ -25,21 +27,25 @@ Hashes = UInt64[np.ndarray, " distinct"]
 
 def group_pairs(pairs: Pairs) -> list[list[int]]:
     """Indices of the pairs in groups that share sentences, directly or through other pairs."""
-    parent = list(range(len(pairs)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = index = parent[parent[index]]  # halves the path for later calls
-        return index
-
-    for side in (pairs.sources, pairs.targets):
-        first_with: dict[str, int] = {}
-        for index, sentence in enumerate(side):
-            parent[root(index)] = root(first_with.setdefault(fold(sentence), index))
+    keys = (
+        [("source", fold(source)), ("target", fold(target))]
+        for source, target in zip(pairs.sources, pairs.targets, strict=True)
+    )
     groups: dict[int, list[int]] = {}
-    for index in range(len(pairs)):
-        groups.setdefault(root(index), []).append(index)
+    for index, number in enumerate(connect(keys).tolist()):
+        groups.setdefault(number, []).append(index)
     return list(groups.values())
+
+
+def connect(rows: Iterable[Iterable[Hashable]]) -> Int[np.ndarray, " rows"]:
+    """The number of each row's group, where rows with a key in common are in one."""
+    numbers: dict[Hashable, int] = {}
+    keys = [[numbers.setdefault(key, len(numbers)) for key in row] for row in rows]
+    columns = np.fromiter(chain.from_iterable(keys), np.int64) + len(keys)
+    places = np.repeat(np.arange(len(keys)), [len(row) for row in keys]), columns
+    links = coo_array((np.ones(len(columns)), places), shape=(len(keys) + len(numbers),) * 2)
+    found: Int[np.ndarray, " rows"] = np.unique(connected_components(links)[1][: len(keys)], return_inverse=True)[1]
+    return found
 
 
 def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:

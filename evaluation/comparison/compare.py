@@ -15,7 +15,6 @@ from evaluation.metrics import note_on_bleu
 from evaluation.sentences import Sentence
 
 FEWEST_SENTENCES = 100
-METRICS = "bleu", "chrf"
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,8 @@ def compare_systems(systems: Sequence[System], set_name: str = "") -> Comparison
     """Compare every other system with the first, on one test set; ``set_name`` is that of its reports."""
     sentences = systems[0].runs[0].sentences
     groups = group_sentences([each.source for each in sentences], [each.references for each in sentences], set_name)
-    bleu, chrf = (differences_of(systems, metric, groups) for metric in METRICS)
+    bleu = differences_of(systems, [[run.bleu for run in system.runs] for system in systems], groups)
+    chrf = differences_of(systems, [[run.chrf for run in system.runs] for system in systems], groups)
     found = zip(systems[1:], bleu[1], chrf[1], strict=True)
     against = [set_against(systems[0], other, *differences) for other, *differences in found]
     notes = [*notes_on(sentences), f"{len(sentences)} sentences in {groups.max() + 1} groups."]
@@ -114,9 +114,10 @@ def set_against(base: System, other: System, bleu: Difference, chrf: Difference)
     return Against(other.name, other.config, bleu, chrf, lengths, *changes)
 
 
-def differences_of(systems: Sequence[System], metric: str, groups: Groups) -> tuple[list[Score], list[Difference]]:
-    """The scores of all systems, and the judged differences of the others from the first."""
-    statistics = [[run.bleu if metric == "bleu" else run.chrf for run in system.runs] for system in systems]
+def differences_of(
+    systems: Sequence[System], statistics: list[list[Statistics]], groups: Groups
+) -> tuple[list[Score], list[Difference]]:
+    """The scores of all systems by a metric's statistics, and the judged differences of the others from the first."""
     effects = [Effects.of(runs, groups) for runs in statistics]
     seeds = significance.pool(effects)
     found = []

@@ -39,16 +39,6 @@ def by_pairs(candidates: list[str], weights: list[float], utility: str) -> list[
 
 
 @both
-def test_utilities_are_sacrebleus_sentence_scores(utility):
-    """With all the weight on one reference what is left is its score, to the last bit."""
-    for place, reference in enumerate(CANDIDATES):
-        weights = [float(place == other) for other in range(len(CANDIDATES))]
-        expected = [SENTENCE_SCORE[utility](candidate, [reference]).score for candidate in CANDIDATES]
-        expected[place] = 100.0
-        assert expected_utilities(CANDIDATES, weights, utility) == expected
-
-
-@both
 @given(pairs=weighted.filter(lambda pairs: any(weight for _, weight in pairs)))
 def test_any_candidates_are_scored_like_every_pair_alone(utility, pairs):
     candidates, weights = [text for text, _ in pairs], [weight for _, weight in pairs]

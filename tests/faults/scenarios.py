@@ -5,7 +5,7 @@ from pathlib import Path
 from common.files import files_below, read_json, sha256_of_file
 from configs.schema import RunConfig
 from evaluation.report import translations_beside
-from training.replay.run_digest import digest_run, digest_tree
+from tests.run_digest import digest_run, digest_tree
 from training.run.checkpoint import load_params
 from training.run.corpus import load_tokenizer
 from training.run.layout import average_path, report_path

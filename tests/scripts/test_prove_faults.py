@@ -19,9 +19,9 @@ from scripts.prove_faults import SMALL, main
 from tests.faults.prove import KINDS, Fault, Proof, draw, flip_bit
 from tests.faults.scenarios import SCENARIOS
 from tests.mutations import ROOT, copy_tree
+from tests.run_digest import digest_run
 from tests.saved import save
 from training.progress import Progress
-from training.replay.run_digest import digest_run
 from training.run.checkpoint import read_notes, restore
 from training.state import state_shapes
 

@@ -16,7 +16,7 @@ from common.programs import ROOT, program_environment
 from experiment.sweep.cells import load_sweep
 from experiment.sweep.jobs import Job, Jobs, launch, shares
 from scripts.sweep import main
-from training.replay.run_digest import digest_run
+from tests.run_digest import digest_run
 from training.run.lock import lock_run
 
 TEXT = "base: small.yaml\noverrides: {OVERRIDES}\ngrid: {model.dropout: [0.1, 0.2]}\nseeds: [1]\n"

@@ -4,10 +4,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from evaluation.comparison.differences import (
-    by_source_length,
-    changed_sentences,
-)
+from evaluation.comparison.differences import by_source_length, changed_sentences
 from evaluation.comparison.significance import statistics_of
 from evaluation.metrics import score
 from tests.evaluation.comparison.systems import drawn_set, noisy

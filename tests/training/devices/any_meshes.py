@@ -11,9 +11,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from tests.run_digest import digest_tree
 from tests.saved import save
 from tests.training.devices.layouts import FOR_SMALL_DATA, Training, make_batch
-from training.replay.run_digest import digest_tree
 
 LAYOUTS = {"one": (1, 1, 1), "data 2": (2, 1, 1), "both 4": (2, 2, 1), "fsdp 8": (1, 8, 1)}
 MODEL, TRAINING = FOR_SMALL_DATA[0], replace(FOR_SMALL_DATA[1], reproducible="any_mesh", accumulation=1)

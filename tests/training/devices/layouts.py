@@ -16,11 +16,11 @@ import numpy as np
 from data.batches.packing import Batch
 from model.config import ModelConfig
 from model.transformer import build
+from tests.run_digest import digest_tree
 from tests.saved import save
 from training.config import MeshConfig, TrainingConfig
 from training.devices.any_mesh import make_programs
 from training.devices.mesh import Devices, abstract_state, compile_initial_state, make_mesh
-from training.replay.run_digest import digest_tree
 from training.run.checkpoint import restore
 
 # Eight devices on two busy cores wait for each other; XLA ends a process that hangs after 60 seconds.
