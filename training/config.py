@@ -91,7 +91,7 @@ class TrainingConfig:
     )
     ema_decay: float = option(
         0.0,
-        "decay of the averaged parameters that are evaluated, such as 0.999; 0: off",
+        "decay of the averaged parameters that are evaluated, at most (1 + step) / (10 + step); 0: off",
         min=0,
         below=1,
         changes="training",
