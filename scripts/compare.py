@@ -46,7 +46,7 @@ def main() -> None:
     if len(names) < 2:
         raise UserError(f"name two runs or more, not {', '.join(names) or 'what sweeps leave beside them'} alone")
     found = [read_reported(name, arguments.set) for name in names]
-    comparison = compare_systems(group_by_system(found), found[0].report["test_set"])
+    comparison = compare_systems(group_by_system(found), str(found[0].report.get("test_set", "")))
     figures = json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n"
     write_and_print(arguments.json, figures, "\n\n".join(map(as_text, tables_of(comparison))))
 

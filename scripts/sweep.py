@@ -91,7 +91,7 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
 
 def print_comparison(cells: list[Cell], set_name: str) -> None:
     found = [read_reported(str(cell.run_dir), set_name, cell.name) for cell in cells]
-    comparison = compare_systems(group_by_system(found), found[0].report["test_set"])
+    comparison = compare_systems(group_by_system(found), str(found[0].report.get("test_set", "")))
     print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
 
 

@@ -30,6 +30,7 @@ def read_phrasebook(name: str, split: str, languages: tuple[str, str]) -> Rows:
     return SourceReport(f"phrasebook:{wanted}", sha256("".join("\t".join(row) + "\n" for row in rows)), len(rows))
 
 
+@functools.cache
 def phrasebook() -> dict[str, list[Row]]:
     """All English–Spanish pairs by set, such as grammar:train. No held-out set shares a sentence with another set."""
     return {name: [(english, spanish) for english, spanish, _ in rows] for name, rows in table().items()}

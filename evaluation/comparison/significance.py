@@ -4,7 +4,7 @@ A system may be several runs that differ by their seed alone, and its score is t
 parts: what a seed does to a run, and which sentences the set happens to have, in groups that are easy or hard together.
 Seeds and groups are crossed, because every run translates every sentence, so the variance of a mean is that of seeds,
 plus that of groups, minus what both contain: noise of single sentences in single runs (Searle, Casella and McCulloch
-1992, section 4.7, as for two-way random models). The variance of seeds is pooled over all systems of a comparison.
+1992, for two-way random models). The variance of seeds is pooled over all systems of a comparison.
 """
 
 from collections.abc import Sequence
