@@ -1,15 +1,16 @@
 """One system against others: scores, their differences and what chance could do, and where they differ."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from evaluation.comparison import significance
-from evaluation.comparison.differences import Change, LengthGroup, by_source_length, changed_sentences
-from evaluation.comparison.significance import Effects, Interval, Statistics
+from evaluation.comparison.differences import Change, LengthGroup, changed_sentences, source_lengths
+from evaluation.comparison.significance import Effects, Estimate, Interval, SeedVariance, Statistics
 from evaluation.groups import Groups, group_sentences
 from evaluation.metrics import note_on_bleu
 from evaluation.sentences import Sentence
@@ -93,10 +94,11 @@ def compare_systems(systems: Sequence[System], set_name: str = "") -> Comparison
     """Compare every other system with the first, on one test set; ``set_name`` is that of its reports."""
     sentences = systems[0].runs[0].sentences
     groups = group_sentences([each.source for each in sentences], [each.references for each in sentences], set_name)
-    bleu = differences_of(systems, [[run.bleu for run in system.runs] for system in systems], groups)
+    by_bleu = [[run.bleu for run in system.runs] for system in systems]
+    bleu = differences_of(systems, by_bleu, groups)
     chrf = differences_of(systems, [[run.chrf for run in system.runs] for system in systems], groups)
-    found = zip(systems[1:], bleu[1], chrf[1], strict=True)
-    against = [set_against(systems[0], other, *differences) for other, *differences in found]
+    found = zip(systems[1:], bleu[1], chrf[1], by_source_length(systems, by_bleu, groups), strict=True)
+    against = [set_against(systems[0], *of_other) for of_other in found]
     notes = [*notes_on(sentences), f"{len(sentences)} sentences in {groups.max() + 1} groups."]
     return Comparison([system.name for system in systems], bleu[0], chrf[0], against, notes)
 
@@ -107,8 +109,7 @@ def notes_on(sentences: Sequence[Sentence]) -> list[str]:
     return [few] * (len(sentences) < FEWEST_SENTENCES) + ([f"{bleu}."] if bleu else [])
 
 
-def set_against(base: System, other: System, bleu: Difference, chrf: Difference) -> Against:
-    lengths = by_source_length(base.runs[0].sentences, *([run.bleu for run in each.runs] for each in (base, other)))
+def set_against(base: System, other: System, bleu: Difference, chrf: Difference, lengths: list[LengthGroup]) -> Against:
     sentences = base.runs[0].sentences, other.runs[0].sentences
     changes = changed_sentences(*sentences, *([run.chrf for run in each.runs] for each in (base, other)))
     return Against(other.name, other.config, bleu, chrf, lengths, *changes)
@@ -119,18 +120,40 @@ def differences_of(
 ) -> tuple[list[Score], list[Difference]]:
     """The scores of all systems by a metric's statistics, and the judged differences of the others from the first."""
     effects = [Effects.of(runs, groups) for runs in statistics]
-    seeds = significance.pool(effects)
     found = []
-    for system, runs, each in zip(systems[1:], statistics[1:], effects[1:], strict=True):
+    for runs, (estimate, seeds) in zip(statistics[1:], estimate_differences(systems, effects), strict=True):
+        p = estimate.p if seeds.freedom else significance.randomisation_p(statistics[0][0], runs[0], groups)
+        found.append(Difference(estimate.value, estimate.interval, p, p, seeds.freedom > 0))
+    scores = [(each, significance.of_system(each, significance.pool(effects))) for each in effects]
+    return [Score(each.scores.tolist(), score.value, score.interval) for each, score in scores], judge_all(found)
+
+
+def estimate_differences(
+    systems: Sequence[System], effects: Sequence[Effects]
+) -> Iterator[tuple[Estimate, SeedVariance]]:
+    """The difference of each other system from the first; the same models are compared run by run."""
+    for system, each in zip(systems[1:], effects[1:], strict=True):
         if [run.model for run in system.runs] == [run.model for run in systems[0].runs]:
             own = significance.pool([each - effects[0]])
-            estimate = significance.of_system(each - effects[0], own)
+            yield significance.of_system(each - effects[0], own), own
         else:
-            own, estimate = seeds, significance.difference(effects[0], each, seeds)
-        p = estimate.p if own.freedom else significance.randomisation_p(statistics[0][0], runs[0], groups)
-        found.append(Difference(estimate.value, estimate.interval, p, p, own.freedom > 0))
-    scores = [(each, significance.of_system(each, seeds)) for each in effects]
-    return [Score(each.scores.tolist(), score.value, score.interval) for each, score in scores], judge_all(found)
+            seeds = significance.pool(effects)
+            yield significance.difference(effects[0], each, seeds), seeds
+
+
+def by_source_length(
+    systems: Sequence[System], statistics: list[list[Statistics]], groups: Groups
+) -> list[list[LengthGroup]]:
+    """BLEU of every other system against the first, in each group of source lengths."""
+    found: list[list[LengthGroup]] = [[] for _ in systems[1:]]
+    for name, chosen in source_lengths(systems[0].runs[0].sentences).items():
+        numbers = np.unique(groups[chosen], return_inverse=True)[1]
+        effects = [Effects.of([run.only(chosen) for run in runs], numbers) for runs in statistics]
+        means = [float(each.scores.mean()) for each in effects]
+        for place, (estimate, _) in enumerate(estimate_differences(systems, effects)):
+            part = LengthGroup(name, int(chosen.sum()), means[0], means[place + 1], estimate.interval)
+            found[place].append(part)
+    return found
 
 
 def judge_all(found: list[Difference]) -> list[Difference]:

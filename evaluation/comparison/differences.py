@@ -6,12 +6,11 @@ A system may have several runs, and its figures are means over them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from statistics import fmean
 
 import numpy as np
 from jaxtyping import Bool
 
-from evaluation.comparison.significance import Statistics
+from evaluation.comparison.significance import Interval, Statistics
 from evaluation.sentences import Sentence
 
 # Lengths of sources in words, the first and the last of each group.
@@ -21,12 +20,13 @@ LISTED_SENTENCES = 5
 
 @dataclass(frozen=True)
 class LengthGroup:
-    """A part of the test set, its size, and what each system reaches there, from 0 to 100."""
+    """A part of the test set, its size, what each system reaches there, and the interval of the difference."""
 
     name: str
     size: int
     base: float
     other: float
+    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,11 @@ class Change:
     other: str
 
 
-def by_source_length(
-    sentences: Sequence[Sentence], base: Sequence[Statistics], other: Sequence[Statistics]
-) -> list[LengthGroup]:
-    """BLEU of the sentences of each group of source lengths, in words; groups without a sentence are left out."""
+def source_lengths(sentences: Sequence[Sentence]) -> dict[str, Bool[np.ndarray, " sentences"]]:
+    """The sentences of each group of source lengths, in words; groups without a sentence are left out."""
     lengths = np.array([len(sentence.source.split()) for sentence in sentences])
-    groups = []
-    for name, (first, last) in GROUPS.items():
-        chosen: Bool[np.ndarray, " sentences"] = (lengths >= first) & (lengths <= last)
-        if chosen.any():
-            means = (fmean(run.only(chosen).score for run in runs) for runs in (base, other))
-            groups.append(LengthGroup(name, int(chosen.sum()), *means))
-    return groups
+    groups = {name: (lengths >= first) & (lengths <= last) for name, (first, last) in GROUPS.items()}
+    return {name: chosen for name, chosen in groups.items() if chosen.any()}
 
 
 def changed_sentences(

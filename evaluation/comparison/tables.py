@@ -48,12 +48,16 @@ def tables_of_one(against: Against) -> list[Table]:
     """Where a system differs from the baseline; a table without rows is left out."""
     keys = [re.split(": | → ", line, maxsplit=2) for line in against.config]  # "key: old → new"
     groups = [
-        [each.name, str(each.size), f"{each.base:.2f}", f"{each.other:.2f}", f"{each.other - each.base:+.2f}"]
+        [
+            *(each.name, str(each.size), f"{each.base:.2f}", f"{each.other:.2f}"),
+            *(f"{each.other - each.base:+.2f}", span(each.interval, "+")),
+        ]
         for each in against.lengths
     ]
+    header = ["words", "sentences", "baseline", "here", "difference", "interval"]
     tables = [
         Table("What differs", "", ["key", "baseline", "here"], keys),
-        Table("BLEU by words of the source", "", ["words", "sentences", "baseline", "here", "difference"], groups),
+        Table("BLEU by words of the source", "", header, groups),
         sentences("Largest gains", against.gains),
         sentences("Largest losses", against.losses),
     ]

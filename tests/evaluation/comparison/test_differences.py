@@ -1,27 +1,36 @@
 """Where systems differ, on sentences whose counts can be made by hand."""
 
 import pytest
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from evaluation.comparison.differences import by_source_length, changed_sentences
+from evaluation.comparison.compare import EvaluatedRun, System, compare_systems
+from evaluation.comparison.differences import changed_sentences
 from evaluation.comparison.significance import statistics_of
-from evaluation.metrics import score
 from tests.evaluation.comparison.systems import drawn_set, noisy
 
 
-def test_groups_by_length_have_the_scores_of_their_sentences():
-    sentences = drawn_set(80)
-    base, other = noisy(sentences, 0.3, 1), noisy(sentences, 0.1, 2)
-    groups = by_source_length(base, [statistics_of(BLEU(), base)], [statistics_of(BLEU(), other)])
+def systems(chosen):
+    """Two systems of two seeds, on a part of one set."""
+
+    def run(name, rate, seed):
+        return EvaluatedRun(name, seed, f"{name}{seed}", chosen(noisy(drawn_set(80), rate, seed)))
+
+    return [
+        System(name, [run(name, rate, seed) for seed in (1, 2)], []) for name, rate in (("base", 0.3), ("other", 0.1))
+    ]
+
+
+def test_a_group_of_lengths_is_what_a_set_of_its_sentences_would_be():
+    def short(sentences):
+        return [each for each in sentences if len(each.source.split()) < 6]
+
+    groups = compare_systems(systems(list)).against[0].lengths
     assert [group.name for group in groups] == ["1 to 5", "6 to 10", "11 to 15"]
     assert sum(group.size for group in groups) == 80
-    short = [index for index, each in enumerate(base) if len(each.source.split()) < 6]
-    expected = [
-        score([side[index].translation for index in short], [side[index].references for index in short]).bleu
-        for side in (base, other)
-    ]
-    assert (groups[0].size, groups[0].base, groups[0].other) == (len(short), *map(pytest.approx, expected))
+    alone = compare_systems(systems(short))
+    assert [groups[0].base, groups[0].other] == pytest.approx([each.mean for each in alone.bleu])
+    assert groups[0].interval == alone.against[0].bleu.interval
+    assert groups[0].size == len(short(drawn_set(80))) > 10
 
 
 def test_the_sentences_that_change_most():
