@@ -134,11 +134,20 @@ class Transformer(nnx.Module):
         return self.decode(target, encoded, source.segments, dropout_key=keys[1])
 
     def encode(
-        self, source: Tokens, *, dropout_key: DropoutKey = None, weights: Collected = None
+        self,
+        source: Tokens,
+        *,
+        dropout_key: DropoutKey = None,
+        weights: Collected = None,
+        embedded: Float[Array, "B S D"] | None = None,
     ) -> Float[Array, "B S D"]:
-        """The encoder's output at every source position. ``weights`` collects one array of each block."""
+        """The encoder's output at every source position. ``weights`` collects one array of each block.
+
+        ``embedded`` takes the place of the tokens' embeddings, for gradients with respect to them.
+        """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
-        x = self.embedding(hide(source.ids, self.config.source_word_dropout, word_key), source.positions, embedding_key)
+        ids = hide(source.ids, self.config.source_word_dropout, word_key)
+        x = self.embedding(ids, source.positions, embedding_key) if embedded is None else embedded
         order = self.order(source.positions, source.positions, causal=False)
         mask = Mask(source.segments, source.segments)
         for block, key in zip(self.encoder, keys, strict=True):

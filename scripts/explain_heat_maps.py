@@ -1,0 +1,63 @@
+"""What do heat maps mean? python scripts/explain_heat_maps.py RUN [RUN …]
+
+For sentences of the validation set, each source word is erased in turn, and each word of the model's translation loses
+some of its log-probability. These effects are compared with what heat maps say: the weights of each layer and head of
+encoder-decoder attention, weights times norms, rollout, and gradient times input. Then each head is cut alone, and the
+validation set translated greedily again. Prints tables, and draws them to the file of --output.
+
+Runs are read, not changed; name several seeds of a config to see what is true of more than one model.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    from cli.process import prepare_process
+
+    prepare_process()
+
+from cli.command_line import Parser, output_file, positive_integer
+from common.errors import UserError, exit_on_user_error
+from common.files import read_json_object, write_atomically
+from common.pictures import picture
+from common.text_table import as_text
+from evaluation.faithfulness.erasure import FEWEST_WORDS
+from evaluation.faithfulness.findings import Findings, agreement, draw, find, heads
+from evaluation.report import sentences_beside
+from evaluation.sentences import read_sentences
+from experiment.load_run import load_run
+from training.run.layout import report_path
+
+# Greedily, as one search is like another here, and in float32: what a word loses is a small difference.
+CHANGES = ["decoding.beam_size=1", "model.dtype=float32", "model.matmul_dtype=float32"]
+
+
+@exit_on_user_error()
+def main() -> None:
+    parser = Parser(__doc__)
+    parser.add_argument("RUN", nargs="+", type=Path, help="a run directory; several are seeds of one config")
+    of = f"sentences whose words are erased, of at least {FEWEST_WORDS} words (default: %(default)s)"
+    parser.add_argument("--sentences", type=positive_integer, default=300, metavar="N", help=of)
+    parser.add_argument("--output", type=output_file, metavar="FILE.png", help="draw the tables to this file")
+    arguments = parser.parse_args()
+    found = [study_run(run_dir, arguments.sentences) for run_dir in arguments.RUN]
+    print(as_text(agreement(found)), as_text(heads(found)), sep="\n\n")
+    if arguments.output:
+        write_atomically(arguments.output, picture(lambda: draw(found), "png", dpi=130))
+        print(f"\nwritten  {arguments.output}")
+
+
+def study_run(run_dir: Path, count: int) -> Findings:
+    """UserError for a run without a validation set, or without sentences that are long enough."""
+    run, report = load_run(run_dir, CHANGES, "explaining its heat maps"), report_path(run_dir, "valid")
+    sentences = read_sentences(sentences_beside(report))
+    set_name = str(read_json_object(report).get("test_set", ""))
+    found = find(str(run_dir), run.translator, run.params[0], sentences, set_name, count)
+    if found is None:
+        raise UserError(f"{run_dir} has no sentence of {FEWEST_WORDS} words in its validation set")
+    return found
+
+
+if __name__ == "__main__":
+    main()
