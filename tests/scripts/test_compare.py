@@ -6,40 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from configs.load import load_config, load_run_config, save_config
+from configs.load import load_run_config
 from data.sources.report import SourceReport
 from evaluation.comparison.compare import notes_on
-from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
-from evaluation.report import ReportKey, write_report
 from scripts.compare import main
 from tests.drawn import drawn_state
-from tests.evaluation.comparison.systems import drawn_set, noisy
+from tests.evaluation.comparison.systems import drawn_set
 from tests.saved import save
 from training.run.manifest import read_manifest
-
-SET = SourceReport("test.tsv", "ab" * 32, 40)
-SENTENCES = drawn_set(40)
-
-
-@pytest.fixture
-def make_run(tmp_path, small_experiment):
-    """``make_run(name, rate, noise, override, …)``: a run whose translations have wrong words at this rate."""
-
-    def make_run(name, rate, noise, *overrides, file=SET, report="test"):
-        run = tmp_path / name
-        config = load_config(small_experiment, [f"run_dir={run}", *overrides])
-        run.mkdir(exist_ok=True)
-        if report == "test":
-            save_config(config, run / "config.yaml")
-        sentences = noisy(SENTENCES, rate, noise)
-        scores = score([each.translation for each in sentences], [each.references for each in sentences])
-        evaluation = Evaluation(sentences, scores, 1.0)
-        key = ReportKey(file.sha256, decoding=config.decoding)
-        write_report(run / f"eval/{report}.json", evaluation, step=7, file=file, key=key)
-        return run
-
-    return make_run
 
 
 @pytest.fixture
