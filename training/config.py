@@ -8,119 +8,90 @@ from common.option import option, require_in_bounds
 
 ENDING = "cosine", "linear", "wsd"  # schedules that fall to zero at the last step
 
+of_training = partial(option, changes="training")
+harmless = partial(option, changes="nothing")  # but for the rounding on another mesh
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """Optimization, limits, and how often a run logs, evaluates and saves."""
 
     # JAX uses 32 bits of a seed: 2**32 would silently be the seed 0.
-    seed: int = option(
-        1, "seed of initial parameters, order of the data, subwords and dropout", min=0, below=2**32, changes="training"
+    seed: int = of_training(
+        1, "seed of initial parameters, order of the data, subwords and dropout", min=0, below=2**32
     )
-    steps: int = option(0, "end after this many updates; 0: no limit by steps", min=0, changes="nothing", compared=True)
-    epochs: int = option(
+    steps: int = harmless(0, "end after this many updates; 0: no limit by steps", min=0, compared=True)
+    epochs: int = harmless(
         0,
         "end after this many passes over the corpus, the first 1,000 counted exactly; 0: no limit by epochs",
         min=0,
-        changes="nothing",
         compared=True,
     )
-    minutes: float = option(0.0, "pause (save and exit) after this many minutes; 0: never", min=0, changes="nothing")
+    minutes: float = harmless(0.0, "pause (save and exit) after this many minutes; 0: never", min=0)
     optimizer: str = option(
         "adam",
         "adamw adds training.weight_decay; muon orthogonalizes the updates of matrices and leaves the rest to adam",
         ("adam", "adamw", "muon"),
     )
-    learning_rate: float = option(
-        1e-3, "peak learning rate, reached at the end of the warm-up", above=0, changes="training"
+    learning_rate: float = of_training(1e-3, "peak learning rate, reached at the end of the warm-up", above=0)
+    embedding_rate: float = of_training(
+        1.0, "learning rate of the embedding table, as a multiple of training.learning_rate", above=0
     )
-    embedding_rate: float = option(
-        1.0,
-        "learning rate of the embedding table, as a multiple of training.learning_rate",
-        above=0,
-        changes="training",
-    )
-    warmup_steps: int = option(400, "updates of linear warm-up", min=0, changes="training")
-    schedule: str = option(
+    warmup_steps: int = of_training(400, "updates of linear warm-up", min=0)
+    schedule: str = of_training(
         "inverse_sqrt",
         "the learning rate after the warm-up; wsd is constant, then linear to zero (warm-up, stable, decay)",
         ("inverse_sqrt", "cosine", "linear", "constant", "wsd"),
-        changes="training",
     )
-    decay_steps: int = option(0, "the last updates, in which schedule=wsd falls to zero", min=0, changes="training")
-    beta1: float = option(0.9, "Adam's decay of the first moment", min=0, below=1, changes="training")
-    beta2: float = option(0.98, "Adam's decay of the second moment", min=0, below=1, changes="training")
-    epsilon: float = option(1e-9, "Adam's epsilon", above=0, changes="training")
-    weight_decay: float = option(
-        0.0,
-        "decoupled decay: adamw of all but biases and norms, muon of the matrices of dense layers",
-        min=0,
-        changes="training",
+    decay_steps: int = of_training(0, "the last updates, in which schedule=wsd falls to zero", min=0)
+    beta1: float = of_training(0.9, "Adam's decay of the first moment", min=0, below=1)
+    beta2: float = of_training(0.98, "Adam's decay of the second moment", min=0, below=1)
+    epsilon: float = of_training(1e-9, "Adam's epsilon", above=0)
+    weight_decay: float = of_training(
+        0.0, "decoupled decay: adamw of all but biases and norms, muon of the matrices of dense layers", min=0
     )
-    clip_norm: float = option(1.0, "largest global norm of the gradient; 0: no clipping", min=0, changes="training")
-    label_smoothing: float = option(
-        0.1, "probability spread evenly over the vocabulary", min=0, below=1, changes="training"
-    )
-    consistency: str = option(
+    clip_norm: float = of_training(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
+    label_smoothing: float = of_training(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
+    consistency: str = of_training(
         "none",
         "train on two views of every sentence whose predictions must agree",
         ("none", "r_drop", "simcut", "cutoff"),
-        changes="training",
     )
-    consistency_weight: float = option(
-        3.0, "alpha, the weight of the divergence between the two views", above=0, changes="training"
+    consistency_weight: float = of_training(3.0, "alpha, the weight of the divergence between the two views", above=0)
+    cutoff: float = of_training(
+        0.05, "share of the tokens of both sides that the second view of simcut and cutoff does not see", min=0, below=1
     )
-    cutoff: float = option(
-        0.05,
-        "share of the tokens of both sides that the second view of simcut and cutoff does not see",
-        min=0,
-        below=1,
-        changes="training",
+    accumulation: int = of_training(
+        1, "slices into which a step's batch is cut to save memory; only the draws of dropout change", min=1
     )
-    accumulation: int = option(
-        1,
-        "slices into which a step's batch is cut to save memory; only the draws of dropout change",
-        min=1,
-        changes="training",
-    )
-    reproducible: str = option(
+    reproducible: str = of_training(
         "same_mesh",
         "which meshes give a run the same bits; any_mesh: those of 1, 2, 4 or 8 devices, without mesh.tensor",
         ("same_mesh", "any_mesh"),
-        changes="training",
     )
-    ema_decay: float = option(
+    ema_decay: float = of_training(
         0.0,
         "decay of the averaged parameters that are evaluated, at most (1 + step) / (10 + step); 0: off",
         min=0,
         below=1,
-        changes="training",
     )
-    max_skipped: int = option(
-        10,
-        "stop after this many updates in a row that are not finite; each is skipped and counted",
-        min=1,
-        changes="nothing",
+    max_skipped: int = harmless(
+        10, "stop after this many updates in a row that are not finite; each is skipped and counted", min=1
     )
-    log_every: int = option(50, "updates between lines of metrics", min=1, changes="nothing")
-    eval_every: int = option(
-        500, "updates between evaluations, each preceded by a save", min=1, changes="nothing", compared=True
-    )
-    save_every: int = option(0, "updates between further saves; 0: only before evaluations", min=0, changes="nothing")
-    save_minutes: float = option(
-        0.0, "save when this many minutes have passed since the last save; 0: never", min=0, changes="nothing"
-    )
+    log_every: int = harmless(50, "updates between lines of metrics", min=1)
+    eval_every: int = harmless(500, "updates between evaluations, each preceded by a save", min=1, compared=True)
+    save_every: int = harmless(0, "updates between further saves; 0: only before evaluations", min=0)
+    save_minutes: float = harmless(0.0, "save when this many minutes have passed since the last save; 0: never", min=0)
     profile: list[int] = option(
         [],
         "FROM,TO: the updates to profile in RUN/profile, such as [21,30]; XProf and Perfetto show it",
         changes="nothing",
     )
-    keep: int = option(1, "newest checkpoints kept, besides the best", min=1, changes="nothing")
-    patience: int = option(
+    keep: int = harmless(1, "newest checkpoints kept, besides the best", min=1)
+    patience: int = harmless(
         0,
         "stop after this many evaluations without a better BLEU, or an equal one with a lower loss; 0: never",
         min=0,
-        changes="nothing",
         compared=True,
     )
 
@@ -148,23 +119,20 @@ class TrainingConfig:
             raise ValueError("training.weight_decay needs training.optimizer=adamw or muon")
 
 
-mesh_option = partial(option, changes="nothing")  # but for rounding: a job that continues gets what devices are free
-
-
 @dataclass(frozen=True)
 class MeshConfig:
     """The devices, data × fsdp × tensor of them; a run may continue on another mesh."""
 
-    data: int = mesh_option(0, "groups of devices with rows of their own; 0: as many as the others leave", min=0)
-    fsdp: int = mesh_option(1, "devices that share parameters and moments, and have rows of their own", min=1)
-    tensor: int = mesh_option(1, "devices that share heads, hidden units and vocabulary of a row", min=1)
-    coordinator: str = mesh_option(
+    data: int = harmless(0, "groups of devices with rows of their own; 0: as many as the others leave", min=0)
+    fsdp: int = harmless(1, "devices that share parameters and moments, and have rows of their own", min=1)
+    tensor: int = harmless(1, "devices that share heads, hidden units and vocabulary of a row", min=1)
+    coordinator: str = harmless(
         "",
         "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; not needed "
         "on SLURM, Open MPI, Kubernetes (indexed jobs) and Cloud TPU, which are asked",
     )
-    processes: int = mesh_option(0, "how many processes there are, if mesh.coordinator is set")
-    process: int = mesh_option(0, "which of them this is, from 0")
+    processes: int = harmless(0, "how many processes there are, if mesh.coordinator is set")
+    process: int = harmless(0, "which of them this is, from 0")
 
     def __post_init__(self) -> None:
         require_in_bounds("mesh", self)
