@@ -1,7 +1,7 @@
 """A profile of a few training steps by JAX's profiler: what the devices did when, and when they waited."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -21,30 +21,24 @@ def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Pa
     Before the first call, ``taken`` updates were taken. A recording that has not ended at the end is written, too.
     XProf, TensorBoard and Perfetto show the folder.
     """
-    if not steps:
+    if not steps or steps[1] <= taken:
         yield train_step
         return
-    numbers, (first, last), recording = count(taken + 1), steps, False
+    numbers, first, last = count(taken + 1), max(steps[0], taken + 1), steps[1]
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0  # which would slow the steps down
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
-        nonlocal recording
         number = next(numbers)
-        if first <= number <= last and not recording:
+        if number == first:
             jax.block_until_ready(state)
-            jax.profiler.start_trace(folder, profiler_options=options)
-            recording = True
+            recording.enter_context(jax.profiler.trace(folder, profiler_options=options))
         with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
             state, report = train_step(state, batch)
-        if recording and number == last:
+        if number == last:
             jax.block_until_ready(state)
-            jax.profiler.stop_trace()
-            recording = False
+            recording.close()
         return state, report
 
-    try:
+    with ExitStack() as recording:
         yield step
-    finally:
-        if recording:
-            jax.profiler.stop_trace()

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict
-from jaxtyping import Array, PyTree, UInt32
+from jaxtyping import PyTree
 
 from common.files import read_json_object
 from model.transformer import init_params
@@ -140,10 +140,7 @@ def find_leaf_difference(one: PyTree, other: PyTree) -> LeafDifference | None:
 
 @jax.jit
 def _equal_bits(one: PyTree, other: PyTree) -> PyTree:
-    def bits(leaf: Array) -> UInt32[Array, "..."]:
-        return jax.lax.bitcast_convert_type(leaf, jnp.uint32)
-
-    return jax.tree.map(lambda leaf, twin: jnp.array_equal(bits(leaf), bits(twin)), one, other)
+    return jax.tree.map(lambda leaf, twin: jnp.array_equal(leaf.view(jnp.uint32), twin.view(jnp.uint32)), one, other)
 
 
 def _find_differing_line(one: RecordedRun, other: RecordedRun, until: int) -> int | None:

@@ -23,6 +23,7 @@ from training.progress import Progress
 from training.replay.comparison import find_leaf_difference
 from training.replay.replay import RecordedRun, Replay, Setup, count_updates, hash_batch, show_progress, start_replay
 from training.run.checkpoint import read_notes
+from training.run.metrics import finite_or_text
 from training.run.retention import good_steps
 from training.state import TrainState, zero_sums
 from training.step import decoder_output
@@ -94,11 +95,10 @@ def inspect_update(run: RecordedRun, step: int) -> Inspection:
 
 def _inspect_next_update(replay: Replay, start: int) -> Inspection:
     setup, state = replay.next_setup, replay.state
-    train_step, compute_gradients = setup.compile()
     batch = setup.stream.batch(replay.step)
-    gradients, sums = compute_gradients(state.params, batch, state.step)
+    gradients, sums = setup.programs.gradients(state.params, batch, state.step)
     # The step donates its state. With sums that start at zero it returns the digits of a line of metrics.
-    after, report = train_step(jax.tree.map(jnp.copy, state)._replace(sums=zero_sums()), batch)
+    after, report = setup.programs.train_step(jax.tree.map(jnp.copy, state)._replace(sums=zero_sums()), batch)
     skipped, tokens = int(report.skipped_in_row) > 0, float(sums.tokens)
     epoch, index = setup.stream.epoch_of(replay.step)
     return Inspection(
@@ -125,9 +125,12 @@ def _inspect_next_update(replay: Replay, start: int) -> Inspection:
 def _verify_next_update(replay: Replay) -> dict[str, str]:
     """Take the next update; compare it with what the run recorded of it: metrics, batches and checkpoint, if any."""
     update, run, verdicts = replay.take_update(), replay.run, {}
-    step = update.step
-    if update.metrics is not None and step in run.metrics:
-        verdicts["metrics"] = "; ".join(run.list_metric_differences(update)) or "equal, to the last digit"
+    step, recorded = update.step, run.metrics.get(update.step)
+    if update.metrics is not None and recorded is not None:
+        new = {key: finite_or_text(value) for key, value in update.metrics.items() if key in recorded}
+        differing = (key for key in new if recorded[key] != new[key])
+        differences = [f"{key} {recorded[key]} recorded, {new[key]} replayed" for key in differing]
+        verdicts["metrics"] = "; ".join(differences) or "equal, to the last digit"
     if step in good_steps(run.folder):
         same_batches = Progress.from_notes(read_notes(run.folder, step)).batches == replay.batches
         difference = find_leaf_difference(replay.state, run.restore_state(step))

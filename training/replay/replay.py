@@ -22,21 +22,19 @@ from data.batches.stream import BatchStream
 from model.config import ModelConfig
 from model.transformer import build
 from training.config import TrainingConfig
-from training.devices.any_mesh import make_programs
+from training.devices.any_mesh import Programs, make_programs
 from training.progress import Progress, digest_batch, training_metrics
 from training.run.checkpoint import read_notes, restore
 from training.run.config_history import change_steps
-from training.run.metrics import MEASURED, finite_or_text
+from training.run.metrics import MEASURED
 from training.run.retention import good_steps
 from training.state import TrainState, init_state, reset_sums
-from training.step import Gradients, TrainStep
 
 
 @cache
-def compile_update(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> tuple[TrainStep, Gradients]:
-    """The update and its gradients alone, compiled once for all runs that share these configs."""
-    programs = make_programs(build(model, vocab_size), training)
-    return programs.train_step, programs.gradients
+def programs_of(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> Programs:
+    """The programs of these configs, compiled once for all runs that share them."""
+    return make_programs(build(model, vocab_size), training)
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,9 @@ class Setup:
     training: TrainingConfig
     stream: BatchStream
 
-    def compile(self) -> tuple[TrainStep, Gradients]:
-        return compile_update(self.model, self.training, self.stream.tokenizer.vocab_size)
+    @property
+    def programs(self) -> Programs:
+        return programs_of(self.model, self.training, self.stream.tokenizer.vocab_size)
 
     def initial_state(self) -> TrainState:
         return init_state(self.model, self.training, self.stream.tokenizer.vocab_size)
@@ -85,14 +84,6 @@ class RecordedRun:
         """The last step that a checkpoint or a line of metrics proves."""
         return max([0, *good_steps(self.folder)[-1:], *self.metrics])
 
-    def list_metric_differences(self, update: ReplayedUpdate) -> list[str]:
-        """Lines "key value recorded, value replayed" on the recorded metrics that differ; none if there are none."""
-        recorded = self.metrics.get(update.step)
-        if update.metrics is None or recorded is None:
-            return []
-        new = {key: finite_or_text(value) for key, value in update.metrics.items() if key in recorded}
-        return [f"{key} {recorded[key]} recorded, {new[key]} replayed" for key in new if recorded[key] != new[key]]
-
     def check_step(self, step: int) -> None:
         """UserError for a step that the run has not taken and by its config never will."""
         steps, epochs = self.training.steps, self.training.epochs
@@ -125,7 +116,7 @@ class Replay:
         """Take the next update exactly as training does. The state before it is donated."""
         setup, step = self.next_setup, self.step + 1
         batch = setup.stream.batch(self.step)
-        self.state, report = setup.compile()[0](self.state, batch)
+        self.state, report = setup.programs.train_step(self.state, batch)
         self.step, self.batches = step, Progress(batches=self.batches).after_batch(digest_batch(batch, step)).batches
         metrics = None
         if self.run.logs_at(step, setup.training.log_every):
@@ -169,12 +160,5 @@ def hash_batch(batch: Batch) -> str:
 
 def to_json(report: Any) -> str:
     """The report as one JSON object; NaN and infinities, which JSON lacks, become text."""
-    return json.dumps(_replace_not_finite(asdict(report)), ensure_ascii=False, allow_nan=False)
-
-
-def _replace_not_finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _replace_not_finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_not_finite(inner) for inner in value]
-    return finite_or_text(value) if isinstance(value, float) else value
+    plain = json.loads(json.dumps(asdict(report)), parse_constant=lambda name: str(float(name)))
+    return json.dumps(plain, ensure_ascii=False)

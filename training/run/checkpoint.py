@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 from flax import nnx
 
 from common.errors import UserError, explain_lack_of_memory
@@ -66,7 +66,8 @@ def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
     parts = {name: _restore_tree(directory / name, tree) for name, tree in _split_as_saved(directory, like).items()}
     rest, averaged = parts["rest"], parts.get("averaged")
     saved = rest["sums"]  # a zero of its own for each that is missing: a step may not be given an array twice
-    sums = Sums(*(saved[name] if name in saved else _zero(like.sums.steps) for name in Sums._fields))
+    where = _sharding(like.sums.steps)
+    sums = Sums(*(saved[name] if name in saved else jnp.zeros((), device=where) for name in Sums._fields))
     return TrainState(rest["step"], parts["params"], rest["opt_state"], averaged, sums, rest["skipped"])
 
 
@@ -112,10 +113,6 @@ def _split_as_saved(directory: Path, like: TrainState) -> dict[str, Any]:
     names = [name.removeprefix("sums.") for name in _saved_shapes(directory / "rest") if name.startswith("sums.")]
     parts = _split_state(like)
     return parts | {"rest": parts["rest"] | {"sums": dict.fromkeys(names, like.sums.steps)}}
-
-
-def _zero(like: Any) -> jax.Array:
-    return jax.make_array_from_callback(like.shape, _sharding(like), lambda _: np.zeros(like.shape, like.dtype))
 
 
 def _sharding(leaf: Any) -> Any:
