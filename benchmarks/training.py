@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple
 
 import jax
 
@@ -17,7 +16,7 @@ from benchmarks.report import Report, Row, create_report, describe_model, flops_
 from benchmarks.turns import Contestant, Entrant, Measurement, Results, enter, enter_products, measure
 from common.errors import UserError
 from common.text_table import three_digits
-from model.config import ModelConfig
+from configs.schema import RunConfig
 from model.transformer import build
 from training.config import TrainingConfig
 from training.devices.any_mesh import check_any_mesh, make_programs, one_device
@@ -30,13 +29,6 @@ PEERS = ("marian", "torch", "torch-bfloat16")
 GPU_PEERS = ("marian-bfloat16", "torch-bfloat16")
 REFERENCES = ("marian", "marian-bfloat16")  # whose speed others are divided by
 STEPS_A_TURN = 4  # a single step would pay for what the others' turns did to memory and caches
-
-
-class Recipe(NamedTuple):
-    """A model and its training, that are measured."""
-
-    model: ModelConfig
-    training: TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,7 @@ class Usage:
 
 
 def list_contestants(
-    recipes: Mapping[str, Recipe], costs: Sequence[StepCost], kernels: Sequence[str], peers: Sequence[str]
+    recipes: Mapping[str, RunConfig], costs: Sequence[StepCost], kernels: Sequence[str], peers: Sequence[str]
 ) -> list[Contestant[Task]]:
     """Return, for every cost, our recipes by name, then peers in the dimensions and with the training of the first.
 
@@ -69,9 +61,9 @@ def list_contestants(
     """
     contestants, first = [], next(iter(recipes.values()))
     for cost in costs:
-        for name, (model, training) in recipes.items():
-            for kernel in kernels or [model.kernel]:
-                task = Task(replace(cost, model=replace(model, kernel=kernel)), training)
+        for name, recipe in recipes.items():
+            for kernel in kernels or [recipe.model.kernel]:
+                task = Task(replace(cost, model=replace(recipe.model, kernel=kernel)), recipe.training)
                 contestants.append(Contestant(f"{name} {kernel}" if len(kernels) > 1 else name, task))
         contestants += [Contestant(peer, Task(replace(cost, model=first.model), first.training)) for peer in peers]
     return contestants

@@ -26,7 +26,7 @@ from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding
 from benchmarks.machine import use_cores, use_gpu
 from benchmarks.report import Report
-from benchmarks.training import GPU_PEERS, OURS, PEERS, Recipe, Task, list_contestants, measure_training
+from benchmarks.training import GPU_PEERS, OURS, PEERS, Task, list_contestants, measure_training
 from benchmarks.turns import Contestant
 from cli.command_line import Parser, names_among, output_file, positive_integer, positive_integers, write_and_print
 from common.errors import UserError, exit_on_user_error
@@ -135,21 +135,19 @@ def training_contestants(arguments: argparse.Namespace, config: RunConfig) -> li
     return list_contestants(choose_recipes(arguments, config), costs, kernels, peers)
 
 
-def choose_recipes(arguments: argparse.Namespace, config: RunConfig) -> dict[str, Recipe]:
-    """Return the recipe of a named config as it is, the usual one on a CPU with both dtypes, and those of --against.
+def choose_recipes(arguments: argparse.Namespace, config: RunConfig) -> dict[str, RunConfig]:
+    """Return a named config as it is, the usual one on a CPU with both dtypes, and those of --against.
 
     UserError if one of these changes the batches.
     """
-    recipes = {OURS: Recipe(config.model, config.training)}
+    recipes = {OURS: config}
     if is_usual(arguments):
-        bfloat16 = replace(config.model, matmul_dtype="bfloat16")
-        recipes[f"{OURS}-bfloat16"] = Recipe(bfloat16, config.training)
+        recipes[f"{OURS}-bfloat16"] = replace(config, model=replace(config.model, matmul_dtype="bfloat16"))
     path, overrides = choose_experiment(arguments)
     for changes in arguments.against:
         if others := [change for change in changes.split() if not change.startswith(("model.", "training."))]:
             raise UserError(f"--against: {others[0]} must be a model.key=value or a training.key=value")
-        changed = load_config(path, [*overrides, *changes.split()])
-        recipes[f"{OURS} {changes}"] = Recipe(changed.model, changed.training)
+        recipes[f"{OURS} {changes}"] = load_config(path, [*overrides, *changes.split()])
     return recipes
 
 

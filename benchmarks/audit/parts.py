@@ -12,7 +12,8 @@ import numpy as np
 import optax
 from jaxtyping import PyTree
 
-from attention import KERNELS, KernelError, Mask, Request, attend, current_device, kernel_for
+from attention import KERNELS, Mask, Request, attend, current_device
+from attention.kernels import unsupported
 from benchmarks.audit import references
 from benchmarks.cost.operations import StepCost, list_parameters
 from common.special_tokens import EOS
@@ -100,14 +101,7 @@ def kernels_for(model: ModelConfig, queries: int, keys: int) -> list[str]:
     """The kernels that support the scaled dot product in the model's shapes on this device."""
     widths = model.head_dim, model.value_width
     request = Request(current_device(), model.dtype, "scaled_dot_product", queries, keys, *widths)
-
-    def supports(kernel: str) -> bool:
-        try:
-            return kernel_for(kernel, request) == kernel
-        except KernelError:
-            return False
-
-    return list(filter(supports, KERNELS))
+    return [kernel for kernel in KERNELS if unsupported(kernel, request) is None]
 
 
 def attention_and_gradients(

@@ -6,8 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.training import PuenteSteps, Recipe, Task, Usage, list_contestants, report_training
+from benchmarks.training import PuenteSteps, Task, Usage, list_contestants, report_training
 from common.errors import UserError
+from configs.schema import RunConfig
 from model.transformer import build
 from tests.benchmarks.small import MODEL, RUNS_ON_CPU, STEP, TRAINING, measured, refused, results
 from training.devices.any_mesh import make_programs
@@ -49,7 +50,7 @@ def test_a_contestant_that_could_not_take_part_has_a_row_that_says_so():
 
 def test_everyone_steps_on_every_batch():
     costs = [replace(STEP, rows=rows) for rows in (2, 4)]
-    recipes = {"puente": Recipe(MODEL, TRAINING)}
+    recipes = {"puente": RunConfig(model=MODEL, training=TRAINING)}
     contestants = list_contestants(recipes, costs, ["definition", "auto"], ("marian",))
     assert [who.name for who in contestants] == ["puente definition", "puente auto", "marian"] * 2
     assert [who.workload.cost.model.kernel for who in contestants[:2]] == ["definition", "auto"]
