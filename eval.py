@@ -55,16 +55,16 @@ def main() -> None:
             write_report(
                 path,
                 evaluation,
-                step=run.step,
+                step=run.manifest.step,
                 file=file,
                 key=place.key,
-                checkpoint=run.checkpoint,
+                checkpoint=run.manifest.digest,
                 overlap=overlap,
                 noised=noised,
                 near=near,
             )
     finally:
-        print(f"{run.folder} at step {run.step} on {os.path.relpath(file.file)}")
+        print(f"{run.folder} at step {run.manifest.step} on {os.path.relpath(file.file)}")
         print_evaluation(evaluation, noised, pairs, file, overlap, near)
     print(f"\nwritten   {path}, .jsonl and .translations.txt")
 

@@ -93,14 +93,9 @@ class LoadedRun:
         return self._loaded[1]
 
     @property
-    def step(self) -> int:
+    def manifest(self) -> Manifest:
         """That of the run's own checkpoint."""
-        return self._loaded[2].step
-
-    @property
-    def checkpoint(self) -> str:
-        """The digest of that checkpoint."""
-        return self._loaded[2].digest
+        return self._loaded[2]
 
     @cached_property
     def _loaded(self) -> tuple[Translator, tuple[Params, ...], Manifest]:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.files import remove_leftovers, write_atomically
+from common.signals import handle_signals
 from configs.changes import accepted_changes, classify_changes
 from configs.load import find_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.packing import Batch
-from data.batches.stream import BatchStream, prefetch, validation_batches
+from data.batches.stream import prefetch, validation_batches
 from data.config import DataConfig
 from data.prepare import Prepared
 from evaluation.translate import Translator
@@ -46,7 +47,7 @@ from training.run.environment import check_types, describe_environment, find_set
 from training.run.layout import CONFIG, DATA, ENVIRONMENT, HELD_OUT, IN_PLACE, PROFILE, REPORTS, refuse_to_leave
 from training.run.log import tell, warn
 from training.run.monitor import Monitor
-from training.run.pause import Clock, Pause, pausing
+from training.run.pause import Clock, Pause
 from training.run.retention import find_newest_checkpoint
 from training.schedule import Schedule
 from training.state import TrainState
@@ -60,7 +61,6 @@ class Run:
 
     config: RunConfig
     devices: Devices
-    stream: BatchStream
     train_step: TrainStep
     validation: Validation
     schedule: Schedule
@@ -78,7 +78,8 @@ class Run:
 
     def batches(self, from_step: int) -> Generator[tuple[Batch, int], None, None]:
         """The batches of the updates after ``from_step``, each on its devices ahead of its step, and their digests."""
-        return prefetch(self.stream, from_step, self.config.data.prefetch, self.devices.local_rows, self._place)
+        stream, depth = self.schedule.stream, self.config.data.prefetch
+        return prefetch(stream, from_step, depth, self.devices.local_rows, self._place)
 
     def _place(self, step: int, batch: Batch) -> tuple[Batch, int]:
         devices = self.devices
@@ -139,16 +140,16 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         if not schedule.is_complete(step, progress):
             compile_ahead(train_step, *shapes)
         first_state, training = state.result(), config.training
+        pause = Pause(clock, training.minutes, training.save_minutes, training.log_every)
         with (
             profiled(train_step, training.profile if is_first() else [], step, run_dir / PROFILE) as profiled_step,
             report_compilations(profiled_step, shapes, monitor.say) as reported_step,
-            pausing(clock, training.minutes, training.save_minutes, training.log_every) as pause,
+            handle_signals(pause.record),
         ):
             clock.start_window(step)
             yield Run(
                 config=config,
                 devices=devices,
-                stream=stream,
                 train_step=reported_step,
                 validation=validation,
                 schedule=schedule,

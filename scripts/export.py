@@ -53,7 +53,7 @@ def main() -> None:
     run = load_run(run_dir, [*arguments.overrides, *FLOAT32], "export.py")
     found = export(run, arguments)
     kind = f"ct2 ({arguments.quantization})" if form == "ct2" else form
-    print(f"written  {arguments.FOLDER}: {run_dir} at step {run.step}, as {kind}")
+    print(f"written  {arguments.FOLDER}: {run_dir} at step {run.manifest.step}, as {kind}")
     missing = missing_packages(FORMATS[form].checking)
     unchecked = f"not compared with the run{f', which takes pip install {missing}' if missing else ''}"
     print("\n".join(found.lines() if found else [unchecked]))
@@ -105,7 +105,7 @@ def facts_of(run: LoadedRun, longest_source: int) -> dict[str, Any]:
     vocabulary, splitting = run.translator.tokenizer.vocabulary(), translator_of(run, longest_source)
     return {
         "run": run.folder.resolve().name,
-        "step": run.step,
+        "step": run.manifest.step,
         "checkpoint": run.config.decoding.checkpoint,
         "source": run.config.data.source,
         "target": run.config.data.target,

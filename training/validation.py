@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from data.batches.packing import Batch, slice_rows
 from data.pairs import Pairs
@@ -53,7 +54,8 @@ class Validation:
         """
         step, params = int(state.step), state.inference_params
         losses = self.mean_losses(params)
-        everywhere = (self.devices.replicate(params),)
+        # whole on every device: a search reads all of them at every token
+        everywhere = (jax.device_put(params, NamedSharding(self.devices.mesh, PartitionSpec())),)
         evaluations = [evaluate(each.translator, everywhere, each.pairs) for each in self.sets]
         scores = mean_scores(evaluations)
         if len(self.sets) > 1:

@@ -48,7 +48,6 @@ class Job:
     share: Share
     word: str
     process: subprocess.Popen[bytes]
-    output: Path
     signals: int = 0  # that it was sent
 
 
@@ -102,13 +101,12 @@ class Jobs:
         return True
 
     def start(self, cell: Cell, share: Share, word: str) -> None:
-        output = cell.output
         command = [sys.executable, str(ROOT / "train.py"), str(self.sweep.base), *cell.overrides]
         if word == states.EVALUATING:
             command = [sys.executable, str(ROOT / "eval.py"), str(cell.run_dir)]
-        with explain_write_errors(output), open(output, "ab") as file:
+        with explain_write_errors(cell.output), open(cell.output, "ab") as file:
             process = launch(command, share, file)
-        self.running.append(Job(cell, share, word, process, output))
+        self.running.append(Job(cell, share, word, process))
         self.change(cell, with_metrics(cell, word))
 
     def end(self, job: Job) -> None:
@@ -123,7 +121,7 @@ class Jobs:
             self.waiting.append(job.cell)
         elif code not in (0, *SAVED) and not (code < 0 and self.signal):
             killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
-            self.failures[job.cell.name] = killed or last_line(job.output)
+            self.failures[job.cell.name] = killed or last_line(job.cell.output)
             state = replace(state, word=states.FAILED)
         self.change(job.cell, state)
 

@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from common.signals import Interrupted, exit_when_interrupted
-from training.run.pause import Clock, pausing
+from common.signals import Interrupted, exit_when_interrupted, handle_signals
+from training.run.pause import Clock, Pause
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,8 +27,11 @@ def usual_handlers():
         signal.signal(number, handler)
 
 
+@contextmanager
 def recording():
-    return pausing(Clock(0, 0.0), minutes=0.0, save_minutes=0.0, sync_every=1)
+    pause = Pause(Clock(0, 0.0), minutes=0.0, save_minutes=0.0, sync_every=1)
+    with handle_signals(pause.record):
+        yield pause
 
 
 def send(number):
@@ -50,9 +54,11 @@ def test_signals_that_come_together_are_one():
     """As timeout and schedulers send them, to a process and to its group."""
     code = """
 import os, signal, time
-from training.run.pause import Clock, pausing
+from common.signals import handle_signals
+from training.run.pause import Clock, Pause
 time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGTERM)
-with pausing(Clock(0, 0.0), 0.0, 0.0, 1) as pause:
+pause = Pause(Clock(0, 0.0), 0.0, 0.0, 1)
+with handle_signals(pause.record):
     os.kill(os.getpid(), signal.SIGTERM)
 print(pause.signal)
 """

@@ -245,16 +245,18 @@ def test_a_run_goes_on_where_it_is_in_its_data(here, overrides, change, told):
             steps = run.schedule.expected_end(4)
             assert [run.schedule.is_last(step) for step in (steps - 1, steps)] == [False, True]
             seen = Counter(
-                pair for step in range(4, steps) for pair in sentences(run.stream.batch(step), run.stream.tokenizer)
+                pair
+                for step in range(4, steps)
+                for pair in sentences(run.schedule.stream.batch(step), run.schedule.stream.tokenizer)
             )
     if (change is None and told.startswith("the rest")) or not told:
         seen += Counter(pair for step in range(4) for pair in sentences(before.stream.batch(step), before.tokenizer))
     assert sorted(seen.elements()) == sorted(
-        zip(run.stream.encoded.texts.sources, run.stream.encoded.texts.targets, strict=True)
+        zip(run.schedule.stream.encoded.texts.sources, run.schedule.stream.encoded.texts.targets, strict=True)
     )
     log = (here / "run/log.txt").read_text()
     assert told in log and ("from step 4 with epoch" in log or "with the rest" in log) == bool(told)
-    assert load_run(here / "run").recorded.setup(5).stream.start == run.stream.start
+    assert load_run(here / "run").recorded.setup(5).stream.start == run.schedule.stream.start
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def run(original, tmp_path):
 def first_numbers(run, which):
     """The first numbers of the embedding, and the step."""
     loaded = load_run(run, [f"decoding.checkpoint={which}"])
-    return np.asarray(jax.tree.leaves(loaded.params)[0]).ravel()[:5], loaded.step
+    return np.asarray(jax.tree.leaves(loaded.params)[0]).ravel()[:5], loaded.manifest.step
 
 
 @pytest.fixture

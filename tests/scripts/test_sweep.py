@@ -197,11 +197,12 @@ def test_the_status_of_a_cell_at_which_another_process_works(folder, sweep):
     ],
 )
 def test_how_a_cell_ended(folder, script, word, reason):
-    loaded, output = load_sweep(folder / "mine.yaml"), folder / "output"
+    loaded = load_sweep(folder / "mine.yaml")
     cell, share = loaded.cells[0], shares(None)[0]
+    cell.output.parent.mkdir(parents=True)
     work = Jobs(loaded, "valid", [], {}, report=lambda cell, state: None)
-    with open(output, "wb") as file:
-        job = Job(cell, share, "training", launch(["sh", "-c", script], share, file), output)
+    with open(cell.output, "wb") as file:
+        job = Job(cell, share, "training", launch(["sh", "-c", script], share, file))
     work.running.append(job)
     job.process.wait()
     work.end(job)
@@ -210,18 +211,19 @@ def test_how_a_cell_ended(folder, script, word, reason):
 
 
 def test_a_job_that_started_while_a_signal_arrived_gets_it_once(folder):
-    loaded, output = load_sweep(folder / "mine.yaml"), folder / "output"
+    loaded = load_sweep(folder / "mine.yaml")
     cell, share = loaded.cells[0], shares(None)[0]
+    cell.output.parent.mkdir(parents=True)
     work = Jobs(loaded, "valid", [], {}, report=lambda cell, state: None, signals=[signal.SIGTERM])
-    with open(output, "wb") as file:
-        work.running.append(Job(cell, share, "training", launch(["sh", "-c", COUNTING], share, file), output))
-    wait_for(lambda: b"ready" in output.read_bytes())
+    with open(cell.output, "wb") as file:
+        work.running.append(Job(cell, share, "training", launch(["sh", "-c", COUNTING], share, file)))
+    wait_for(lambda: b"ready" in cell.output.read_bytes())
     work.pass_signals_on()
-    wait_for(lambda: b"TERM" in output.read_bytes())
+    wait_for(lambda: b"TERM" in cell.output.read_bytes())
     work.pass_signals_on()
     Path("end").touch()
     work.running[0].process.wait(timeout=60)
-    assert output.read_bytes() == b"ready\nTERM\n"
+    assert cell.output.read_bytes() == b"ready\nTERM\n"
 
 
 @pytest.mark.slow

@@ -105,10 +105,6 @@ class Devices:
         lengths = (source_length if name.startswith("source") else target_length for name in Batch._fields)
         return Batch(*(shape((self.batch_rows, length)) for length in lengths))
 
-    def replicate(self, params: Params) -> Params:
-        """The whole parameters on every device, for a search, which reads all of them at every token."""
-        return jax.device_put(params, NamedSharding(self.mesh, PartitionSpec()))
-
     def __str__(self) -> str:
         """The kind of device; with several, their number and how they share the work."""
         kind = str(self.mesh.devices.flat[0].device_kind)

@@ -24,17 +24,8 @@ def choose_kernels(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[st
     has_bias = POSITIONS[config.positions] == "bias on scores"
 
     def kernel(queries: int, keys: int, bias: bool) -> str:
-        request = Request(
-            device=current_device(),
-            dtype=config.dtype,
-            score=config.score,
-            queries=queries,
-            keys=keys,
-            width=config.head_dim,
-            value_width=config.value_width,
-            bias=bias,
-            dropout=config.attention_dropout > 0,
-        )
+        sizes = queries, keys, config.head_dim, config.value_width
+        request = Request(current_device(), config.dtype, config.score, *sizes, bias, config.attention_dropout > 0)
         return kernel_for(config.kernel, request)
 
     try:

@@ -72,7 +72,7 @@ class Pause:
         self._sync_every = sync_every
 
     def record(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: record it, and after a moment restore the default effect for the next one.
+        """Handle a signal: record it for ``is_due``, and after a moment let the next one kill the process.
 
         For a moment, because schedulers and timeout signal a process and, at the same time, its group.
         """
@@ -113,11 +113,3 @@ class Pause:
         if self.signal:
             return signal.Signals(self.signal).name
         return f"{seconds / 60:.3g} minutes" if 0 < self._limit < seconds else "a signal to another process"
-
-
-@contextlib.contextmanager
-def pausing(clock: Clock, minutes: float, save_minutes: float, sync_every: int) -> Iterator[Pause]:
-    """Inside, the first signal is only recorded, for ``Pause.is_due``; a second one kills the process."""
-    pause = Pause(clock, minutes, save_minutes, sync_every)
-    with handle_signals(pause.record):
-        yield pause
