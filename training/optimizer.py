@@ -48,11 +48,14 @@ def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     Muon takes the matrices of dense layers and leaves embeddings, norms and biases to Adam. Its updates are of the size
     of Adam's, so that both share one learning rate. The table of embeddings has ``embedding_rate`` times that rate.
     """
-    chosen = _optimizer(config)
+    chosen, factor = _optimizer(config), config.embedding_rate
+    if factor == 1:
+        return chosen
 
     def update(gradients: PyTree, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
         updates, state = chosen.update(gradients, state, params)
-        return scale_embeddings(updates, config.embedding_rate), state
+        scaled = jax.tree.map_with_path(lambda path, leaf: leaf * factor if is_embedding(path) else leaf, updates)
+        return scaled, state
 
     return optax.GradientTransformation(chosen.init, update)
 
@@ -73,12 +76,6 @@ def _optimizer(config: TrainingConfig) -> optax.GradientTransformation:
             return optax.chain(clip, optax.partition({"dense": muon, "rest": optax.adam(rate, **moments)}, kinds))
         case _:
             raise NotImplementedError(f"training.optimizer={config.optimizer}")
-
-
-def scale_embeddings(updates: PyTree, factor: float) -> PyTree:
-    if factor == 1:
-        return updates
-    return jax.tree.map_with_path(lambda path, leaf: leaf * factor if is_embedding(path) else leaf, updates)
 
 
 def is_embedding(path: tuple[Any, ...]) -> bool:

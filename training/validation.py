@@ -64,7 +64,9 @@ class Validation:
         check_not_lost(self.run_dir)  # as before every line of metrics
         monitor.record(step, "valid", losses | scores | {"minutes": minutes})
         for held_out, evaluation in zip(self.sets, evaluations, strict=True):
-            self.keep(held_out, evaluation, step)
+            if is_first():
+                path, file = report_path(self.run_dir, held_out.name), self.prepared.report.files.valid
+                write_report(path, evaluation, step=step, file=file, key=held_out.report_key)
             if evaluation.scores.bleu_note:
                 monitor.say(f"    {evaluation.scores.bleu_note}")
             for sentence in evaluation.sentences[:3]:
@@ -72,12 +74,6 @@ class Validation:
         if rise := describe_rise(losses_so_far(self.run_dir)):
             monitor.say(f"    {rise}")
         return scores["bleu"], losses["loss"]
-
-    def keep(self, held_out: HeldOut, evaluation: Evaluation, step: int) -> None:
-        """Write the report, in the first process."""
-        if is_first():
-            path, file = report_path(self.run_dir, held_out.name), self.prepared.report.files.valid
-            write_report(path, evaluation, step=step, file=file, key=held_out.report_key)
 
     def mean_losses(self, params: Params) -> dict[str, float]:
         """Loss and cross-entropy per target token. Each process reads its rows of the batches."""

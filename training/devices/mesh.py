@@ -4,8 +4,7 @@ One device is the mesh 1 × 1 × 1; nothing else changes with the number of devi
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -76,13 +75,10 @@ class Devices:
 
     @cached_property
     def counted_rows(self) -> frozenset[int]:
-        """The rows of a batch that this process counts: of all that hold a row, the first one does."""
-        holders = defaultdict(list)
-        places: Mapping[Any, Any] = self.by_rows.devices_indices_map((self.batch_rows,))
-        for device, index in places.items():
-            holders[self._rows(index)].append(device.process_index)
-        mine = [rows for rows, processes in holders.items() if min(processes) == jax.process_index()]
-        return frozenset(chain.from_iterable(mine))
+        """The rows of a batch that this process counts: where several hold a row, the one with its first copy does."""
+        rows = np.arange(self.batch_rows)
+        shards = jax.make_array_from_callback(rows.shape, self.by_rows, rows.__getitem__).addressable_shards
+        return frozenset(chain.from_iterable(self._rows(shard.index) for shard in shards if shard.replica_id == 0))
 
     def _rows(self, index: tuple[slice, ...] | None) -> range:
         return range(self.batch_rows)[index[0] if index else slice(None)]
