@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from common.option import option
 from data.config import DataConfig, TokenizerConfig
 from model.config import DecodingConfig, ModelConfig
-from training.config import MeshConfig, TrainingConfig
+from training.config import MeshConfig, TrainingConfig, harmless
 
 
 @dataclass(frozen=True)
@@ -18,16 +17,12 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=lambda: TrainingConfig(steps=100_000))
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     mesh: MeshConfig = field(default_factory=MeshConfig)
-    run_dir: str = option("", "where the run lives; runs/NAME for configs/NAME.yaml unless set", changes="nothing")
-    allow_changes: bool = option(
-        False,
-        "continue a run although its config or its corpus changes the training or the validation from here on",
-        changes="nothing",
+    run_dir: str = harmless("", "where the run lives; runs/NAME for configs/NAME.yaml unless set")
+    allow_changes: bool = harmless(
+        False, "continue a run although its config or its corpus changes the training or the validation from here on"
     )
-    dry_run: bool = option(
-        False,
-        "read the corpus, print sizes, memory, pairs, epochs and the resolved config, then stop",
-        changes="nothing",
+    dry_run: bool = harmless(
+        False, "read the corpus, print sizes, memory, pairs, epochs and the resolved config, then stop"
     )
 
     def __post_init__(self) -> None:

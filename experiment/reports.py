@@ -6,11 +6,11 @@ from pathlib import Path
 from common.files import explain_write_errors, read_json_object
 from common.option import select
 from configs.schema import RunConfig
-from evaluation.report import Checkpoint, Precision, ReportKey, ReportPlace, name_of_source
+from evaluation.report import Precision, ReportKey, ReportPlace, name_of_source
 from experiment.load_run import LoadedRun, load_run
 from training.run.corpus import load_identity
 from training.run.layout import DATA, REPORTS, report_path
-from training.run.retention import recorded_manifest
+from training.run.retention import recorded_checkpoint
 
 
 def report_key(config: RunConfig, test_set_sha256: str, run: str = "") -> ReportKey:
@@ -40,13 +40,7 @@ def place_report(run: LoadedRun, test_set_sha256: str | None = None, folder: Pat
     name = "test" if is_own_set else name_of_source(run.config.data.test)
     if key.direction != own.direction:
         name, own = f"{name}.{key.direction}", replace(own, direction=key.direction)
-    return ReportPlace(folder or usual, name, key, key == own, find_checkpoint(run.folder, key.decoding.checkpoint))
-
-
-def find_checkpoint(run_dir: Path, which: str) -> Checkpoint | None:
-    """What best, latest, a step or an average is now; None if it is gone."""
-    manifest = recorded_manifest(run_dir, which)
-    return Checkpoint(manifest.step, manifest.digest) if manifest else None
+    return ReportPlace(folder or usual, name, key, key == own, recorded_checkpoint(run.folder, key.decoding.checkpoint))
 
 
 def own_report(run_dir: Path, set_name: str) -> Path:
@@ -61,7 +55,7 @@ def find_mismatch(run_dir: Path, path: Path, which: str, set_name: str = "") -> 
     With a name, the set must be that one of the run. What is not recorded cannot be compared.
     """
     report, identity = read_json_object(path), load_identity(run_dir / DATA)
-    scored, checkpoint = str(report.get("test_set_sha256")), find_checkpoint(run_dir, which)
+    scored, checkpoint = str(report.get("test_set_sha256")), recorded_checkpoint(run_dir, which)
     if identity and scored not in identity.files.get(set_name, [scored]):
         return f"is of another set than the {set_name} set of {run_dir}"
     by_training = path.name.startswith("valid.")  # the last evaluation's

@@ -3,8 +3,7 @@
 import os
 import platform
 import subprocess
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def describe_environment() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: version(name) for name in PACKAGES} | _libraries(),
+        "packages": {name: each.version for name in PACKAGES + LIBRARIES for each in distributions(name=name)},
         **_describe_commit(),
         "devices": [str(device.device_kind) for device in jax.devices()],
         "processors": count_cores(),
@@ -68,14 +67,6 @@ def check_types() -> None:
     """UserError in a session whose numbers have 64 bits; a program of its own never has them."""
     if jax.config.values["jax_enable_x64"]:
         raise UserError("JAX computes with 64 bits in this session (jax_enable_x64): training needs it to be off")
-
-
-def _libraries() -> dict[str, str]:
-    found = {}
-    for name in LIBRARIES:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
 
 
 def _describe_commit() -> dict[str, Any]:

@@ -59,12 +59,9 @@ def lock_run(run_dir: Path) -> Iterator[None]:
 
 def is_in_use(run_dir: Path) -> bool:
     """Whether a process holds the run directory now; False where the lock may not be opened, as in others' runs."""
-    if not (run_dir / LOCK).exists():
-        return False
-    try:
-        return is_held(run_dir / LOCK)
-    except OSError:
-        return False
+    with contextlib.suppress(OSError):
+        return (run_dir / LOCK).exists() and is_held(run_dir / LOCK)
+    return False
 
 
 def check_shared(run_dir: Path) -> None:

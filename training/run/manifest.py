@@ -46,12 +46,11 @@ def read_manifest(directory: Path) -> Manifest:
         facts = json.loads(text)
         manifest = Manifest(facts["step"], facts["notes"], facts["sha256"])
         has_types = (type(manifest.step), type(manifest.notes), type(manifest.sha256)) == (int, dict, dict)
-        is_as_written = has_types and manifest.to_json() == text
+        if has_types and manifest.to_json() == text:
+            return manifest
     except (KeyError, TypeError, RecursionError):
-        is_as_written = False
-    if not is_as_written:
-        raise ValueError(f"{directory / MANIFEST} is damaged")
-    return manifest
+        pass
+    raise ValueError(f"{directory / MANIFEST} is damaged")
 
 
 def is_intact(directory: Path) -> bool:

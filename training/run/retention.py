@@ -10,9 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.errors import UserError, write_note
+from evaluation.report import Checkpoint
 from training.devices.distributed import is_first
 from training.run.layout import CHECKPOINTS, average_path, checkpoint_path, is_step_name
-from training.run.manifest import Manifest, is_intact, read_manifest
+from training.run.manifest import is_intact, read_manifest
 from training.run.write_trees import is_own
 
 
@@ -91,12 +92,13 @@ def find_for_inference(run_dir: Path, which: str) -> Path:
     return averages[which]
 
 
-def recorded_manifest(run_dir: Path, which: str) -> Manifest | None:
-    """The manifest of the checkpoint that ``which`` names, its files unread; None if it has none there."""
+def recorded_checkpoint(run_dir: Path, which: str) -> Checkpoint | None:
+    """What best, latest, a step or an average is now, by its manifest, its files unread; None if it is gone."""
     with suppress(OSError, ValueError, LookupError, UserError):
         is_step = which in ("best", "latest") or which.isdigit()
         step = _find_step(run_dir, which, _list_steps(run_dir)) if is_step else 0
-        return read_manifest(checkpoint_path(run_dir, step) if is_step else average_path(run_dir, which))
+        manifest = read_manifest(checkpoint_path(run_dir, step) if is_step else average_path(run_dir, which))
+        return Checkpoint(manifest.step, manifest.digest)
     return None
 
 
