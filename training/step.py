@@ -168,15 +168,8 @@ def count_source_tokens(batch: Batch) -> Float[Array, ""]:
 
 def add_sums(total: Sums, loss: Loss, source_tokens: Float[Array, ""], gradient_norm: Float[Array, ""]) -> Sums:
     """The sums including one more step."""
-    new = Sums(
-        loss.objective,
-        loss.cross_entropy,
-        loss.tokens,
-        source_tokens,
-        gradient_norm,
-        jnp.ones(()),
-        loss.divergence,
-    )
+    of_loss, steps = (loss.objective, loss.cross_entropy, loss.tokens), jnp.ones(())
+    new = Sums(*of_loss, source_tokens, gradient_norm, steps, loss.divergence)
     return jax.tree.map(jnp.add, total, new)
 
 

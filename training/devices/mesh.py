@@ -113,46 +113,32 @@ class Devices:
 
 def abstract_state(mesh: Mesh, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
     """Shapes, dtypes and shardings of a training state: moments and averages lie where their parameters lie."""
+    everywhere = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec()))
     shapes = state_shapes(model, training, vocab_size)
+    state: TrainState = jax.tree.map(lambda leaf: everywhere(leaf.shape, leaf.dtype), shapes)
+
+    def shard(parameter: nnx.Param) -> jax.ShapeDtypeStruct:
+        spec = parameter_spec(mesh, parameter.get_metadata("axes"), parameter.shape)
+        return jax.ShapeDtypeStruct(parameter.shape, parameter.dtype, sharding=NamedSharding(mesh, spec))
+
     variables = structure(model, vocab_size)[1]
-
-    def shard(parameter: nnx.Param) -> NamedSharding:
-        return NamedSharding(mesh, parameter_spec(mesh, parameter.get_metadata("axes"), parameter.shape))
-
     params = nnx.to_pure_dict(jax.tree.map(shard, variables, is_leaf=lambda node: isinstance(node, nnx.Param)))
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    opt_state = shard_optimizer(optimizer(training), shapes.opt_state, shapes.params, params, everywhere)
-    shardings = jax.tree.map(lambda _: everywhere, shapes)._replace(
-        params=params, opt_state=opt_state, averaged=None if shapes.averaged is None else params
-    )
-    return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), shapes, shardings
-    )
+    opt_state = shard_optimizer(optimizer(training), state.opt_state, params)
+    return state._replace(params=params, opt_state=opt_state, averaged=None if state.averaged is None else params)
 
 
 def shard_optimizer(
-    transform: optax.GradientTransformation,
-    opt_state: optax.OptState,
-    params: Params,
-    shardings: Params,
-    everywhere: NamedSharding,
+    transform: optax.GradientTransformation, opt_state: optax.OptState, params: Params
 ) -> optax.OptState:
-    """Where an optimizer's state lies: arrays of a parameter's shape beside it, all others on every device."""
+    """The optimizer's state with arrays of a parameter's shape where that lies, and all others where they were."""
 
-    def place(leaf: Any, param: jax.ShapeDtypeStruct, sharding: NamedSharding) -> Any:
-        if isinstance(leaf, optax.MaskedNode):  # muon and adam have some of the parameters each
-            return leaf
-        return sharding if leaf.shape == param.shape else everywhere
+    def is_masked(node: Any) -> bool:  # muon and adam have some of the parameters each
+        return isinstance(node, optax.MaskedNode)
 
-    return optax.tree.map_params(
-        transform,
-        place,
-        opt_state,
-        params,
-        shardings,
-        transform_non_params=lambda _: everywhere,
-        is_leaf=lambda node: isinstance(node, optax.MaskedNode),
-    )
+    def place(leaf: Any, param: jax.ShapeDtypeStruct) -> Any:
+        return leaf if is_masked(leaf) or leaf.shape != param.shape else leaf.update(sharding=param.sharding)
+
+    return optax.tree.map_params(transform, place, opt_state, params, is_leaf=is_masked)
 
 
 def compile_initial_state(

@@ -105,11 +105,12 @@ def test_whatever_an_optimizer_keeps_lies_with_its_parameter_or_everywhere(name)
     transform = {"adam": optax.adam, "lion": optax.lion, "adafactor": optax.adafactor}[name](1.0)
     mesh = jax.sharding.AbstractMesh((1, 2, 2), ("data", "fsdp", "tensor"))
     everywhere, divided = jax.NamedSharding(mesh, P()), jax.NamedSharding(mesh, P("fsdp", "tensor"))
-    params, shardings = {"kernel": jax.ShapeDtypeStruct((128, 256), np.float32)}, {"kernel": divided}
-    state = jax.eval_shape(transform.init, params)
-    found = shard_optimizer(transform, state, params, shardings, everywhere)
+    params = {"kernel": jax.ShapeDtypeStruct((128, 256), np.float32, sharding=divided)}
+    shapes = jax.eval_shape(transform.init, params)
+    state = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=everywhere), shapes)
     leaves = jax.tree.leaves(state)
-    parts = [where.shard_shape(leaf.shape) for leaf, where in zip(leaves, jax.tree.leaves(found), strict=True)]
+    found = jax.tree.leaves(shard_optimizer(transform, state, params))
+    parts = [leaf.sharding.shard_shape(leaf.shape) for leaf in found]
     assert parts == [(64, 128) if leaf.shape == (128, 256) else leaf.shape for leaf in leaves]
 
 
