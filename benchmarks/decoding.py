@@ -54,10 +54,7 @@ def forbid_eos(params: Params) -> Params:
 
 
 def load(name: str, cost: DecodingCost) -> Decode:
-    """Return a contestant with random weights, in the dtype of the cost's model unless its name has another.
-
-    UserError if its library is not installed, or cannot compute here.
-    """
+    """Return a contestant with random weights; UserError if its library is not installed, or cannot compute here."""
     match name:
         case "puente":
             return PuenteSearch(cost)
@@ -97,10 +94,7 @@ def measure_decoding(cost: DecodingCost, beams: Sequence[int], names: Sequence[s
 
 
 def report_decoding(results: Results[DecodingCost]) -> Report:
-    """Return the figures by beam size, in the table with its ceiling at the rate of plain matrix products.
-
-    UserError if no contestant could take part.
-    """
+    """Return the figures by beam size, with ceilings at the rate of plain products; UserError if nobody took part."""
     cost = results.measurements[0].contestant.workload
     rows = [
         Row(each.contestant, beam, milliseconds, cost.batch * cost.flops(beam), cost.batch)

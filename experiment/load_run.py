@@ -109,10 +109,7 @@ class LoadedRun:
         return translator, replicate_on_all(tuple(params for params, _ in checkpoints)), checkpoints[0][1]
 
     def _usual_source(self) -> Usual:
-        """What the sources of training were like.
-
-        A run older than this record has its validation set, which is like them, and rows that they fitted.
-        """
+        """What the sources of training were like; for an older run, its validation set and its rows tell."""
         if recorded := load_usual_source(self.folder):
             return recorded
         lines: list[str] = []
@@ -146,10 +143,7 @@ class LoadedRun:
 
     @cached_property
     def recorded(self) -> RecordedRun:
-        """The run to be replayed; its corpus is prepared when an update is first asked for.
-
-        Damaged checkpoints are reported.
-        """
+        """The run to be replayed, whose damaged checkpoints are told. Its corpus is prepared for the first update."""
         for damaged in damaged_steps(self.folder):
             write_note(f"note: the checkpoint at step {damaged} of {self.folder} is damaged and left out")
         prepare_once = functools.cache(self._prepare_setup)

@@ -171,10 +171,7 @@ def check_run(config: RunConfig) -> None:
 
 
 def check_config(config: RunConfig) -> None:
-    """Checks that need neither corpus nor run directory nor other processes.
-
-    UserError for a wrong kernel, or for epochs that could end a run before its schedule.
-    """
+    """UserError for what is wrong whatever the corpus, the run directory and other processes, such as a kernel."""
     check_types()
     check_compiler()
     if config.training.epochs and config.training.schedule in ENDING:
@@ -210,10 +207,7 @@ def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepare
 
 
 def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> tuple[Prepared, list[str]]:
-    """Prepare the corpus; returns also its allowed changes since the run's newest checkpoint.
-
-    UserError if it differs from the run's in another way, or from that of other processes.
-    """
+    """The corpus, and its allowed changes since the newest checkpoint; UserError for others, or between processes."""
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     if newest is None:

@@ -98,10 +98,7 @@ def digest_batch(batch: Batch, step: int, first_row: int = 0, counted: Container
 
 
 def rank(bleu: float, loss: float | None) -> tuple[float, float]:
-    """How good an evaluation is: by BLEU, and among equals by loss, since BLEU stays 0 for long in a hard beginning.
-
-    What is not a number is the worst.
-    """
+    """How good an evaluation is: by BLEU and, as that stays 0 in a hard beginning, then by loss; NaN is the worst."""
     known = -loss if loss is not None and math.isfinite(loss) else -math.inf
     return -math.inf if math.isnan(bleu) else bleu, known
 

@@ -46,10 +46,7 @@ def compare(part: str, tolerance: float, found: Figures, expected: Figures, same
 
 
 def difference(found: np.ndarray, expected: np.ndarray) -> tuple[float, float]:
-    """The norm of the difference and its greatest element, as shares of the expected norm and root mean square.
-
-    A NaN differs infinitely.
-    """
+    """Norm and greatest element of the difference, as shares of the expected norm and root mean square; inf for NaN."""
     wide = expected.astype(np.float64)
     distance = np.nan_to_num(np.abs(found.astype(np.float64) - wide), nan=np.inf)
     norm = np.linalg.norm(wide) + TINY

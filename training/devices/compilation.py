@@ -30,10 +30,7 @@ def compile_ahead(function: Callable[..., object], *arguments: object) -> None:
 def report_compilations(
     train_step: TrainStep, compiled_for: StepArguments, say: Callable[[str], None]
 ) -> Iterator[TrainStep]:
-    """``train_step`` with a line to ``say`` whenever it is compiled inside.
-
-    The line says how its arguments differ from those that it was compiled for.
-    """
+    """``train_step``; whenever it is compiled inside, ``say`` gets a line on what differs from ``compiled_for``."""
     under_way: list[StepArguments] = []
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:

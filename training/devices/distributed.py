@@ -41,21 +41,17 @@ def join_processes(config: MeshConfig) -> None:
         claim_number(config)
     try:
         if config.coordinator or started_by_scheduler():
-            address, number = config.coordinator or None, config.process if config.coordinator else None
+            number = config.process if config.coordinator else None
+            place = config.coordinator or None, config.processes or None, number
             with _startup_timeout():
-                jax.distributed.initialize(
-                    address, config.processes or None, number, initialization_timeout=2 * STARTUP_TIMEOUT
-                )
+                jax.distributed.initialize(*place, initialization_timeout=2 * STARTUP_TIMEOUT)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"the processes of this run do not find each other (mesh.coordinator): {reason}") from None
 
 
 def claim_number(config: MeshConfig) -> None:
-    """UserError if this machine has another process of this number, or the first one cannot listen at its port.
-
-    JAX has C++ stacks and segmentation faults for both.
-    """
+    """UserError, where JAX would crash, if a process of this number is here, or the first cannot listen at its port."""
     if sys.platform == "linux":
         CLAIMS.append(claim := socket.socket(socket.AF_UNIX))  # for as long as the process lives
         try:

@@ -1,7 +1,4 @@
-"""Devices as a mesh with the axes data, fsdp and tensor, and where the training state and its batches lie on it.
-
-One device is the mesh 1 × 1 × 1; nothing else changes with the number of devices.
-"""
+"""Devices as a mesh with the axes data, fsdp and tensor (of one: 1 × 1 × 1), and where states and batches lie on it."""
 
 import math
 from collections.abc import Callable, Sequence

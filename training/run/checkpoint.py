@@ -32,12 +32,7 @@ ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a
 
 
 def begin_save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Commit:
-    """Begin to write the state at its step, with ``notes`` (JSON) in the manifest; the function returned does the rest.
-
-    Every process of the run must call both: each writes what its devices hold, the first one the rest. The state may be
-    donated as soon as this returns. What interrupted saves left is removed. The rest raises UserError if the checkpoint
-    cannot be written; earlier ones are then unchanged.
-    """
+    """``begin_writing`` of the state at its step, with ``notes`` (JSON); what interrupted saves left is removed."""
     step = int(state.step)
     final = checkpoint_path(run_dir, step)
     if is_first():

@@ -1,7 +1,4 @@
-"""What a run stores of its corpus: tokenizer, report, held-out sets, and hashes of its sentences.
-
-Hashes serve comparisons with other sets; they hold no text.
-"""
+"""What a run stores of its corpus: tokenizer, report, held-out sets, and hashes, without text, of its sentences."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -22,10 +22,9 @@ from training.run.metrics import finite_or_text, rewind_metrics
 
 
 class Monitor:
-    """Reports the progress of one run; on processes other than the first, it shows and writes nothing.
+    """Reports the progress of one run from ``step`` on; processes other than the first show and write nothing.
 
-    A run that continues after ``step`` first drops the lines of ``metrics.jsonl`` that it will write again: those of
-    later steps, and the evaluation of ``step`` itself unless it is ``evaluated``.
+    The lines of ``metrics.jsonl`` that the run will write again are dropped first, as ``rewind_metrics`` says.
     """
 
     def __init__(self, run_dir: Path, step: int, last_step: int, *, evaluated: bool = True):

@@ -40,8 +40,9 @@ def begin_writing(final: Path, trees: dict[str, Any], step: int, notes: dict[str
 
     The trees may change, or be donated, as soon as this returns. The rest is in the function returned, which may be
     called in any thread: it waits until Orbax's threads have written the trees, and the first process writes the
-    manifest and renames. Every process of the run must call both. They raise UserError if the disk is full, gone or
-    read-only, or if a folder of somebody else's is in the way. What an interrupted save of that name left is removed.
+    manifest and renames. Every process of the run must call both: each writes what its devices hold. They raise
+    UserError, and leave earlier checkpoints as they were, if the disk is full, gone or read-only, or if a folder of
+    somebody else's is in the way. What an interrupted save of that name left is removed.
     """
     temporary, replaced = final.with_name(f".{final.name}"), final.with_name(f".{final.name}-old")
     run_dir = final.parent.parent
