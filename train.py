@@ -20,7 +20,7 @@ from common.errors import exit_on_user_error, explain_lack_of_memory
 from common.signals import exit_at_once, exit_when_interrupted
 from configs.load import to_yaml
 from configs.schema import RunConfig
-from experiment.load_experiment import load_experiment
+from experiment.load_run import load_experiment
 from experiment.open_run import Run, check_config, check_run, find_devices, open_run
 from experiment.plan import describe_plan
 from training.devices.distributed import end_all_on_error, is_first, join_processes, leave_processes
@@ -97,14 +97,11 @@ def take_steps(run: Run) -> int:
                 break
     run.saves.wait()
     if run.schedule.is_complete(step, progress):
-        run.monitor.say(f"{run.directory} is complete at step {step}{describe_best(progress)}")
+        best = f": BLEU {progress.best_bleu:.2f} at step {progress.best_step}" if progress.best_bleu >= 0 else ""
+        run.monitor.say(f"{run.directory} is complete at step {step}{best}")
     else:
         run.monitor.say(f"paused at step {step} after {run.pause}; the same command continues")
     return run.pause.signal
-
-
-def describe_best(progress: Progress) -> str:
-    return f": BLEU {progress.best_bleu:.2f} at step {progress.best_step}" if progress.best_bleu >= 0 else ""
 
 
 def log(run: Run, state: TrainState, step: int) -> TrainState:

@@ -17,9 +17,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import GenericAlias
 
+import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import CollectionEndEvent, CollectionStartEvent, MarkedYAMLError, SafeLoader, ScalarEvent, YAMLError, parse
+from yaml import CollectionEndEvent, CollectionStartEvent, MarkedYAMLError, ScalarEvent, YAMLError, parse
 
 from common.errors import UserError
 from common.files import sha256, write_atomically
@@ -28,11 +29,7 @@ from configs.keys import KEYS, NEAR, RUN_KEYS, SECTIONS, find_nearest_key, forma
 from configs.schema import RunConfig
 from training.run.layout import CONFIG
 
-try:
-    from yaml import CSafeLoader as YamlLoader
-except ImportError:  # PyYAML was built without its C library
-    YamlLoader = SafeLoader  # type: ignore[assignment, misc]
-
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may have been built without its C library
 SHIPPED = Path(__file__).resolve().parent
 # Octal, and hours and minutes: YAML 1.1 reads 0100 as 64, and 2:30 as 150. A file that means it can write the number.
 MISREAD = re.compile(r"[-+]?(0[0-9_]+|[0-9][0-9_]*(:[0-5]?[0-9])+)")
@@ -197,7 +194,7 @@ def _check_syntax(text: str) -> None:
     if len(text) > MAX_BYTES:
         raise ValueError(f"no config is above {MAX_BYTES:,} bytes; is it another file?")
     level = 0
-    for event in parse(text, Loader=YamlLoader):  # yields syntax events and builds nothing
+    for event in parse(text, Loader=YAML_LOADER):  # yields syntax events and builds nothing
         level += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if level > MAX_LEVELS:
             raise ValueError(f"nested above {MAX_LEVELS} levels; a config has sections, keys and lists")

@@ -1,7 +1,8 @@
-"""Read a run directory: its config with overrides, and what else is asked for: model, reports, how it was trained."""
+"""Read a run directory: its config with overrides, and what is asked for: model, reports, how it was trained."""
 
 import functools
 import os
+import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ from training.run.corpus import (
 from training.run.layout import CONFIG, DATA, report_path
 from training.run.manifest import Manifest
 from training.run.metrics import read_metrics
-from training.run.retention import damaged_steps
+from training.run.retention import damaged_steps, has_checkpoints
 
 MOST_PAIRS = 1_000_000  # to be read whole beside a model
 PRECISION = {"model.dtype", "model.matmul_dtype"}
@@ -62,17 +63,29 @@ def load_run(
     return run
 
 
+def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunConfig:
+    """The config of ``PROGRAM PATH OVERRIDES``.
+
+    UserError for the config of a run that lies elsewhere than its ``run_dir`` says, unless an override sets that: the
+    command would start a new run in the old place, or continue the run of which this is a copy.
+    """
+    config, folder = load_config(path, overrides), Path(path).parent
+    is_of_a_run = (folder / CONFIG).is_file() and has_checkpoints(folder)
+    lies_there = os.path.exists(config.run_dir) and os.path.samefile(folder, config.run_dir)
+    if not is_of_a_run or lies_there or any(each.startswith("run_dir=") for each in overrides):
+        return config
+    command = shlex.join(["python", program, path, *overrides, f"run_dir={folder}"])
+    problem = f"{path} is of a run that was moved or copied: its run_dir is {config.run_dir}"
+    raise UserError(f"{problem}. To use the run where it lies: {command}")
+
+
 @dataclass(frozen=True)
 class LoadedRun:
-    """A run, or an ensemble with this run first; nothing but its config is read before it is asked for.
-
-    ``config`` has the overrides, ``saved`` is what the run was last trained with. ``params`` and ``translator.models``
-    have one entry for each member of the ensemble.
-    """
+    """A run, or an ensemble with this run first; nothing but its config is read before it is asked for."""
 
     folder: Path
-    config: RunConfig
-    saved: RunConfig
+    config: RunConfig  # with the overrides
+    saved: RunConfig  # what the run was last trained with
 
     @property
     def directions(self) -> list[str]:
@@ -89,7 +102,7 @@ class LoadedRun:
 
     @property
     def params(self) -> tuple[Params, ...]:
-        """The parameters, on every device of this process."""
+        """The parameters of each member, as in ``translator.models``, on every device of this process."""
         return self._loaded[1]
 
     @property

@@ -18,8 +18,7 @@ from configs.schema import RunConfig
 from data.card import build_card, build_tables
 from data.tokens.tokenizer import tokenizer_key
 from evaluation.neighbours import neighbours_table
-from experiment.load_experiment import load_experiment
-from experiment.load_run import MOST_PAIRS
+from experiment.load_run import MOST_PAIRS, load_experiment
 from training.run.corpus import prepare_for_run
 
 

@@ -76,9 +76,9 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
     print(f"{sweep.folder}: {len(cells)} cells, {len(cells) - len(to_do)} of them complete", flush=True)
     work = Jobs(sweep, set_name, shares(jobs), states, report=say)
     work.run(to_do)
-    if work.signal:
+    if work.signals:
         write_note(f"stopped; what was training is saved. The same command goes on with {sweep.folder}")
-        sys.exit(128 + work.signal)
+        sys.exit(128 + work.signals[0])
     complete = [cell for cell in cells if states[cell.name].word == COMPLETE]
     if len(complete) > 1 and complete[0] is cells[0]:
         print_comparison(complete, set_name)

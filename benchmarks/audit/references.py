@@ -1,5 +1,7 @@
 """What the parts should return, by their definitions in float64 NumPy."""
 
+from functools import partial
+
 import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by its name then
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -68,7 +70,7 @@ def orthogonalized(matrix: Float[np.ndarray, "rows columns"]) -> np.ndarray:
     """Newton and Schulz's iterations, rounded to bfloat16 where Muon rounds."""
     if matrix.shape[0] > matrix.shape[1]:
         return orthogonalized(matrix.T).T
-    a, b, c = COEFFICIENTS
+    (a, b, c), rounded = COEFFICIENTS, partial(operand, dtype="bfloat16")
     x = rounded(matrix / np.linalg.norm(matrix.astype(np.float64)))
     for _ in range(ITERATIONS):
         squared = rounded(x @ x.T)
@@ -79,7 +81,3 @@ def orthogonalized(matrix: Float[np.ndarray, "rows columns"]) -> np.ndarray:
 def operand(array: np.ndarray, dtype: str) -> np.ndarray:
     """An operand of a product, in float64 but with the digits of its dtype."""
     return array.astype(np.float32).astype(dtype).astype(np.float64)
-
-
-def rounded(array: np.ndarray) -> np.ndarray:
-    return operand(array, "bfloat16")

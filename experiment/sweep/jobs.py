@@ -65,18 +65,13 @@ class Jobs:
     failures: dict[str, str] = field(default_factory=dict)  # the last line of a failed cell's output
     signals: list[int] = field(default_factory=list)  # that arrived
 
-    @property
-    def signal(self) -> int:
-        """The first signal that arrived, or 0."""
-        return self.signals[0] if self.signals else 0
-
     def run(self, cells: Sequence[Cell]) -> None:
         """Work at all cells; after a signal, which every job gets too, only wait for those that run."""
         self.waiting.extend(cells)
         with handle_signals(lambda number, frame: self.signals.append(number)):
-            while self.running or (self.waiting and not self.signal):
+            while self.running or (self.waiting and not self.signals):
                 for cell in [self.waiting.popleft() for _ in cells[: len(self.waiting)]]:
-                    if not self.free or self.signal or not self.take(cell):
+                    if not self.free or self.signals or not self.take(cell):
                         self.waiting.append(cell)
                 time.sleep(POLL)
                 self.pass_signals_on()
@@ -113,13 +108,13 @@ class Jobs:
         """Take what a job left: another may follow, the cell is complete, or it was stopped, or it failed."""
         self.running.remove(job)
         code, state = job.process.returncode, read_state(job.cell, self.set_name)
-        if code == 0 and state.word == states.TRAINED and job.word == states.TRAINING and not self.signal:
+        if code == 0 and state.word == states.TRAINED and job.word == states.TRAINING and not self.signals:
             self.start(job.cell, job.share, states.EVALUATING)
             return
         self.free.append(job.share)
         if state.word == states.ELSEWHERE:  # another sweep of the same file was first
             self.waiting.append(job.cell)
-        elif code not in (0, *SAVED) and not (code < 0 and self.signal):
+        elif code not in (0, *SAVED) and not (code < 0 and self.signals):
             killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
             self.failures[job.cell.name] = killed or last_line(job.cell.output)
             state = replace(state, word=states.FAILED)

@@ -12,8 +12,7 @@ import pytest
 import train as train_program
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
-from experiment.load_experiment import load_experiment
-from experiment.load_run import load_run
+from experiment.load_run import load_experiment, load_run
 from experiment.open_run import check_run, find_devices, open_run
 from tests.data.batches.test_epochs import sentences
 from tests.drawn import drawn_state
