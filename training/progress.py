@@ -62,10 +62,7 @@ class Progress:
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
-        """Progress from a checkpoint's notes; UserError if they are not those of a training.
-
-        The first process takes over the digest: processes are added up.
-        """
+        """Progress from a checkpoint's notes, or UserError. Digests are added up: the first process takes this one."""
         try:
             progress = cls(**notes)
             *numbers, batches = vars(progress).values()
@@ -83,8 +80,7 @@ class Progress:
 def digest_batch(batch: Batch, step: int, first_row: int = 0, counted: Container[int] | None = None) -> int:
     """The digest of the batch of update ``step``, or of its rows from ``first_row`` on, of which all are ``counted``.
 
-    It is the sum of each row's SHA-256, which covers the row's step and place. Processes that count different rows each
-    add to the same sum, however many processes there are.
+    It is the sum of each row's SHA-256, which covers the row's step and place: over all processes, always the same.
     """
     total = 0
     for place, row in enumerate(zip(*batch, strict=True), first_row):

@@ -86,9 +86,6 @@ def zero_sums() -> Sums:
 
 
 def reset_sums(state: TrainState) -> TrainState:
-    """The state after a line of metrics: sums and ``skipped.since_log`` are zero again.
-
-    ``zeros_like`` keeps each array's sharding; another sharding would compile the training step again.
-    """
+    """The state after a line of metrics: zeros, sharded as the sums were; otherwise the step would compile again."""
     sums, since_log = jax.tree.map(jnp.zeros_like, (state.sums, state.skipped.since_log))
     return state._replace(sums=sums, skipped=state.skipped._replace(since_log=since_log))

@@ -48,8 +48,7 @@ def make_train_step(
 ) -> TrainStep:
     """One compiled update: ``(state, batch) → (state, report)``. The old state is donated.
 
-    ``like`` holds the sharding of each array of the state (``abstract_state`` in training/devices/mesh.py). Without
-    it, everything lies on one device.
+    ``like`` has the sharding of each array (``abstract_state`` in devices/mesh.py); without it, all lie on one device.
     """
     gradients_of, update = make_gradients(graphdef, config), make_update(config)
 

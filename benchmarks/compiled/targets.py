@@ -68,10 +68,7 @@ class Target:
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
-        """Trace for this target.
-
-        Before it traces a call of cuDNN, JAX asks a GPU for its versions, through no public interface: this answers.
-        """
+        """Trace for this target. Before a call of cuDNN JAX asks a GPU for versions, not publicly: this answers."""
         with ExitStack() as stack:
             stack.enter_context(tracing_for(*self.device))
             if self.device.platform == "gpu":

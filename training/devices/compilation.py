@@ -18,10 +18,7 @@ Result = TypeVar("Result")
 
 
 def compile_ahead(function: Callable[..., object], *arguments: object) -> None:
-    """Compile a jitted function for these arguments, or for their shapes, dtypes and shardings.
-
-    A step of ``training.reproducible=any_mesh`` is several functions, which are compiled at their first calls.
-    """
+    """Compile a jitted function for arguments or their shapes; the several of an any_mesh step compile when called."""
     if isinstance(function, jax.stages.Wrapped):
         function.lower(*arguments).compile()
 

@@ -1,4 +1,4 @@
-"""A profile of a few training steps by JAX's profiler: what the devices did when, and when they waited."""
+"""A profile of a few training steps, for XProf, TensorBoard or Perfetto: what devices did when, and their waits."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +19,6 @@ def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Pa
     """``train_step`` that records the updates from ``steps[0]`` to ``steps[1]`` in ``folder``, if there are ``steps``.
 
     Before the first call, ``taken`` updates were taken. A recording that has not ended at the end is written, too.
-    XProf, TensorBoard and Perfetto show the folder.
     """
     if not steps or steps[1] <= taken:
         yield train_step

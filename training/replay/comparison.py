@@ -46,11 +46,9 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, with lines "key: old → new" on config, environment and data. ``differ``: states, updates or metrics do.
+    """Two runs, with lines "key: old → new" on config, environment and data.
 
-    The runs are equal up to step ``start``, from which both were replayed up to ``until`` or the divergence. ``line``
-    is the first step whose lines of metrics differ, ``apart`` the first at which both have a checkpoint and the states
-    differ. The fields from ``start`` on are empty if the models have different parameters.
+    The fields from ``start`` on are empty if the models have different parameters.
     """
 
     runs: tuple[str, str]
@@ -59,12 +57,12 @@ class Comparison:
     environment: list[str]
     data: list[str]
     divergence: Divergence | None = None
-    differ: bool = True
-    start: int | None = None
-    until: int | None = None
-    line: int | None = None
+    differ: bool = True  # in states, updates or metrics
+    start: int | None = None  # up to which they are equal, and from which both were replayed
+    until: int | None = None  # or the divergence
+    line: int | None = None  # the first step whose lines of metrics differ
     line_differences: list[str] = field(default_factory=list)
-    apart: int | None = None
+    apart: int | None = None  # the first step at which both have a checkpoint and the states differ
     updates: list[tuple[ReplayedUpdate, ReplayedUpdate]] = field(default_factory=list)  # the last two
 
 

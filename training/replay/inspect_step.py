@@ -59,10 +59,7 @@ class PairLoss:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Update ``step`` of a run, replayed from step ``start``. Losses are per target token.
-
-    The gradient norm is before clipping. ``verified`` compares the update with each of the run's records.
-    """
+    """Update ``step`` of a run, replayed from step ``start``. Losses are per target token."""
 
     run: str
     start: int
@@ -76,11 +73,11 @@ class Inspection:
     learning_rate: float
     loss: float
     cross_entropy: float
-    gradient_norm: float
+    gradient_norm: float  # before clipping
     skipped: bool
     modules: list[ModuleNorms]
     pairs: list[PairLoss]
-    verified: dict[str, str]
+    verified: dict[str, str]  # how the update compares with each of the run's records
 
 
 def inspect_update(run: RecordedRun, step: int) -> Inspection:

@@ -76,8 +76,7 @@ def check_restorable(run_dir: Path, step: int, like: TrainState) -> None:
 def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_size: int) -> tuple[Params, Manifest]:
     """Load parameters to translate with (averaged ones where the run averages) and the manifest of their checkpoint.
 
-    ``which`` is best, latest, a step, or the name of an average, whose step is the newest one in it. Raises UserError
-    if there is no such intact checkpoint or average.
+    ``which`` is best, latest, a step, or an average's name, whose step is its newest. UserError if none is intact.
     """
     for attempt in range(ATTEMPTS):
         directory = find_for_inference(run_dir, which)

@@ -74,8 +74,7 @@ def _describe_commit() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str | None:
-    command = ["git", *arguments]
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):  # there is none, it refuses, or this is no repository
         return None
