@@ -58,10 +58,12 @@ def keep(name: str, compute: Callable[[], Entry]) -> Entry:
                 _write(path, entry)
             except (UserError, OSError):
                 return entry
-            _delete_oldest(path.parent)
+            with contextlib.suppress(OSError):  # another process may delete the same entries
+                _delete_oldest(path.parent)
         with contextlib.suppress(OSError):  # the folder may be read-only
             os.utime(path / LIST)
-        return Entry({file.stem: _map(file) for file in path.glob("*.npy")}, read_json_object(path / FACTS))
+        arrays = {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in path.glob("*.npy")}
+        return Entry({name: np.asarray(array) for name, array in arrays.items()}, read_json_object(path / FACTS))
 
 
 def peek(name: str) -> dict[str, Any]:
@@ -97,28 +99,12 @@ def _write(path: Path, entry: Entry) -> None:
         write_atomically(folder / LIST, json.dumps(listed, indent=1) + "\n")
 
 
-def _map(path: Path) -> np.ndarray:
-    with open(path, "rb") as file:
-        np.lib.format.read_magic(file)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        if 0 in shape:  # nothing to map
-            return np.zeros(shape, dtype)
-    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-
-
 def _delete_oldest(folder: Path) -> None:
     """Delete the entries least recently used, but for the newest, until the others are within ``MAX_BYTES``."""
     total = 0
     entries = [path.parent for path in folder.glob(f"*/{LIST}")]  # no other folder is surely one of ours
-    for entry in sorted(entries, key=_last_use, reverse=True):
+    for entry in sorted(entries, key=lambda entry: os.path.getmtime(entry / LIST), reverse=True):
         before, total = total, total + sum(path.stat().st_size for path in entry.iterdir())
         if before and total > MAX_BYTES:
             shutil.rmtree(entry, ignore_errors=True)
             entry.with_name(f"{entry.name}.lock").unlink(missing_ok=True)
-
-
-def _last_use(entry: Path) -> float:
-    try:
-        return (entry / LIST).stat().st_mtime
-    except OSError:
-        return 0.0

@@ -57,12 +57,8 @@ class GrowingTable:
 
 def with_first(table: TokenTable, first: Int[np.ndarray, " sentences"]) -> TokenTable:
     """Each sentence after a token of its own, in a flat array of their own."""
-    before = TokenTable(first.astype(np.int32), np.arange(len(first)), np.ones(len(first), np.int64))
-    both, length = np.concatenate([before.flat, table.flat]), table.length + 1
-    start = np.cumsum(length) - length
-    index = np.repeat(table.start + len(first) - start - 1, length) + np.arange(length.sum())
-    index[start] = before.start
-    return TokenTable(both[index], start, length)
+    flat, start, length = table.compact()
+    return TokenTable(np.insert(flat, start, first), start + np.arange(len(start)), length + 1)
 
 
 def replace_where(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
