@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from common.files import sha256
 from common.special_tokens import EOS
@@ -25,10 +25,9 @@ from data.pairs import Pairs
 from data.prepare import Prepared
 from data.sentences import BLOCK
 from data.tokens.table import TokenTable
-from data.tokens.tokenizer import Tokenizer, encode
+from data.tokens.tokenizer import encode
 
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
-BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 SAMPLES = 8  # pairs in all; one of each source if there are more sources
 OFTEN = 100  # occurrences that suffice to learn a piece (https://arxiv.org/abs/2004.02334)
 
@@ -116,11 +115,6 @@ def count_pieces(tokens: TokenTable, vocab_size: int) -> Int[np.ndarray, " V"]:
     return np.sum([np.bincount(block, minlength=vocab_size) for block in blocks], axis=0)
 
 
-def byte_pieces(tokenizer: Tokenizer) -> Bool[np.ndarray, " V"]:
-    """Which pieces spell one byte of a character that has no piece of its own."""
-    return np.array([bool(BYTE.fullmatch(piece)) for piece in tokenizer.pieces(list(range(tokenizer.vocab_size)))])
-
-
 def find_unseen_words(training: Counter[str], words: Counter[str]) -> tuple[float, list[str]]:
     """The words that training lacks: their share of all words, and each of them, most frequent first."""
     unseen = {word: count for word, count in words.items() if word not in training}
@@ -196,7 +190,7 @@ def lengths_table(card: Card) -> Table:
 
 def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
     tokenizer = card.prepared.tokenizer
-    spelled = ~byte_pieces(tokenizer)
+    spelled = ~tokenizer.is_byte
     special = [*range(EOS + 1), *chain.from_iterable(map(tokenizer.tag, card.languages))]
     spelled[special] = False
     used, often = int((counts[spelled] > 0).sum()), int((counts[spelled] >= OFTEN).sum())
@@ -212,10 +206,9 @@ def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
 
 
 def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
-    is_byte = byte_pieces(card.prepared.tokenizer)
     rows = []
     for index, ((split, language, text), pieces) in enumerate(zip(card.sides(), counts, strict=True)):
-        of_bytes = pieces[is_byte].sum() / max(1, pieces.sum())
+        of_bytes = pieces[card.prepared.tokenizer.is_byte].sum() / max(1, pieces.sum())
         words = [f"{text.word_counts.total():,}", f"{len(text.word_counts):,}"]
         share, unseen = find_unseen_words(card.texts["train"][index % 2].word_counts, text.word_counts)
         coverage = ["–" if split == "train" else f"{share:.2%}", ", ".join(map(in_brief, unseen[:4]))]

@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from data.batches.encoded import encode_pairs
+from data.batches.packing import Batch, Capacity, Placement, fill_rows, in_row_order
 from data.batches.stream import BatchStream
 from data.config import DataConfig
 from data.corpus.build import Corpus, build, parse_sources
 from data.pairs import Pairs, Weights
 from data.prepare import Prepared
+from data.tokens.table import TokenTable
 from data.tokens.tokenizer import Tokenizer
 from training.run.corpus import prepare_for_run, save_corpus
 
@@ -29,3 +33,9 @@ def stream_of(
 ) -> BatchStream:
     """The batches of these pairs."""
     return BatchStream(encode_pairs(pairs, tokenizer, config, weights), tokenizer, config, seed)
+
+
+def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacity: Capacity) -> Batch:
+    """The placed pairs as rows."""
+    packed = in_row_order(sources, targets, placement, np.arange(placement.rows))
+    return fill_rows(packed, 0, placement.rows, capacity)

@@ -122,8 +122,7 @@ def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, s
     digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
     for block in in_blocks(zip(pairs.texts.sources, pairs.texts.targets, strict=True)):
         digest.update("".join(f"\n{source}\t{target}" for source, target in block).encode())
-    if pairs.weights is not None:
-        digest.update(pairs.weights.tobytes())
-    if pairs.tags is not None:
-        digest.update(pairs.tags.tobytes())
+    for array in (pairs.weights, pairs.tags):
+        if array is not None:
+            digest.update(array.tobytes())
     return digest.hexdigest()

@@ -123,19 +123,8 @@ def fill_rows(packed: Packed, first: int, last: int, capacity: Capacity) -> Batc
     pairs = slice(*np.searchsorted(packed.placement.row, [first, last]))
     row, *places = (array[pairs] for array in packed.placement[1:])
     placement = Placement(last - first, row - first, *places)
-    return fill(packed.sources.take(pairs), packed.targets.take(pairs), placement, capacity)
-
-
-def empty_rows(rows: int, capacity: Capacity) -> Batch:
-    """Rows of padding."""
-    source, target = (np.zeros((rows, length), dtype=np.int32) for length in capacity)
-    return Batch(source, source, source, target, target, target, target)
-
-
-def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacity: Capacity) -> Batch:
-    """The placed pairs as rows; all tokens are copied at once."""
-    source = scatter(sources, placement, placement.source_offset, capacity[0])
-    target = scatter(targets, placement, placement.target_offset, capacity[1])
+    source = scatter(packed.sources.take(pairs), placement, placement.source_offset, capacity[0])
+    target = scatter(packed.targets.take(pairs), placement, placement.target_offset, capacity[1])
     return Batch(
         source_tokens=source[0],
         source_segments=source[1],
@@ -148,7 +137,7 @@ def fill(sources: TokenTable, targets: TokenTable, placement: Placement, capacit
 
 
 def scatter(table: TokenTable, placement: Placement, offset: Indices, width: int) -> Int32[np.ndarray, "3 B width"]:
-    """Tokens, segments and positions of one side; 0, which is PAD, everywhere else."""
+    """Tokens, segments and positions of one side, all copied at once; 0, which is PAD, everywhere else."""
     position = np.arange(table.length.sum()) - np.repeat(np.cumsum(table.length) - table.length, table.length)
     place = np.repeat(placement.row * width + offset, table.length) + position
     rows = np.zeros((3, placement.rows * width), dtype=np.int32)
@@ -163,8 +152,9 @@ def slice_rows(batch: Batch, rows: slice | Int[np.ndarray, " B"]) -> Batch:
     return Batch(*(array[rows] for array in batch))
 
 
-def join_rows(batches: list[Batch], rows: int) -> Batch:
+def join_rows(batches: list[Batch], rows: int, capacity: Capacity) -> Batch:
     """Concatenate batches and pad them with empty rows to ``rows``."""
-    capacity = batches[0].source_tokens.shape[1], batches[0].target_labels.shape[1]
-    missing = empty_rows(rows - sum(len(batch.source_tokens) for batch in batches), capacity)
-    return Batch(*(np.concatenate(arrays) for arrays in zip(*batches, missing, strict=True)))
+    missing = rows - sum(len(batch.source_tokens) for batch in batches)
+    source, target = (np.zeros((missing, length), dtype=np.int32) for length in capacity)
+    padding = Batch(source, source, source, target, target, target, target)
+    return Batch(*(np.concatenate(arrays) for arrays in zip(*batches, padding, strict=True)))

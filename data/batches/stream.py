@@ -17,7 +17,7 @@ import numpy as np
 from common.errors import UserError
 from common.text import in_brief
 from data.batches.encoded import MAX_ROWS, EncodedPairs, fingerprint, in_all_directions
-from data.batches.packing import Batch, Capacity, empty_rows, fill, fill_rows, join_rows, place, slice_rows
+from data.batches.packing import Batch, Capacity, fill_rows, in_row_order, join_rows, place
 from data.batches.windows import Windows
 from data.config import DataConfig
 from data.pairs import Pairs
@@ -71,7 +71,7 @@ class BatchStream:
         epoch, index = self.epoch_of(step)
         wanted = range(self.config.batch_rows)[rows]
         first, last = (self.row_of(epoch, index) + row for row in (wanted.start, wanted.stop))
-        parts = [empty_rows(0, self.row_lengths)]
+        parts = list[Batch]()
         for window in range(self.windows.count(epoch)):
             if last <= 0:
                 break
@@ -80,7 +80,7 @@ class BatchStream:
                 packed = self.windows.packed(epoch, window)
                 parts.append(fill_rows(packed, max(first, 0), min(last, count), self.row_lengths))
             first, last = first - count, last - count
-        return join_rows(parts, len(wanted))
+        return join_rows(parts, len(wanted), self.row_lengths)
 
     def epoch_of(self, step: int) -> tuple[int, int]:
         """(epoch, index of the step within it), both from 0. Packs no window after the one that contains ``step``."""
@@ -156,6 +156,6 @@ def validation_batches(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, r
     sides = zip(row_lengths, (sources.length.max(), targets.length.max()), strict=True)
     source, target = (row * -(-int(longest) // row) for row, longest in sides)
     placement = place(sources.length, targets.length, (source, target))
-    rows = fill(sources, targets, placement, (source, target))
+    packed = in_row_order(sources, targets, placement, np.arange(placement.rows))
     starts = range(0, placement.rows, config.batch_rows)
-    return [join_rows([slice_rows(rows, slice(i, i + config.batch_rows))], config.batch_rows) for i in starts]
+    return [fill_rows(packed, start, start + config.batch_rows, (source, target)) for start in starts]

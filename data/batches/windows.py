@@ -81,8 +81,7 @@ class Windows:
         with self._lock:
             if (epoch, window) not in self._recent:
                 packed = self._pack(epoch, window)
-                if (epoch, window) not in self.row_counts:
-                    self.row_counts[epoch, window] = packed.placement.rows
+                self.row_counts[epoch, window] = packed.placement.rows
                 self._recent = dict([*self._recent.items(), ((epoch, window), packed)][-2:])
             return self._recent[epoch, window]
 

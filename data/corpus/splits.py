@@ -104,11 +104,7 @@ def hash_sentences(sentences: Iterable[str]) -> Hashes:
     digests = bytearray()  # the sentences themselves would take too much memory
     for block in in_blocks(sentences):
         digests += b"".join([hashlib.blake2b(one.encode(), digest_size=8).digest() for one in set(fold_all(block))])
-    return sorted_distinct(np.frombuffer(digests, dtype="<u8"))
-
-
-def sorted_distinct(hashes: UInt64[np.ndarray, " hashes"]) -> Hashes:
-    """The distinct hashes among these, in order; ``hashes`` are sorted in place."""
+    hashes = np.frombuffer(digests, dtype="<u8")
     hashes.sort()  # in place: np.unique would put integers into a table of six times their size
     is_new = np.ones(len(hashes), dtype=bool)
     is_new[1:] = hashes[1:] != hashes[:-1]

@@ -11,7 +11,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.files import sha256
 from data.sources.report import SourceReport
-from data.sources.text import Row, Rows
+from data.sources.text import Rows
 
 TABLE = Path(__file__).with_name("phrasebook.tsv.xz")
 
@@ -25,15 +25,9 @@ def read_phrasebook(name: str, split: str, languages: tuple[str, str]) -> Rows:
     if wanted not in sets:
         known = ", ".join(f"phrasebook:{name}" for name in sorted(sets))
         raise UserError(f"data.{split}={name}: there is no such part with a split {chosen or split}; there are {known}")
-    rows = sets[wanted]
+    rows = [(english, spanish) for english, spanish, _ in sets[wanted]]
     yield from rows if languages[0] == "en" else ((spanish, english) for english, spanish in rows)
     return SourceReport(f"phrasebook:{wanted}", sha256("".join("\t".join(row) + "\n" for row in rows)), len(rows))
-
-
-@functools.cache
-def phrasebook() -> dict[str, list[Row]]:
-    """All English–Spanish pairs by set, such as grammar:train. No held-out set shares a sentence with another set."""
-    return {name: [(english, spanish) for english, spanish, _ in rows] for name, rows in table().items()}
 
 
 def combinations(set_name: str) -> dict[str, list[str]]:
@@ -43,15 +37,18 @@ def combinations(set_name: str) -> dict[str, list[str]]:
     """
     corpus, _, name = set_name.partition(":")
     found = {}
-    for english, spanish, group in table().get(name, []) if corpus == "phrasebook" else []:
+    for english, spanish, group in phrasebook().get(name, []) if corpus == "phrasebook" else []:
         construction, _, words = group.partition(" × ")
         found[english] = found[spanish] = [f"{construction} × {word}" for word in words.split(", ") if word]
     return found
 
 
 @functools.cache
-def table() -> dict[str, list[tuple[str, str, str]]]:
-    """English, Spanish and group of all pairs, by set."""
+def phrasebook() -> dict[str, list[tuple[str, str, str]]]:
+    """English, Spanish and group of all pairs by set, such as grammar:train.
+
+    No held-out set shares a sentence with another set.
+    """
     sets: dict[str, list[tuple[str, str, str]]] = {}
     with lzma.open(TABLE, "rt", encoding="utf-8") as lines:
         next(lines)  # the names of the columns

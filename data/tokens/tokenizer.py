@@ -16,7 +16,7 @@ from itertools import chain, islice
 
 import numpy as np
 import sentencepiece
-from jaxtyping import Int32
+from jaxtyping import Bool, Int32
 
 from common.errors import UserError
 from common.special_tokens import BOS, EOS, PAD, UNK
@@ -87,20 +87,24 @@ class Tokenizer:
                     table[state, token] = last
                 elif rest.startswith(spelled):
                     table[state, token] = state + len(spelled)
-        is_byte = [self._processor.is_byte(token) for token in range(self.vocab_size)]
         for space in re.finditer(META.encode(), text):  # bytes would spell U+2581 itself
-            table[space.start() : space.end(), is_byte] = -1
+            table[space.start() : space.end(), self.is_byte] = -1
         for state, token in enumerate(tokens, len(text)):
             table[state, token] = state + 1
         table[len(text) + len(tokens) - 1, tokens[-1]] = last - beginning.endswith(" ")
         return table, len(text)
 
     @cached_property
+    def is_byte(self) -> Bool[np.ndarray, " V"]:
+        """Which pieces spell one byte of a character that has no piece of its own."""
+        return np.array([self._processor.is_byte(piece) for piece in range(self.vocab_size)])
+
+    @cached_property
     def _spelled(self) -> dict[int, bytes]:
         """The bytes of each token that spells some."""
         spelled = {}
         for token, piece in enumerate(self.vocabulary()):
-            if self._processor.is_byte(token):
+            if self.is_byte[token]:
                 spelled[token] = bytes([int(piece[1:-1], 16)])
             elif not self._processor.is_control(token) and not self._processor.is_unknown(token):
                 spelled[token] = piece.encode()

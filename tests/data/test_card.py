@@ -10,7 +10,6 @@ from common.special_tokens import EOS
 from data.card import (
     Card,
     build_card,
-    byte_pieces,
     count_pieces,
     count_text,
     find_unseen_words,
@@ -67,7 +66,7 @@ def test_pieces_are_counted_in_the_sentences_that_are_trained_on():
 
 
 def test_bytes_are_256_pieces(phrase_tokenizer):
-    is_byte = byte_pieces(phrase_tokenizer)
+    is_byte = phrase_tokenizer.is_byte
     assert is_byte.sum() == 256 and not is_byte[: EOS + 1].any()
     [ids] = phrase_tokenizer.encode(["Tom \N{SNOWMAN}"])  # three bytes of UTF-8 that no piece has
     assert is_byte[ids].sum() == 3

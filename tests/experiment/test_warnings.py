@@ -7,7 +7,7 @@ from data.sources.phrasebook import phrasebook
 from experiment.open_run import prepare_data, record_run
 from scripts.inspect_data import inspect_data
 
-PHRASES = [f"{english}\t{spanish}\n" for english, spanish in phrasebook()["phrases:train"][:400]]
+PHRASES = [f"{english}\t{spanish}\n" for english, spanish, _ in phrasebook()["phrases:train"][:400]]
 
 
 @pytest.fixture

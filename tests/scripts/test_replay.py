@@ -14,12 +14,12 @@ import pytest
 from common.errors import UserError
 from common.files import read_json_object
 from configs.load import load_config, load_run_config, save_config
-from data.batches.packing import fill, place
+from data.batches.packing import place
 from data.tokens.table import token_table
 from experiment.load_run import load_run
 from model.transformer import build
 from scripts import replay as script
-from tests.prepared import prepare_and_save, stream_of
+from tests.prepared import fill, prepare_and_save, stream_of
 from tests.saved import save
 from training.replay.comparison import compare_states
 from training.replay.inspect_step import ModuleNorms, PairLoss, module_norms, pair_losses, sort_by_loss

@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.special_tokens import BOS, EOS
-from data.batches.packing import fill, place, row_lengths
+from data.batches.packing import place, row_lengths
 from data.tokens.table import fits, token_table
 from data.tokens.tokenizer import encode
+from tests.prepared import fill
 
 
 def test_a_tiny_example_by_hand():

@@ -10,7 +10,7 @@ from data.corpus.language import describe_languages, find_language, sample
 from data.pairs import Pairs
 from data.sources.phrasebook import phrasebook
 
-ENGLISH_SIDE, SPANISH_SIDE = map(list, zip(*phrasebook()["phrases:train"], strict=True))
+ENGLISH_SIDE, SPANISH_SIDE, _ = map(list, zip(*phrasebook()["phrases:train"], strict=True))
 CONFIG = DataConfig()
 
 

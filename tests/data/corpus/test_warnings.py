@@ -15,7 +15,7 @@ from data.sources.report import SourceReport
 from data.sources.source import Source
 from tests.prepared import build_corpus
 
-ENGLISH, SPANISH = map(list, zip(*phrasebook()["phrases:train"], strict=True))
+ENGLISH, SPANISH, _ = map(list, zip(*phrasebook()["phrases:train"], strict=True))
 WORDS = sorted({word for sentence in ENGLISH for word in sentence.strip(".!?").split()})
 
 
