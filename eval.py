@@ -27,7 +27,7 @@ from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation, evaluate
 from evaluation.neighbours import Neighbours, find_neighbours
 from evaluation.printed import print_near, print_noised, print_scores
-from evaluation.report import write_report
+from evaluation.report import Checkpoint, Notes, write_report
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 from experiment.reports import place_report, recorded_test_set
 from training.run.corpus import load_held_out, overlap_with_training
@@ -47,25 +47,17 @@ def main() -> None:
     evaluation = evaluate(run.translator, run.params, pairs, set_name=file.file, progress=True)
     near = find_near(run, pairs, evaluation)
     noised = evaluate(run.translator, run.params, noised_pairs(pairs), progress=True) if arguments.robust else None
+    notes = Notes(overlap, near, noised)
     folder = arguments.output or run.folder / REPORTS
     try:
         with offer_output(folder):
             place = place_report(run, file.sha256, folder)
             path = place.choose()
-            write_report(
-                path,
-                evaluation,
-                step=run.manifest.step,
-                file=file,
-                key=place.key,
-                checkpoint=run.manifest.digest,
-                overlap=overlap,
-                noised=noised,
-                near=near,
-            )
+            checkpoint = Checkpoint(run.manifest.step, run.manifest.digest)
+            write_report(path, evaluation, checkpoint, file, place.key, notes)
     finally:
         print(f"{run.folder} at step {run.manifest.step} on {os.path.relpath(file.file)}")
-        print_evaluation(evaluation, noised, pairs, file, overlap, near)
+        print_evaluation(evaluation, notes, pairs, file)
     print(f"\nwritten   {path}, .jsonl and .translations.txt")
 
 
@@ -106,22 +98,16 @@ def find_near(run: LoadedRun, pairs: Pairs, evaluation: Evaluation) -> Neighbour
         return None
 
 
-def print_evaluation(
-    evaluation: Evaluation,
-    noised: Evaluation | None,
-    pairs: Pairs,
-    file: SourceReport,
-    overlap: tuple[int, int],
-    near: Neighbours | None,
-) -> None:
+def print_evaluation(evaluation: Evaluation, notes: Notes, pairs: Pairs, file: SourceReport) -> None:
     """The scores, what casts doubt on them, and the first sentences."""
+    overlap, near, noised = notes
     print_scores(evaluation, file)
-    if noised is not None:
+    if noised:
         print_noised(noised, evaluation)
     if one_sided := count_one_sided(pairs):
         print(f"one-sided {one_sided} of these rows have text on one side only")
     print(f"overlap   {overlap[0]} sources and {overlap[1]} targets of this set are among the training sentences")
-    if near is not None:
+    if near:
         print_near(near)
     if evaluation.in_pieces:
         print(f"in pieces {evaluation.in_pieces} sources, of more sentences or tokens than those of training")

@@ -114,6 +114,14 @@ class ReportPlace:
         return self.folder / f"{self.set_name}.json"
 
 
+class Notes(NamedTuple):
+    """What a score of a set should be read with, as far as it is known."""
+
+    overlap: tuple[int, int]  # distinct sources and targets among the training sentences
+    near: Neighbours | None = None
+    noised: Evaluation | None = None  # of the set with noise in its sources
+
+
 def translations_beside(report: Path) -> Path:
     """The file with the translations that a report scores, one per distinct source."""
     return report.with_name(f"{report.stem}.translations.txt")
@@ -132,28 +140,18 @@ def name_of_source(source: str) -> str:
 
 
 def write_report(
-    path: Path,
-    evaluation: Evaluation,
-    *,
-    step: int,
-    file: SourceReport,
-    key: ReportKey,
-    checkpoint: str = "",
-    overlap: tuple[int, int] | None = None,
-    noised: Evaluation | None = None,
-    near: Neighbours | None = None,
+    path: Path, evaluation: Evaluation, of: Checkpoint, file: SourceReport, key: ReportKey, notes: Notes | None = None
 ) -> None:
     """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there.
 
-    ``checkpoint`` is the digest of the one at ``step``, empty during training. ``overlap`` counts the set's distinct
-    sources and targets among the training sentences; None if not counted. ``noised`` is the same set with noise in its
-    sources, if it was translated too; ``near`` what is known of its neighbours in training.
+    During training, the digest of the checkpoint is empty.
     """
+    overlap, near, noised = notes or (None, None, None)
     report = asdict(evaluation.scores) | {
         "sources": len(evaluation.sentences),
         "rows": evaluation.rows,
-        "step": step,
-        "checkpoint": checkpoint,
+        "step": of.step,
+        "checkpoint": of.digest,
         "test_set": file.file,
         "rows_read": file.rows,
         "malformed": file.malformed,

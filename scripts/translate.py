@@ -70,29 +70,19 @@ def main() -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--interactive", action="store_true", help="translate each line at once, as at a terminal")
-    parser.add_argument(
-        "--nbest", type=int, metavar="N", help="list the N best translations (at most decoding.beam_size), or N samples"
-    )
-    parser.add_argument("--scores", action="store_true", help="add each translation's log-probability and score")
-    parser.add_argument(
-        "--alignment", action="store_true", help="add the words of both sides, and each target word's source word"
-    )
-    parser.add_argument(
-        "--format",
-        choices=(*FORMATS, CSV),
-        help="standard input is a document: translate its text, and keep everything else",
-    )
-    parser.add_argument(
-        "--columns", metavar="NAME,…", default="", help="the columns to translate with --format csv, by their header"
-    )
-    parser.add_argument("--prefix", metavar="TEXT", default="", help="begin every translation with this text")
-    parser.add_argument(
-        "--on-error",
-        choices=["stop", "blank"],
-        default="stop",
-        help="at a line that cannot be translated: stop (the default), or leave it blank and go on",
-    )
+    add = parser.add_argument
+    add("--interactive", action="store_true", help="translate each line at once, as at a terminal")
+    help = "list the N best translations (at most decoding.beam_size), or N samples"
+    add("--nbest", type=int, metavar="N", help=help)
+    add("--scores", action="store_true", help="add each translation's log-probability and score")
+    add("--alignment", action="store_true", help="add the words of both sides, and each target word's source word")
+    help = "standard input is a document: translate its text, and keep everything else"
+    add("--format", choices=(*FORMATS, CSV), help=help)
+    help = "the columns to translate with --format csv, by their header"
+    add("--columns", metavar="NAME,…", default="", help=help)
+    add("--prefix", metavar="TEXT", default="", help="begin every translation with this text")
+    help = "at a line that cannot be translated: stop (the default), or leave it blank and go on"
+    add("--on-error", choices=["stop", "blank"], default="stop", help=help)
 
 
 def translate_file(arguments: argparse.Namespace) -> None:

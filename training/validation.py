@@ -10,7 +10,7 @@ from data.batches.packing import Batch, slice_rows
 from data.pairs import Pairs
 from data.prepare import Prepared
 from evaluation.evaluate import Evaluation, evaluate
-from evaluation.report import ReportKey, write_report
+from evaluation.report import Checkpoint, ReportKey, write_report
 from evaluation.translate import Translator
 from model.transformer import Params
 from training.devices.distributed import is_first
@@ -66,7 +66,7 @@ class Validation:
         for held_out, evaluation in zip(self.sets, evaluations, strict=True):
             if is_first():
                 path, file = report_path(self.run_dir, held_out.name), self.prepared.report.files.valid
-                write_report(path, evaluation, step=step, file=file, key=held_out.report_key)
+                write_report(path, evaluation, Checkpoint(step, ""), file, held_out.report_key)
             if evaluation.scores.bleu_note:
                 monitor.say(f"    {evaluation.scores.bleu_note}")
             for sentence in evaluation.sentences[:3]:

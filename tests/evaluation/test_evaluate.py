@@ -10,7 +10,7 @@ from data.pairs import Pairs
 from data.sources.report import SourceReport
 from evaluation.evaluate import evaluate
 from evaluation.metrics import Scores, score
-from evaluation.report import ReportKey, write_report
+from evaluation.report import Checkpoint, Notes, ReportKey, write_report
 from evaluation.sentences import Sentence, as_lines, read_sentences
 
 PAIRS = Pairs(
@@ -41,7 +41,7 @@ def test_distinct_sources_are_translated_once_and_scored_against_all_their_refer
 def test_the_files_of_a_report(tmp_path, translator, evaluation):
     file = SourceReport("corpus/test.tsv", "ab" * 32, 5, malformed=1)
     key = ReportKey(file.sha256, decoding=translator.decoding)
-    write_report(tmp_path / "eval/test.json", evaluation, step=7, file=file, key=key, overlap=(1, 0))
+    write_report(tmp_path / "eval/test.json", evaluation, Checkpoint(7, ""), file, key, Notes((1, 0)))
     names = ["test.json", "test.jsonl", "test.translations.txt"]
     assert sorted(path.name for path in (tmp_path / "eval").iterdir()) == names
     text = (tmp_path / "eval" / "test.translations.txt").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from configs.load import load_config, save_config
 from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
-from evaluation.report import ReportKey, write_report
+from evaluation.report import Checkpoint, ReportKey, write_report
 from tests.drawn import drawn_state
 from tests.evaluation.comparison.systems import drawn_set, noisy
 from tests.prepared import prepare_and_save
@@ -75,7 +75,7 @@ def make_run(tmp_path, small_experiment):
         scores = score([each.translation for each in sentences], [each.references for each in sentences])
         evaluation = Evaluation(sentences, scores, 1.0)
         key = ReportKey(file.sha256, decoding=config.decoding)
-        write_report(run / f"eval/{report}.json", evaluation, step=7, file=file, key=key)
+        write_report(run / f"eval/{report}.json", evaluation, Checkpoint(7, ""), file, key)
         return run
 
     return make_run

@@ -9,7 +9,7 @@ from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation
 from evaluation.faithfulness.heads import heads_of
 from evaluation.metrics import score
-from evaluation.report import ReportKey, write_report
+from evaluation.report import Checkpoint, ReportKey, write_report
 from evaluation.sentences import Sentence
 from experiment.load_run import load_run
 from scripts.explain_heat_maps import CHANGES, main
@@ -27,7 +27,8 @@ def loaded(run_dir, tmp_path_factory):
         Sentence(source, [text], text, [], 0.0, 0.0, True, 1) for source, text in zip(SOURCES, texts, strict=True)
     ]
     evaluation = Evaluation(sentences, score(texts, [[text] for text in texts]), 1.0)
-    write_report(run_dir / "eval/valid.json", evaluation, step=0, file=SourceReport("valid", "ab", 12), key=ReportKey())
+    file = SourceReport("valid", "ab", 12)
+    write_report(run_dir / "eval/valid.json", evaluation, Checkpoint(0, ""), file, ReportKey())
     return run
 
 
