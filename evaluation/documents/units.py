@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, chain, groupby
 
 from evaluation.documents.parts import Part
 from evaluation.forced_scores import Aligned
@@ -31,18 +31,9 @@ class Unit:
 
     def spans(self) -> list[tuple[Span, str, str]]:
         """The text between each two marks, and the marks, outer ones first."""
-        found: list[tuple[Span, str, str]] = []
-        opened: list[tuple[int, int, str]] = []
-        done = 0
-        for part in self.parts:
-            done += len(part.text)
-            if part.kind == "open":
-                opened.append((len(found), done, part.raw))
-                found.append(((done, done), part.raw, ""))
-            elif part.kind == "close":
-                place, start, raw = opened.pop()
-                found[place] = ((start, done), raw, part.raw)
-        return found
+        ends = list(accumulate(len(part.text) for part in self.parts))
+        pairs = sorted(pair_marks(self.parts))
+        return [((ends[one], ends[two]), self.parts[one].raw, self.parts[two].raw) for one, two in pairs]
 
 
 def find_units(parts: Iterable[Part]) -> Iterator[Unit | str]:
@@ -60,15 +51,19 @@ def find_units(parts: Iterable[Part]) -> Iterator[Unit | str]:
 
 def unpaired(parts: list[Part]) -> set[int]:
     """The places of marks that open or close nothing."""
-    opened: list[int] = []
-    alone: set[int] = set()
+    marks = {place for place, part in enumerate(parts) if part.kind in ("open", "close")}
+    return marks.difference(chain(*pair_marks(parts)))
+
+
+def pair_marks(parts: list[Part]) -> list[tuple[int, int]]:
+    """The places of each mark that opens a span and of the one that closes it."""
+    opened, pairs = list[int](), list[tuple[int, int]]()
     for place, part in enumerate(parts):
         if part.kind == "open":
             opened.append(place)
-        elif part.kind == "close":
-            alone |= set() if opened else {place}
-            opened = opened[:-1]
-    return alone | set(opened)
+        elif part.kind == "close" and opened:
+            pairs.append((opened.pop(), place))
+    return pairs
 
 
 def place_marks(unit: Unit, translation: str, aligned: Aligned) -> Marks | None:
