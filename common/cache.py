@@ -15,16 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common.errors import UserError
-from common.files import (
-    cache_folder,
-    files_below,
-    hash_files,
-    holds,
-    read_json_object,
-    remove_leftovers,
-    write_atomically,
-    write_folder,
-)
+from common.files import cache_folder, hash_folder, holds, read_json_object, remove_leftovers, write_folder
 from common.lock import acquire
 
 MAX_BYTES = 32 * 2**30  # of all entries, beyond which those least recently used are deleted
@@ -93,10 +84,8 @@ def _write(path: Path, entry: Entry) -> None:
     with write_folder(path) as folder:
         for name, array in entry.arrays.items():
             np.save(folder / f"{name}.npy", array, allow_pickle=False)
-        write_atomically(folder / FACTS, json.dumps(entry.facts) + "\n")
-        files = files_below(folder)
-        listed = dict(zip(files, hash_files(files.values()), strict=True))
-        write_atomically(folder / LIST, json.dumps(listed, indent=1) + "\n")
+        (folder / FACTS).write_text(json.dumps(entry.facts) + "\n", encoding="utf-8")
+        (folder / LIST).write_text(json.dumps(hash_folder(folder), indent=1) + "\n", encoding="utf-8")
 
 
 def _delete_oldest(folder: Path) -> None:

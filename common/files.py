@@ -168,6 +168,12 @@ def files_below(folder: Path) -> dict[str, Path]:
     return {str(path.relative_to(folder)): path for path in found}
 
 
+def hash_folder(folder: Path) -> dict[str, str]:
+    """The SHA-256 of everything in a folder and its folders that is no folder, by its relative name."""
+    files = files_below(folder)
+    return dict(zip(files, hash_files(files.values()), strict=True))
+
+
 def holds(folder: Path, listed: dict[str, str]) -> bool:
     """Whether a folder has the files listed, with the SHA-256 beside them, and nothing that leads elsewhere."""
     try:

@@ -1,7 +1,6 @@
 """The one evaluator, for validation during training and for eval.py."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -12,8 +11,7 @@ from data.tokens.tokenizer import Tokenizer
 from evaluation.comparison.significance import bleu_interval
 from evaluation.metrics import Scores, group_references, score
 from evaluation.sentences import Sentence
-from evaluation.translate import Translation, Translator
-from model.transformer import Params
+from evaluation.translate import Ensemble, Translation, Translator
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,7 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator,
-    params: Sequence[Params],
-    pairs: Pairs,
-    *,
-    set_name: str | None = None,
-    progress: bool = False,
+    translator: Translator, params: Ensemble, pairs: Pairs, *, set_name: str | None = None, progress: bool = False
 ) -> Evaluation:
     """Translate each distinct source once and score it against all its references.
 

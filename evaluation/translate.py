@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from flax import nnx
 from jax.sharding import Mesh
 from jaxtyping import Array, Int
@@ -238,25 +239,19 @@ class Translator:
         """Search one batch, filled up with empty rows."""
         (rows, bucket), indices = batch
         sources = [all_sources[index] for index in indices]
-        limits, missing = [self.limit(len(source) + 1) for source in sources], (0, rows - len(sources))
-        room = self.limit(bucket)
-        starts = None
-        if spelling is not None:
-            starts = shard_rows(np.pad(np.array([all_starts[index] for index in indices], np.int32), missing), mesh)
+
+        def filled(values: list[int], dtype: npt.DTypeLike) -> Any:
+            return shard_rows(np.pad(np.array(values, dtype), (0, rows - len(values))), mesh)
+
+        tokens = shard_rows(pad_rows([[*source, EOS] for source in sources], (rows, bucket)), mesh)
+        limits = filled([self.limit(len(source) + 1) for source in sources], np.int32)
+        starts = None if spelling is None else filled([all_starts[index] for index in indices], np.int32)
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
-        numbers = [zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources]
-        found: Hypotheses = search_batch(
-            self.graphdefs,
-            tuple(params),
-            shard_rows(pad_rows([[*source, EOS] for source in sources], (rows, bucket)), mesh),
-            shard_rows(np.pad(np.array(limits, np.int32), missing), mesh),
-            starts,
-            shard_rows(np.pad(np.array(numbers, np.uint32), missing), mesh),
-            np.uint32(self.decoding.seed),
-            search_settings(self.decoding, room, count, batch_size(bucket, self.decoding.batch_sentences)),
-            mesh,
-            spelling,
-        )
+        numbers = filled([zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources], np.uint32)
+        size = batch_size(bucket, self.decoding.batch_sentences)
+        settings = search_settings(self.decoding, self.limit(bucket), count, size)
+        models, seed = (self.graphdefs, tuple(params)), np.uint32(self.decoding.seed)
+        found: Hypotheses = search_batch(*models, tokens, limits, starts, numbers, seed, settings, mesh, spelling)
         return list(hypotheses_of(found))
 
 

@@ -62,14 +62,10 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
     texts = translator.spell([each.tokens for each in found])
     differing = [index for index, text in enumerate(texts) if text != answers["translations"][index]]
     scores = [each.score for each in score_tokens(translator, params, [there[index] for index in differing])]
-    return Check(
-        answers["library"],
-        len(lines),
-        max(abs(one - other) for one, other in tokens),
-        sum(source == encoded for source, encoded in zip(spelled[0], answers["encoded"], strict=True)),
-        len(lines) - len(differing),
-        sum(abs(score - found[index].score) < TIE for score, index in zip(scores, differing, strict=True)),
-    )
+    difference = max(abs(one - other) for one, other in tokens)
+    alike = sum(source == encoded for source, encoded in zip(spelled[0], answers["encoded"], strict=True))
+    ties = sum(abs(score - found[index].score) < TIE for score, index in zip(scores, differing, strict=True))
+    return Check(answers["library"], len(lines), difference, alike, len(lines) - len(differing), ties)
 
 
 def ask(folder: Path, questions: dict[str, Any]) -> dict[str, Any]:

@@ -63,17 +63,13 @@ class EncodedPairs:
     @classmethod
     def mapped(cls, arrays: Arrays, corpus: Pairs) -> "EncodedPairs":
         """The pairs of ``arrays``."""
+        texts = Pairs.mapped("fitting", arrays) if "fitting_source_text" in arrays else corpus
+        sides = ([arrays[f"{side}_{name}"] for name in TokenTable._fields] for side in ("source", "target"))
+        sources, targets = (TokenTable(*side) for side in sides)
+        weights, tags = arrays.get("fitting_weights"), arrays.get("tags")
         source, target, over_long = arrays["capacity"].tolist()
-        return cls(
-            Pairs.mapped("fitting", arrays) if "fitting_source_text" in arrays else corpus,
-            TokenTable(*(arrays[f"source_{name}"] for name in TokenTable._fields)),
-            TokenTable(*(arrays[f"target_{name}"] for name in TokenTable._fields)),
-            arrays.get("fitting_weights"),
-            arrays.get("tags"),
-            (source, target),
-            over_long,
-            Usual(*arrays["usual"].tolist()),
-        )
+        usual = Usual(*arrays["usual"].tolist())
+        return cls(texts, sources, targets, weights, tags, (source, target), over_long, usual)
 
 
 def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights = None) -> EncodedPairs:

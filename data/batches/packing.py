@@ -124,16 +124,9 @@ def fill_rows(packed: Packed, first: int, last: int, capacity: Capacity) -> Batc
     row, *places = (array[pairs] for array in packed.placement[1:])
     placement = Placement(last - first, row - first, *places)
     source = scatter(packed.sources.take(pairs), placement, placement.source_offset, capacity[0])
-    target = scatter(packed.targets.take(pairs), placement, placement.target_offset, capacity[1])
-    return Batch(
-        source_tokens=source[0],
-        source_segments=source[1],
-        source_positions=source[2],
-        target_inputs=np.where(target[1] == 0, target[0], np.where(target[2] == 0, BOS, np.roll(target[0], 1, axis=1))),
-        target_labels=target[0],
-        target_segments=target[1],
-        target_positions=target[2],
-    )
+    labels, segments, positions = scatter(packed.targets.take(pairs), placement, placement.target_offset, capacity[1])
+    inputs = np.where(segments == 0, labels, np.where(positions == 0, BOS, np.roll(labels, 1, axis=1)))
+    return Batch(source[0], source[1], source[2], inputs, labels, segments, positions)
 
 
 def scatter(table: TokenTable, placement: Placement, offset: Indices, width: int) -> Int32[np.ndarray, "3 B width"]:

@@ -68,20 +68,14 @@ class Corpus:
     @classmethod
     def mapped(cls, arrays: Arrays, facts: dict[str, Any]) -> "Corpus":
         """The corpus of ``arrays`` and ``facts``."""
-        files, overlap = facts["files"], facts["overlap"]
         training, valid, test = (Pairs.mapped(split, arrays) for split in ("training", "valid", "test"))
-        return cls(
-            training,
-            valid,
-            test,
-            Files(
-                [SourceAccount(**account) for account in files["train"]],
-                *((SourceReport if files[split]["file"] else TakenOutReport)(**files[split]) for split in HELD_OUT),
-            ),
-            {splits: Sides(*(SharedSentences(**sides[side]) for side in SIDES)) for splits, sides in overlap.items()},
-            facts["warnings"],
-            Sides(*(arrays[f"{side}_hashes"] for side in SIDES)),
-        )
+        train, *others = (facts["files"][split] for split in ("train", *HELD_OUT))
+        reports = [(SourceReport if each["file"] else TakenOutReport)(**each) for each in others]
+        files = Files([SourceAccount(**account) for account in train], *reports)
+        shared = facts["overlap"].items()
+        overlap = {splits: Sides(*(SharedSentences(**sides[side]) for side in SIDES)) for splits, sides in shared}
+        hashes = Sides(*(arrays[f"{side}_hashes"] for side in SIDES))
+        return cls(training, valid, test, files, overlap, facts["warnings"], hashes)
 
 
 def parse_sources(config: DataConfig) -> dict[str, list[Source]]:
@@ -108,24 +102,16 @@ def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
         left, taken, asked = take_out(config, [pairs for pairs, _ in training], len(unnamed))
         warnings += find_short_sets(dict(zip(unnamed, map(len, taken), strict=True)), asked)
         training = replace_pairs(training, left, "held_out")
-        held_out |= {
-            split: (pairs, TakenOutReport("", sha256(as_file(config, pairs)), len(pairs)))
-            for split, pairs in zip(unnamed, taken, strict=True)
-        }
+        for split, pairs in zip(unnamed, taken, strict=True):
+            held_out[split] = pairs, TakenOutReport("", sha256(as_file(config, pairs)), len(pairs))
         refuse_nothing_left(training)
     (valid, valid_report), (test, test_report) = held_out["valid"], held_out["test"]
     everything = concatenate([pairs for pairs, _ in training])
     overlap = find_overlap({"train": everything, "valid": valid, "test": test})
     refuse_overlap(overlap, config.allow_overlap)
-    return Corpus(
-        everything,
-        valid,
-        test,
-        Files([account for _, account in training], valid_report, test_report),
-        overlap,
-        warnings,
-        Sides(*(move_to_disk(hash_sentences(side)) for side in (everything.sources, everything.targets))),
-    )
+    files = Files([account for _, account in training], valid_report, test_report)
+    hashes = Sides(*(move_to_disk(hash_sentences(side)) for side in (everything.sources, everything.targets)))
+    return Corpus(everything, valid, test, files, overlap, warnings, hashes)
 
 
 def load_training(config: DataConfig, source: Source, weight: float) -> tuple[Pairs, SourceAccount]:

@@ -78,11 +78,9 @@ def advise(config: DataConfig, file: str) -> str:
         columns = f"set data.columns=[{','.join(exchanged.get(name, name) for name in config.columns)}]"
         in_header = "exchange the names in its first line, or, if it has none, "
         return in_header * (ending_of(file) == ".csv") + columns
-    return (
-        "exchange the names of its two files"
-        if form_of(file) == "parallel"
-        else f"exchange the names {source} and {target} in it"
-    )
+    if form_of(file) == "parallel":
+        return "exchange the names of its two files"
+    return f"exchange the names {source} and {target} in it"
 
 
 def sample(pairs: Pairs) -> list[tuple[str, str]]:

@@ -27,10 +27,7 @@ Hashes = UInt64[np.ndarray, " distinct"]
 
 def group_pairs(pairs: Pairs) -> list[list[int]]:
     """Indices of the pairs in groups that share sentences, directly or through other pairs."""
-    keys = (
-        [("source", fold(source)), ("target", fold(target))]
-        for source, target in zip(pairs.sources, pairs.targets, strict=True)
-    )
+    keys = ([("source", fold(s)), ("target", fold(t))] for s, t in zip(pairs.sources, pairs.targets, strict=True))
     groups: dict[int, list[int]] = {}
     for index, number in enumerate(connect(keys).tolist()):
         groups.setdefault(number, []).append(index)

@@ -86,7 +86,7 @@ def test_damage_of_any_file_is_seen_and_mended(kept, times, folder):
             assert len(times) == before + 1
 
 
-@pytest.mark.parametrize("call", ["numpy.save", "os.fsync", "common.cache.write_atomically", "os.replace"])
+@pytest.mark.parametrize("call", ["numpy.save", "os.fsync", "pathlib.Path.write_text", "os.replace"])
 def test_an_entry_that_was_interrupted_is_not_used_and_its_remains_go(kept, times, folder, monkeypatch, call):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.files import files_below, hash_files, holds, read_small, sha256, with_check
+from common.files import hash_folder, holds, read_small, sha256, with_check
 
 MANIFEST = "manifest.json"
 
@@ -33,9 +33,7 @@ class Manifest:
 
 def write_manifest(directory: Path, step: int, notes: dict[str, Any]) -> None:
     """Write the manifest of all other files below a directory."""
-    files = files_below(directory)
-    files.pop(MANIFEST, None)
-    digests = dict(zip(files, hash_files(files.values()), strict=True))
+    digests = {name: digest for name, digest in hash_folder(directory).items() if name != MANIFEST}
     (directory / MANIFEST).write_text(Manifest(step, notes, digests).to_json())
 
 
