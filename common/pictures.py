@@ -14,12 +14,14 @@ from typing import Any
 BACKEND = os.environ.pop("MPLBACKEND", None)
 
 import matplotlib as mpl  # noqa: E402
-from matplotlib import colormaps, style  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.colors import ListedColormap, to_hex  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib import colormaps as colormaps  # noqa: E402
+from matplotlib import style  # noqa: E402
+from matplotlib.axes import Axes as Axes  # noqa: E402
+from matplotlib.colors import ListedColormap as ListedColormap  # noqa: E402
+from matplotlib.colors import to_hex as to_hex  # noqa: E402
+from matplotlib.figure import Figure as Figure  # noqa: E402
 from matplotlib.font_manager import findfont, fontManager, get_font  # noqa: E402
-from matplotlib.image import AxesImage  # noqa: E402
+from matplotlib.image import AxesImage as AxesImage  # noqa: E402
 
 from common.errors import write_note  # noqa: E402
 from common.text import in_brief  # noqa: E402
@@ -28,20 +30,6 @@ if BACKEND is not None:
     os.environ["MPLBACKEND"] = BACKEND
     with suppress(ValueError):
         mpl.rcParams["backend"] = BACKEND
-
-__all__ = [
-    "LEFT_OUT",
-    "Axes",
-    "AxesImage",
-    "Figure",
-    "ListedColormap",
-    "colormaps",
-    "findfont",
-    "fontManager",
-    "get_font",
-    "picture",
-    "to_hex",
-]
 
 USUAL = "DejaVu Sans"  # comes with matplotlib
 # What would make the files of equal figures differ.

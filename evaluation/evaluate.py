@@ -38,17 +38,13 @@ class Evaluation:
         return sum(not sentence.ended for sentence in self.sentences)
 
     @property
-    def target_tokens(self) -> int:
-        """Tokens of all translations, without EOS."""
-        return sum(len(sentence.tokens) for sentence in self.sentences)
-
-    @property
     def sentences_per_second(self) -> float:
         return len(self.sentences) / self.seconds
 
     @property
     def target_tokens_per_second(self) -> float:
-        return self.target_tokens / self.seconds
+        """Tokens of all translations, without EOS."""
+        return sum(len(sentence.tokens) for sentence in self.sentences) / self.seconds
 
 
 def evaluate(

@@ -6,6 +6,7 @@ D model width · N query head · G key/value head · H width of a query/key head
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -54,10 +55,7 @@ def split_heads(config: ModelConfig, params: Params) -> Heads:
 
 def join_heads(heads: Heads, width: int) -> list[Linear]:
     """The layers of query, key, value and output, with every head filled up to ``width`` with zeros."""
-    rows = [
-        Linear(*(pad_axis(array, width).reshape(-1, *array.shape[2:]) for array in layer))
-        for layer in (heads.query, heads.key, heads.value)
-    ]
+    rows = jax.tree.map(lambda array: pad_axis(array, width).reshape(-1, *array.shape[2:]), heads[:3])
     output = pad_axis(heads.output, width)
     return [*rows, Linear(output.reshape(-1, output.shape[-1]).T, heads.output_bias)]
 

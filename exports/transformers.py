@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 from safetensors.numpy import save
@@ -124,9 +125,10 @@ def join(config: ModelConfig, params: Params) -> list[Linear]:
     count, heads = next(head_counts(config)), split_heads(config, params)
     width, repeats = config.d_model // count, config.num_heads // config.groups
     query = scaled(heads.query, scale_of(config) * math.sqrt(width))
-    key, value = (Linear(*(np.repeat(each, repeats, axis=0) for each in part)) for part in (heads.key, heads.value))
-    query, key, value = (Linear(*(pad_axis(each, count, axis=0) for each in part)) for part in (query, key, value))
-    return join_heads(Heads(query, key, value, pad_axis(heads.output, count, axis=0), heads.output_bias), width)
+    key, value = jax.tree.map(lambda array: np.repeat(array, repeats, axis=0), (heads.key, heads.value))
+    parts = query, key, value, heads.output
+    query, key, value, output = jax.tree.map(lambda array: pad_axis(array, count, axis=0), parts)
+    return join_heads(Heads(query, key, value, output, heads.output_bias), width)
 
 
 def norm_of(params: Params) -> Linear:

@@ -49,13 +49,13 @@ ROWS, LENGTH, SENTENCE = 256, 16, 16  # of a batch; tokens of a row; tokens of a
 GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,128,256", "definition,xla,cudnn"
 
 
+@exit_on_user_error()
 def main() -> None:
-    with exit_on_user_error():
-        arguments = command_line()
-        report = arguments.measure(arguments)
-        table = as_markdown(report.table) if arguments.markdown else as_text(report.table)
-        text = "\n\n".join(filter(None, [table, "\n".join(report.json["notes"])]))
-        write_and_print(arguments.json, json.dumps(report.json, indent=1) + "\n", text)
+    arguments = command_line()
+    report = arguments.measure(arguments)
+    table = as_markdown(report.table) if arguments.markdown else as_text(report.table)
+    text = "\n\n".join(filter(None, [table, "\n".join(report.json["notes"])]))
+    write_and_print(arguments.json, json.dumps(report.json, indent=1) + "\n", text)
 
 
 def benchmark_attention(arguments: argparse.Namespace) -> Report:

@@ -22,11 +22,11 @@ from experiment.load_run import MOST_PAIRS, load_experiment
 from training.run.corpus import prepare_for_run
 
 
+@exit_on_user_error()
 def main() -> None:
     arguments = parse_command_line(__doc__, {"CONFIG": "a config file, such as configs/tatoeba-small.yaml"})
-    with exit_on_user_error():
-        config = load_experiment("scripts/inspect_data.py", arguments.CONFIG, arguments.overrides)
-        inspect_data(config, " ".join([arguments.CONFIG, *arguments.overrides]))
+    config = load_experiment("scripts/inspect_data.py", arguments.CONFIG, arguments.overrides)
+    inspect_data(config, " ".join([arguments.CONFIG, *arguments.overrides]))
 
 
 def inspect_data(config: RunConfig, experiment: str) -> None:

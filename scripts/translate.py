@@ -60,13 +60,13 @@ To translate a file, leave: scripts/translate.py RUN < FILE. Its --help lists wh
 Found = list[list[Translation]]  # of each line, several with --nbest; none if it cannot be translated
 
 
+@exit_on_user_error()
 def main() -> None:
     run = {"RUN": "a run directory, such as runs/tatoeba-small"}
     arguments = parse_command_line(__doc__, run, add_options, MAY_CHANGE)
-    with exit_on_user_error():
-        if arguments.columns and arguments.format != CSV:
-            raise UserError("--columns names the columns of a table: add --format csv")
-        translate_file(arguments) if arguments.format else translate_lines(arguments)
+    if arguments.columns and arguments.format != CSV:
+        raise UserError("--columns names the columns of a table: add --format csv")
+    translate_file(arguments) if arguments.format else translate_lines(arguments)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from matplotlib.font_manager import findfont, fontManager, get_font
 
-from common.pictures import Figure, findfont, fontManager, fonts_for, get_font, picture
+from common.pictures import Figure, fonts_for, picture
 
 ROOT = Path(__file__).parents[2]
 DRAW = """
