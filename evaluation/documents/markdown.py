@@ -70,7 +70,7 @@ def inline_parts(block: Token, document: str, places: list[int]) -> Iterator[Par
         for kind, start, stop in spans(block.children or [], block.content):
             if start > done:
                 found.append(Part("keep", raw(done, start)))
-            found += parts_as(kind, raw(start, stop))
+            found += parts_as(kind, raw(start, stop)) if start < stop else []  # the parser has empty texts, too
             done = stop
         if done < len(places):
             found.append(Part("keep", raw(done, len(places))))

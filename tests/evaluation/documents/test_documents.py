@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -39,6 +39,7 @@ FRAGMENTS = [
 
 @pytest.mark.parametrize("form", FORMATS)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
+@example(document="**&eacute;**")
 def test_the_parts_are_the_document(form, document):
     assert "".join(part.raw for part in parts_of(document, form)) == document
     pieces = list(find_units(parts_of(document, form)))
