@@ -36,10 +36,7 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[InputLine]:
 
 
 def read_terminal(help: str) -> Iterator[bytes]:
-    """Lines from a terminal until Ctrl-D or :quit, with a prompt unless the output goes into a file.
-
-    :help shows the ``help``, which is no line.
-    """
+    """Lines from a terminal until Ctrl-D or :quit, with a prompt unless output goes to a file; :help shows ``help``."""
     import readline  # noqa: F401  (gives input() the arrow keys and a history)
 
     while True:

@@ -20,10 +20,7 @@ KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def noised(sentence: str, draws: Float[np.ndarray, " 5"]) -> str:
-    """The sentence with one typo, and with other case and punctuation, as five numbers in [0, 1) decide.
-
-    A sentence without a word of four letters has no typo.
-    """
+    """The sentence with a typo if a word has four letters, other case and punctuation, by five numbers in [0, 1)."""
     word, place, kind, punctuation, case = draws.tolist()
     return normalise(with_case(with_punctuation(with_typo(sentence, word, place, kind), punctuation), case))
 
@@ -44,10 +41,7 @@ def uniform(bits: UInt64[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
 
 
 def with_typo(sentence: str, word: float, place: float, kind: float) -> str:
-    """The sentence with a letter of one word doubled, left out, exchanged with the next, or hit on the key beside it.
-
-    The first letter of a word stays.
-    """
+    """A letter of a word, never its first, is doubled, left out, exchanged with the next, or hit on the key beside."""
     words = list(WORD.finditer(sentence))
     if not words:
         return sentence

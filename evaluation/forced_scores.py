@@ -143,12 +143,9 @@ def force(
     params: Ensemble,
     pairs: list[Pair],
     function: Callable[..., Array],
-    numbers: Sequence[int] = (),
+    numbers: Sequence[int] = (),  # what errors call the pairs
 ) -> Iterator[tuple[Pair, np.ndarray]]:
-    """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating.
-
-    ``numbers`` are what errors call the pairs.
-    """
+    """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating."""
     if not pairs:
         return iter(())
     lengths = [max(1, *map(len, pair)) + 1 for pair in pairs]  # with EOS; a sentence of length 1 is in no batch

@@ -72,7 +72,7 @@ class Checkpoint(NamedTuple):
     """What a score is of, besides the conditions of a ``ReportKey``."""
 
     step: int
-    digest: str
+    digest: str  # empty during training
 
     def is_scored_by(self, report: dict[str, Any]) -> bool:
         """Reports of older versions, and those of training, record the step alone."""
@@ -142,10 +142,7 @@ def name_of_source(source: str) -> str:
 def write_report(
     path: Path, evaluation: Evaluation, of: Checkpoint, file: SourceReport, key: ReportKey, notes: Notes | None = None
 ) -> None:
-    """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there.
-
-    During training, the digest of the checkpoint is empty.
-    """
+    """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there."""
     overlap, near, noised = notes or (None, None, None)
     report = asdict(evaluation.scores) | {
         "sources": len(evaluation.sentences),

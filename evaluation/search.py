@@ -40,10 +40,7 @@ def search_batch(
     mesh: Mesh | None = None,
     spelling: SpellingTable | None = None,
 ) -> Hypotheses:
-    """Search one batch, compiled once per shape and settings; a source ends with EOS, then PAD.
-
-    On a ``mesh``, each device searches its own rows.
-    """
+    """Search a batch, compiled once per shape and settings, on a ``mesh`` by device; sources end with EOS, then PAD."""
 
     def search_rows(
         shared: tuple[Any, ...], source: Array, limits: Array, starts: Array | None, numbers: Array

@@ -44,10 +44,7 @@ PROGRAM = Path(__file__).parent / "programs" / "check.py"
 
 
 def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequence[str]) -> Check:
-    """Translate the lines, which are not empty, here and there, and score the translations of here in both.
-
-    UserError if the other library fails.
-    """
+    """Translate lines, none empty, here and there, and score those of here in both; UserError if the library fails."""
     vocabulary = translator.tokenizer.vocabulary()
     ids = {piece: index for index, piece in enumerate(vocabulary)}
     sources = translator.encode_sources([normalise(line) for line in lines])

@@ -52,10 +52,7 @@ def find_obstacle(form: str, config: ModelConfig) -> str:
 def save_model(
     form: str, folder: Path, translator: Translator, params: Params, languages: tuple[str, str], quantization: str
 ) -> None:
-    """Write a model, its tokenizer and its program.
-
-    ``languages`` are those of source and target; ``quantization`` is for ct2.
-    """
+    """Write a model, its tokenizer and program; ``languages`` are source and target, ``quantization`` is for ct2."""
     config, tokenizer = translator.models[0], translator.tokenizer
     shutil.copyfile(PROGRAMS / FORMATS[form].program, folder / "translate.py")
     for module in (PROGRAMS / "sentences.py", DATA / "capitals.py", DATA / "invisible.py", DATA / "long_lines.py"):

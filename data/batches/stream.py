@@ -40,8 +40,7 @@ class Start:
 class BatchStream:
     """All batches of a training run, by step (from 0). Safe to use from several threads.
 
-    ``row_lengths`` is (S, T); ``fingerprint`` identifies everything that the batches depend on, and is computed unless
-    it is known.
+    ``row_lengths`` is (S, T); ``fingerprint``, computed unless it is known, identifies all that the batches depend on.
     """
 
     def __init__(

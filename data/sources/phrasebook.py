@@ -45,10 +45,7 @@ def combinations(set_name: str) -> dict[str, list[str]]:
 
 @functools.cache
 def phrasebook() -> dict[str, list[tuple[str, str, str]]]:
-    """English, Spanish and group of all pairs by set, such as grammar:train.
-
-    No held-out set shares a sentence with another set.
-    """
+    """All pairs by set, such as grammar:train: English, Spanish, group. No held-out set has a sentence of another."""
     sets: dict[str, list[tuple[str, str, str]]] = {}
     with lzma.open(TABLE, "rt", encoding="utf-8") as lines:
         next(lines)  # the names of the columns

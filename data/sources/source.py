@@ -144,10 +144,7 @@ def refuse_no_dataset(name: str, split: str, folder: Path | None) -> None:
 
 
 def find_file(config: DataConfig, split: str, name: str) -> Path:
-    """Resolve a path: absolute, relative to ``data.root``, or else relative to the working directory.
-
-    UserError if there is no such file.
-    """
+    """The path of a file: absolute, in ``data.root``, or in the working directory; UserError if no file is there."""
     path = (Path(config.root) / name).absolute()
     if not os.path.exists(path) and os.path.exists(name):  # os.path accepts names that are too long or contain NUL
         path = Path(name).absolute()

@@ -111,10 +111,7 @@ class Tokenizer:
         return spelled
 
     def segmentations(self, sentences: Sequence[str]) -> list[list[list[int]]]:
-        """Up to 16 segmentations of each normalised sentence, likeliest first; an empty sentence has an empty one.
-
-        The search runs in as many threads as there are processors.
-        """
+        """Up to 16 segmentations of each normalised sentence, likeliest first; an empty sentence has an empty one."""
         blocks = in_blocks((s.replace(META, META_STAND_IN) for s in sentences), BLOCK)
         search = partial(self._processor.nbest_encode, nbest_size=CANDIDATES)
         with ThreadPoolExecutor(os.cpu_count()) as threads:

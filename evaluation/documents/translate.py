@@ -4,6 +4,7 @@ import html
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from evaluation.documents.html import html_parts
@@ -14,9 +15,22 @@ from evaluation.documents.units import Marks, Unit, find_units, place_marks
 from evaluation.forced_scores import align
 from evaluation.translate import Ensemble, OnProgress, Translator
 
-FORMATS = ("text", "markdown", "html")
 ENDS = tuple(".!?…:;\"'”’»)")
 SPECIAL = re.compile(r"[\\`*_\[\]<>]")  # in Markdown
+
+
+class Format(NamedTuple):
+    """How a kind of document is read, and how it spells text."""
+
+    parts: Callable[[str], Iterator[Part]]
+    spell: Callable[[str], str]
+
+
+FORMATS = {
+    "text": Format(plain_parts, str),
+    "markdown": Format(markdown_parts, partial(SPECIAL.sub, r"\\\g<0>")),
+    "html": Format(html_parts, partial(html.escape, quote=False)),
+}
 
 Find = Callable[[list[Unit]], Iterator[tuple[str, Marks | None]]]
 
@@ -33,7 +47,7 @@ def translate_document(
     translator: Translator, params: Ensemble, document: str, form: str, on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
     """A document in one of ``FORMATS``, translated, and each of its texts with its translation."""
-    return translate_parts(translator, params, parts_of(document, form), form, on_progress)
+    return translate_parts(translator, params, FORMATS[form].parts(document), form, on_progress)
 
 
 def translate_parts(
@@ -55,18 +69,6 @@ def translate_parts(
     return "".join(each.piece if isinstance(each.piece, str) else render(each, form) for each in done), texts
 
 
-def parts_of(document: str, form: str) -> Iterator[Part]:
-    match form:
-        case "text":
-            return plain_parts(document)
-        case "markdown":
-            return markdown_parts(document)
-        case "html":
-            return html_parts(document)
-        case _:
-            raise NotImplementedError(f"the format {form}")
-
-
 def translate_pieces(pieces: list[Unit | str], find: Find) -> Iterator[Done]:
     """A unit whose marks find no place in its translation is translated from mark to mark."""
     found = find([piece for piece in pieces if isinstance(piece, Unit)])
@@ -81,23 +83,11 @@ def translate_pieces(pieces: list[Unit | str], find: Find) -> Iterator[Done]:
 def render(done: Done, form: str) -> str:
     """The translation as the document spells it, with its marks and the white space around it."""
     assert isinstance(done.piece, Unit)
-    source, spelled, start = done.piece.text, "", 0
+    source, spell, spelled, start = done.piece.text, FORMATS[form].spell, "", 0
     for place, mark in done.marks:
-        spelled, start = spelled + spell(done.text[start:place], form) + mark, place
-    spelled += spell(done.text[start:], form)
+        spelled, start = spelled + spell(done.text[start:place]) + mark, place
+    spelled += spell(done.text[start:])
     if form == "text" and "\n" in source.strip():
         spelled = textwrap.fill(spelled, max(map(len, source.split("\n"))), break_long_words=False)
     before, after = source[: len(source) - len(source.lstrip())], source[len(source.rstrip()) :]
     return f"{before}{spelled}{after}"
-
-
-def spell(text: str, form: str) -> str:
-    match form:
-        case "text":
-            return text
-        case "markdown":
-            return SPECIAL.sub(r"\\\g<0>", text)
-        case "html":
-            return html.escape(text, quote=False)
-        case _:
-            raise NotImplementedError(f"the format {form}")

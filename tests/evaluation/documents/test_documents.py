@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from evaluation.documents.parts import Part
-from evaluation.documents.translate import FORMATS, parts_of, translate_document
+from evaluation.documents.translate import FORMATS, translate_document
 from evaluation.documents.units import Unit, find_units, place_marks
 from evaluation.forced_scores import Aligned
 
@@ -41,8 +41,8 @@ FRAGMENTS = [
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
 @example(document="**&eacute;**")
 def test_the_parts_are_the_document(form, document):
-    assert "".join(part.raw for part in parts_of(document, form)) == document
-    pieces = list(find_units(parts_of(document, form)))
+    assert "".join(part.raw for part in FORMATS[form].parts(document)) == document
+    pieces = list(find_units(FORMATS[form].parts(document)))
     assert "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces) == document
 
 
@@ -65,7 +65,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_what_is_text(form):
-    units = [piece for piece in find_units(parts_of(PAGES[form], form)) if isinstance(piece, Unit)]
+    units = [piece for piece in find_units(FORMATS[form].parts(PAGES[form])) if isinstance(piece, Unit)]
     assert [" ".join(unit.text.split()) for unit in units] == TEXTS[form]
 
 
