@@ -35,8 +35,8 @@ def parse_command_line(
     """Parse ``PROGRAM POSITIONAL … [key=value …]``, with options anywhere in between; exit with 2 for a mistake.
 
     ``positionals`` maps names to help texts; ``add_options`` calls ``add_argument`` for each option. ``--help`` lists
-    the keys that are ``accepted``. The result has every positional under its name
-    (``arguments.RUN``), the options under theirs, and ``overrides``.
+    the keys that are ``accepted``. The result has every positional under its name (``arguments.RUN``), the options
+    under theirs, and ``overrides``.
     """
     usage = " ".join(["%(prog)s", *positionals, "[key=value …]", "[options]"])
     parser = Parser(description, describe_keys(accepted), usage=usage)
@@ -64,10 +64,8 @@ def offer_output(folder: Path) -> Iterator[None]:
         if not isinstance(cause, OSError):
             raise
         reason = cause.strerror or str(cause)
-        raise UserError(
-            f"the results above are complete, but cannot be written to {folder}: {reason}; "
-            "--output FOLDER chooses another place"
-        ) from error
+        problem = f"the results above are complete, but cannot be written to {folder}: {reason}"
+        raise UserError(f"{problem}; --output FOLDER chooses another place") from error
 
 
 def write_and_print(path: Path | None, content: str, text: str) -> None:

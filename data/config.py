@@ -179,6 +179,5 @@ class TokenizerConfig:
     def __post_init__(self) -> None:
         require_in_bounds("tokenizer", self)
         if self.vocab_size < FEWEST_PIECES:
-            raise ValueError(
-                f"tokenizer.vocab_size must be at least {FEWEST_PIECES}: 260 pieces are special symbols and bytes"
-            )
+            special = "260 pieces are special symbols and bytes"
+            raise ValueError(f"tokenizer.vocab_size must be at least {FEWEST_PIECES}: {special}")

@@ -132,9 +132,8 @@ def neighbours_table(held_out: dict[str, Pairs], training: Pairs) -> Table:
     rows = []
     for split, pairs in held_out.items():
         found = find_neighbours(pairs, training)
-        shares = [
-            f"{count:,} ({count / max(1, found.sources):.1%})" for count in (found.near, found.near_on_both_sides)
-        ]
+        counts = found.near, found.near_on_both_sides
+        shares = [f"{count:,} ({count / max(1, found.sources):.1%})" for count in counts]
         rows.append([split, f"{found.sources:,}", *shares, f"{found.bleu_copied:.1f}"])
     header = ["split", f"sources of {FEWEST_WORDS} words or more", "near training", "on both sides", "BLEU of copying"]
     return Table("Near neighbours", NOTE, header, rows)

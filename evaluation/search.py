@@ -49,9 +49,8 @@ def search_batch(
         sources = Sources(Tokens.one_per_row(source), limits, numbers, starts, shared[2])
         return search(method_of(settings, shared[1]), models, sources, settings.rows)
 
-    found: Hypotheses = call_on_rows(
-        search_rows, mesh, (params, seed, spelling), source_tokens, limits, starts, numbers
-    )
+    rows = source_tokens, limits, starts, numbers
+    found: Hypotheses = call_on_rows(search_rows, mesh, (params, seed, spelling), *rows)
     return found
 
 

@@ -37,19 +37,17 @@ def find_obstacle(config: ModelConfig) -> str:
         case "additive", _, _:
             return "transformers has no model.score=additive, only dot products and what they can express"
         case _, ("rotary" | "alibi" | "relative"), _:
-            return (
-                f"transformers has no encoder-decoder with model.positions={config.positions} and such layers, only "
-                "with sinusoidal or, before model.norm=pre, learned positions; the format ct2 has them all"
-            )
+            lacks = f"transformers has no encoder-decoder with model.positions={config.positions} and such layers"
+            others = "with sinusoidal or, before model.norm=pre, learned positions; the format ct2 has them all"
+            return f"{lacks}, only {others}"
         case _, "learned", "post":
             return "transformers' Marian, which has model.norm=post, keeps no learned positions; sinusoidal ones fit"
         case (("scaled_dot_product" | "dot_product" | "general"), ("sinusoidal" | "learned"), ("pre" | "post")):
             if any(head_counts(config)):
                 return ""
-            return (
-                f"transformers divides model.d_model={config.d_model} among heads of one width, which leaves no room "
-                f"for {config.num_heads} of width {max(config.head_dim, config.value_width)}"
-            )
+            heads = f"{config.num_heads} of width {max(config.head_dim, config.value_width)}"
+            divides = f"transformers divides model.d_model={config.d_model} among heads of one width"
+            return f"{divides}, which leaves no room for {heads}"
         case _:
             raise NotImplementedError(f"model.score={config.score} with {config.positions} positions, {config.norm}")
 

@@ -63,9 +63,8 @@ def row_lengths(source_length: Indices, target_length: Indices, row_length: int)
 
 def place(source_length: Indices, target_length: Indices, capacity: Capacity) -> Placement:
     """Find a place for every pair. Lengths count EOS and must not exceed the capacity (S, T) of a row."""
-    lengths, cell, count = np.unique(
-        np.stack([source_length, target_length], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
+    both = np.stack([source_length, target_length], axis=1)
+    lengths, cell, count = np.unique(both, axis=0, return_inverse=True, return_counts=True)
     waiting = np.argsort(cell, kind="stable")  # the pairs, cell by cell
     next_of = np.cumsum(count) - count  # the index in ``waiting`` of each cell's next pair
     placed = np.zeros((4, len(source_length)), dtype=np.int64)

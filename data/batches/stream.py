@@ -148,10 +148,9 @@ def validation_batches(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, r
     lengths = np.maximum(sources.length, targets.length)
     if lengths.max() > MAX_ROWS * config.row_length:
         pair = int(lengths.argmax())
-        raise UserError(
-            f"data.valid has a pair of {lengths[pair]} tokens, above {MAX_ROWS} times data.row_length: cut it into "
-            f'sentences, or take it out of the set; it begins "{in_brief(pairs.sources[pair], 40)}"'
-        )
+        problem = f"data.valid has a pair of {lengths[pair]} tokens, above {MAX_ROWS} times data.row_length"
+        beginning = in_brief(pairs.sources[pair], 40)
+        raise UserError(f'{problem}: cut it into sentences, or take it out of the set; it begins "{beginning}"')
     sides = zip(row_lengths, (sources.length.max(), targets.length.max()), strict=True)
     source, target = (row * -(-int(longest) // row) for row, longest in sides)
     placement = place(sources.length, targets.length, (source, target))

@@ -158,10 +158,8 @@ def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[l
     chosen = hold_out(everything, [size] * sets)
     if not all(chosen):
         why = ", which are too few" if len(everything) <= sets else " that share so many sentences"
-        raise UserError(
-            f"no held-out set can be taken out of {len(everything)} training pairs{why}; "
-            "name a file in data.valid and data.test"
-        )
+        problem = f"no held-out set can be taken out of {len(everything)} training pairs{why}"
+        raise UserError(f"{problem}; name a file in data.valid and data.test")
     stays = np.ones(len(everything), dtype=bool)
     stays[list(chain.from_iterable(chosen))] = False
     ends = np.cumsum([len(pairs) for pairs in sources])

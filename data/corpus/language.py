@@ -49,10 +49,8 @@ def describe_exchange(config: DataConfig, found: Sequence[tuple[str | None, str 
         looks = "source and target look exchanged"
         if exchanged <= MOST * len(shown):
             looks, advice = "some pairs look exchanged", "exchange the sides of these pairs alone"
-        yield (
-            f"{looks}: in {exchanged} of {len(shown)} pairs the source (data.source={source}) reads as {target} and "
-            f"the target as {source}; if they are, {advice}"
-        )
+        seen = f"in {exchanged} of {len(shown)} pairs the source (data.source={source}) reads as {target}"
+        yield f"{looks}: {seen} and the target as {source}; if they are, {advice}"
 
 
 def is_exchanged(found: Sequence[str | None], wanted: Sequence[str]) -> bool:

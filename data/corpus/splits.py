@@ -54,7 +54,8 @@ def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
     """
     groups: dict[str, list[int]] = {}
     for group in group_pairs(pairs):  # groups with a pair in common, even in the other direction, have the same key
-        groups.setdefault(stable_hash(min(folded_pair(pairs, index) for index in group)), []).extend(group)
+        folded = (sorted([fold(pairs.sources[index]), fold(pairs.targets[index])]) for index in group)
+        groups.setdefault(stable_hash(min(map("\t".join, folded))), []).extend(group)
     ordered = [group for _, group in sorted(groups.items())]
     sets = fill(ordered, sizes)
     if any(is_short(len(chosen), size) for chosen, size in zip(sets, sizes, strict=True)):
@@ -76,11 +77,6 @@ def fill(groups: Iterable[list[int]], sizes: Sequence[int], in_turn: bool = Fals
 def is_short(pairs: int, asked: int) -> bool:
     """Whether a held-out set has far fewer pairs than were asked for."""
     return pairs < FAR_BELOW * asked
-
-
-def folded_pair(pairs: Pairs, index: int) -> str:
-    """A pair's folded sentences, the same for both directions."""
-    return "\t".join(sorted([fold(pairs.sources[index]), fold(pairs.targets[index])]))
 
 
 def stable_hash(text: str) -> str:
@@ -142,10 +138,8 @@ def refuse_overlap(overlap: Overlap, allowed: list[str]) -> None:
         described.append(f'{splits} {counts}, such as "{in_brief(example)}"')
     names = ",".join([*allowed, *leaks])
     drop = "drop those training pairs with data.drop_overlap=true, " * any("train" in splits for splits in leaks)
-    raise UserError(
-        f"splits share sentences (case and punctuation ignored): {'; '.join(described)}. "
-        f"Remove them from one of the files, {drop}or accept them with data.allow_overlap=[{names}]"
-    )
+    advice = f"Remove them from one of the files, {drop}or accept them with data.allow_overlap=[{names}]"
+    raise UserError(f"splits share sentences (case and punctuation ignored): {'; '.join(described)}. {advice}")
 
 
 def has_shared(sides: Sides[SharedSentences]) -> bool:

@@ -36,22 +36,17 @@ def find_warnings(config: DataConfig, loaded: Sequence[tuple[Pairs, SourceReport
 def find_source_warnings(config: DataConfig, pairs: Pairs, report: SourceReport, advice: str = "") -> Iterator[str]:
     """The lines on one source; ``advice`` says what to do about exchanged sides, if not what training advises."""
     if isinstance(report, SourceAccount) and report.mismatched > MANY_MISMATCHED * report.rows:
-        yield (
-            f"{report.file}: {report.mismatched} of {report.rows} rows are dropped because one side is far longer than "
-            "the other: are its columns what data.columns says? If they are, a higher data.max_length_ratio keeps more"
-        )
+        dropped = f"{report.mismatched} of {report.rows} rows are dropped because one side is far longer than the other"
+        doubt = "are its columns what data.columns says? If they are, a higher data.max_length_ratio keeps more"
+        yield f"{report.file}: {dropped}: {doubt}"
     yield from describe_languages(config, pairs, report.file, advice)
     correlation = correlate_lengths(pairs)
     if correlation is not None and correlation < LEAST_CORRELATION:
-        yield (
-            f"{report.file}: long sources have no longer targets than short ones (correlation of lengths "
-            f"{correlation:.2f}): are its lines parallel?"
-        )
+        sign = f"long sources have no longer targets than short ones (correlation of lengths {correlation:.2f})"
+        yield f"{report.file}: {sign}: are its lines parallel?"
     if misread := find_misread(pairs):
-        yield (
-            f"{report.file}: {len(misread)} of {2 * len(pairs)} sentences have letters that UTF-8 becomes in another "
-            f"encoding ({in_brief(misread[0], 60)}): mend these lines, or convert the file again"
-        )
+        sign = f"{len(misread)} of {2 * len(pairs)} sentences have letters that UTF-8 becomes in another encoding"
+        yield f"{report.file}: {sign} ({in_brief(misread[0], 60)}): mend these lines, or convert the file again"
     if form_of(report.file) == "table" and (first := describe_first_pair(config, Path(report.file))):
         yield first
 
