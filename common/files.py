@@ -192,12 +192,12 @@ def cache_folder() -> Path:
 
 
 @contextlib.contextmanager
-def explain_write_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError inside into a UserError that names ``path`` and says what to do."""
+def explain_write_errors(path: Path, otherwise: str = "") -> Iterator[None]:
+    """Turn an OSError inside into a UserError that names ``path`` and says what to do, or ``otherwise``."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"cannot write {path}: {explain_os_error(error)}") from error
+        raise UserError(f"cannot write {path}: {explain_os_error(error)}{otherwise}") from error
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:

@@ -12,7 +12,6 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from operator import eq
 from pathlib import Path
@@ -22,12 +21,14 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Int, UInt8
 
-from common.errors import UserError, explain_os_error
+from common.errors import UserError
+from common.files import explain_write_errors
 
 Item = TypeVar("Item")
 
 BLOCK = 8192  # sentences in memory at once; larger blocks are no faster
 LINE_FEED = 10
+ANOTHER = ", or set TMPDIR=FOLDER"
 
 
 def scratch_folder() -> Path:
@@ -42,27 +43,18 @@ def scratch_folder() -> Path:
         raise UserError(f"{error.strerror}: make room, or set TMPDIR=FOLDER") from error
 
 
-@contextmanager
-def explain_scratch_errors() -> Iterator[None]:
-    """Turn an OSError inside into a UserError that names the folder, and how to choose another."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"cannot write {scratch_folder()}: {explain_os_error(error)}, or set TMPDIR=FOLDER") from error
-
-
 class GrowingArray:
     """A flat array on disk, appended to block by block. UserError if the disk is full."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype, self._length = np.dtype(dtype), 0
-        with explain_scratch_errors():
+        with explain_write_errors(scratch_folder(), ANOTHER):
             self._file = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115 (views outlive any block)
         weakref.finalize(self, self._file.close)
 
     def append(self, block: np.ndarray) -> None:
         # Written, not stored through a mapping: on a full disk that would kill the process.
-        with explain_scratch_errors():
+        with explain_write_errors(scratch_folder(), ANOTHER):
             self._file.write(np.ascontiguousarray(block, self._dtype).data)
         self._length += len(block)
 
@@ -73,7 +65,7 @@ class GrowingArray:
         """The array so far, mapped and read-only."""
         if not self._length:  # an empty file cannot be mapped
             return np.zeros(0, self._dtype)
-        with explain_scratch_errors():
+        with explain_write_errors(scratch_folder(), ANOTHER):
             self._file.flush()
             return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype)
 

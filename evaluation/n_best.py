@@ -1,34 +1,27 @@
 """The N best translations of a line that read differently: different tokens can spell the same text."""
 
-from evaluation.translate import Ensemble, OnProgress, Translation, Translator
+from collections.abc import Callable
+
+from evaluation.translate import Translation
 
 MOST_ALIKE = 16  # times as many translations are searched before fewer texts are returned
 
+Candidates = Callable[[list[str], int], list[list[Translation]]]  # up to so many translations of each line
 
-def n_best(
-    translator: Translator,
-    params: Ensemble,
-    lines: list[str],
-    count: int,
-    *,
-    prefix: str = "",
-    on_progress: OnProgress = None,
-) -> list[list[Translation]]:
+
+def n_best(candidates: Candidates, lines: list[str], count: int) -> list[list[Translation]]:
     """The ``count`` best translations of each line with different texts; fewer if the search has no more.
 
     A line that has too few texts is searched for more: the first ones stay as they are.
     """
-    found: list[list[Translation]] = [[] for _ in lines]
+    found: dict[int, list[Translation]] = {}
     short, asked = list(range(len(lines))), count
     while short and asked <= MOST_ALIKE * count:
-        texts = [lines[index] for index in short]
-        candidates = translator.candidates(params, texts, asked, prefix=prefix, on_progress=on_progress)
-        for index, each in zip(short, candidates, strict=True):
-            found[index] = distinct(each)[:count]
-        searched = zip(short, candidates, strict=True)
-        short = [index for index, each in searched if len(each) == asked and len(found[index]) < count]
+        searched = dict(zip(short, candidates([lines[index] for index in short], asked), strict=True))
+        found.update((index, distinct(each)[:count]) for index, each in searched.items())
+        short = [index for index, each in searched.items() if len(each) == asked and len(found[index]) < count]
         asked *= 2
-    return found
+    return [found[index] for index in range(len(lines))]
 
 
 def distinct(translations: list[Translation]) -> list[Translation]:

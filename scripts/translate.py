@@ -176,9 +176,13 @@ def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar:
     translator, options = run.translator, {"prefix": arguments.prefix, "on_progress": bar.update}
     if arguments.nbest is None:
         return [[best] for best in translator.translate(run.params, lines, **options)]
+
+    def candidates(some: list[str], count: int) -> Found:
+        return translator.candidates(run.params, some, count, **options)
+
     if translator.decoding.draws:
-        return translator.candidates(run.params, lines, arguments.nbest, **options)
-    return n_best(translator, run.params, lines, arguments.nbest, **options)
+        return candidates(lines, arguments.nbest)
+    return n_best(candidates, lines, arguments.nbest)
 
 
 def format_lines(block: list[InputLine], found: Found, run: LoadedRun, arguments: argparse.Namespace) -> Iterator[str]:

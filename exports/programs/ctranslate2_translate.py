@@ -42,15 +42,14 @@ class Model(LineTranslator):
         return list(self.translator.score_batch([source], [target], max_input_length=0)[0].log_probs)
 
     def rank(self, hypothesis: tuple[float, Pieces]) -> tuple[bool, float]:
-        """One that reached its limit without an end comes after all that ended, as in the run."""
-        return hypothesis[1][-1:] == [END], self.score(hypothesis)
+        """The log-probability divided by a function of the length, which CTranslate2 does not have in this form.
 
-    def score(self, hypothesis: tuple[float, Pieces]) -> float:
-        """The log-probability divided by a function of the length, which CTranslate2 does not have in this form."""
+        One that reached its limit without an end comes after all that ended, as in the run.
+        """
         log_prob, tokens = hypothesis
         search = self.facts["search"]
         base = {"gnmt": (5 + len(tokens)) / 6, "length": len(tokens)}[search["normalization"]]
-        return log_prob / float(base ** search["length_penalty"])
+        return tokens[-1:] == [END], log_prob / float(base ** search["length_penalty"])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -146,8 +147,9 @@ def test_the_n_best_differ_as_texts_and_are_n(translator):
     translator = with_settings(translator, beam_size=4)
     many = translator.candidates([params], lines, 24)
     assert any(len(distinct(each[:3])) < 3 for each in many if len(each) > 1)
-    assert n_best(translator, [params], lines, 3) == [distinct(each)[:3] for each in many]
-    assert [len(each) for each in n_best(translator, [params], lines, 3)] == [3, 3, 1, 3]
+    candidates = partial(translator.candidates, [params])
+    assert n_best(candidates, lines, 3) == [distinct(each)[:3] for each in many]
+    assert [len(each) for each in n_best(candidates, lines, 3)] == [3, 3, 1, 3]
 
 
 @pytest.mark.slow
