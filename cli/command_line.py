@@ -12,7 +12,6 @@ from common.files import write_atomically
 from configs.keys import KEYS, describe_keys
 
 LAYOUT = argparse.RawDescriptionHelpFormatter
-AddOptions = Callable[[argparse.ArgumentParser], object]
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 def parse_command_line(
     description: str | None,
     positionals: dict[str, str],
-    add_options: AddOptions | None = None,
+    add_options: Callable[[argparse.ArgumentParser], object] | None = None,
     accepted: Collection[str] = KEYS.keys(),
 ) -> argparse.Namespace:
     """Parse ``PROGRAM POSITIONAL … [key=value …]``, with options anywhere in between; exit with 2 for a mistake.

@@ -15,7 +15,6 @@ BOUNDS = {
     "max": ("at most", operator.le),
 }
 
-
 Changes = Literal["nothing", "validation", "training", "model"]
 
 

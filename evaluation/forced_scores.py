@@ -131,11 +131,9 @@ def core(parts: Sequence[str]) -> slice:
 def align_words(sources: Words, targets: Words, attention_weights: Float[np.ndarray, "T S"]) -> list[tuple[int, int]]:
     """The weight between words is the mean over the target word's tokens of the sum over the source word's."""
     by_source = [attention_weights[:, span.start : span.stop].sum(axis=1) for _, span in sources]
-    return [
-        (int(np.argmax([column[span.start : span.stop].mean() for column in by_source])), index)
-        for index, (_, span) in enumerate(targets)
-        if by_source
-    ]
+    words = enumerate(targets if by_source else [])
+    means = ((index, [column[span.start : span.stop].mean() for column in by_source]) for index, (_, span) in words)
+    return [(int(np.argmax(weights)), index) for index, weights in means]
 
 
 def force(

@@ -65,10 +65,8 @@ def find_neighbours(held_out: Pairs, training: Pairs, translations: Sequence[str
     long = [len(each) >= FEWEST_WORDS for each in words]
     rows = near_rows(words, trained)
     near = [is_long and bool(found) for is_long, found in zip(long, rows, strict=True)]
-    both = sum(
-        any(is_near(words_of(each), targets[row]) for row in rows[number] for each in references[number])
-        for number in compress(range(len(sources)), near)
-    )
+    chosen = compress(zip(rows, references, strict=True), near)
+    both = sum(any(is_near(words_of(each), targets[row]) for row in found for each in group) for found, group in chosen)
 
     def bleu(found: Sequence[str], chosen: Sequence[bool]) -> float | None:
         return score(list(compress(found, chosen)), list(compress(references, chosen))).bleu if any(chosen) else None

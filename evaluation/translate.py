@@ -35,6 +35,7 @@ BATCHES = 8  # of short sentences that one call searches: as some are done, othe
 
 Ensemble = Sequence[Params]  # one tree per model
 TokenLists = Sequence[list[int]]  # tokens, without BOS and EOS
+Opening = tuple[SpellingTable, list[int]] | None  # how tokens spell a prefix, and the state in which each source starts
 OnProgress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
 
 
@@ -140,13 +141,14 @@ class Translator:
         self, params: Ensemble, lines: list[str], count: int, prefix: str, on_progress: OnProgress
     ) -> list[list[Translation]]:
         sources = [self.encode_sources(self.pieces(line)) for line in lines]
-        spelling, starts = None, list[int]()
+        opening, starts = None, list[int]()
         if normalise(prefix):
             spelling, strict = self.tokenizer.spelling(beginning_of(prefix))
+            opening = spelling, starts
             for pieces in sources:
                 starts += [0 if strict < self.limit(len(piece) + 1) else strict for piece in pieces[:1]]
                 starts += [len(spelling) - 1 for _ in pieces[1:]]
-        found = iter(self.search(params, list(chain(*sources)), count, spelling, starts, on_progress))
+        found = iter(self.search(params, list(chain(*sources)), count, opening, on_progress))
         return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
 
     def find_problems(self, lines: list[str], prefix: str) -> list[str]:
@@ -205,19 +207,13 @@ class Translator:
         return [normalise(text) for text in self.tokenizer.decode(targets)]
 
     def search(
-        self,
-        params: Ensemble,
-        sources: TokenLists,
-        count: int,
-        spelling: SpellingTable | None = None,
-        starts: Sequence[int] = (),
-        on_progress: OnProgress = None,
+        self, params: Ensemble, sources: TokenLists, count: int, opening: Opening = None, on_progress: OnProgress = None
     ) -> list[list[Hypothesis]]:
         """Up to ``count`` hypotheses for the tokens of each source, without BOS and EOS; one for an empty source."""
         mesh, found = mesh_of(params), dict[int, list[Hypothesis]]()
         lengths = [len(source) + 1 for source in sources]
         groups = list(group_by_bucket(lengths, self.decoding.batch_sentences, mesh.size if mesh else 1, BATCHES))
-        search = partial(self._search, params, mesh, sources, spelling, starts, count)
+        search = partial(self._search, params, mesh, sources, opening, count)
         most = "decoding.candidates" if self.decoding.draws else "decoding.beam_size"
         with explain_lack_of_memory(f"make decoding.batch_sentences or {most} smaller"):
             for (_, indices), hypotheses in zip(groups, (map if mesh else side_by_side)(search, groups), strict=True):
@@ -227,25 +223,18 @@ class Translator:
         return [found.get(index, [Hypothesis([], 0.0, 0.0, True)]) for index in range(len(sources))]
 
     def _search(
-        self,
-        params: Ensemble,
-        mesh: Mesh | None,
-        all_sources: TokenLists,
-        spelling: SpellingTable | None,
-        all_starts: Sequence[int],
-        count: int,
-        batch: SearchBatch,
+        self, params: Ensemble, mesh: Mesh | None, every: TokenLists, opening: Opening, count: int, batch: SearchBatch
     ) -> list[list[Hypothesis]]:
-        """Search one batch, filled up with empty rows."""
+        """Search one batch of the sources, filled up with empty rows."""
         (rows, bucket), indices = batch
-        sources = [all_sources[index] for index in indices]
+        sources, spelling = [every[index] for index in indices], opening and opening[0]
 
         def filled(values: list[int], dtype: npt.DTypeLike) -> Any:
             return shard_rows(np.pad(np.array(values, dtype), (0, rows - len(values))), mesh)
 
         tokens = shard_rows(pad_rows([[*source, EOS] for source in sources], (rows, bucket)), mesh)
         limits = filled([self.limit(len(source) + 1) for source in sources], np.int32)
-        starts = None if spelling is None else filled([all_starts[index] for index in indices], np.int32)
+        starts = filled([opening[1][index] for index in indices], np.int32) if opening else None
         # Random draws of a sentence depend on its tokens alone, not on its place in the input.
         numbers = filled([zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources], np.uint32)
         size = batch_size(bucket, self.decoding.batch_sentences)

@@ -4,7 +4,7 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from data import long_lines
 from evaluation.translate import Translator
@@ -12,6 +12,8 @@ from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 from training.run.layout import TOKENIZER
 
+# What an exported program reads of ``decoding``.
+SEARCH = ("beam_size", "normalization", "length_penalty", "max_length_factor", "max_length_extra")
 PROGRAMS, DATA = Path(__file__).parent / "programs", Path(long_lines.__file__).parent
 
 
@@ -76,9 +78,3 @@ def save_model(
 def plain(decoding: DecodingConfig) -> DecodingConfig:
     """The beam search that the exported programs have: without draws, risk, coverage and further models."""
     return replace(decoding, search="beam", mbr="none", coverage_penalty=0.0, ensemble=[])
-
-
-def settings_of(decoding: DecodingConfig) -> dict[str, Any]:
-    """What an exported program reads."""
-    names = ("beam_size", "normalization", "length_penalty", "max_length_factor", "max_length_extra")
-    return {name: vars(decoding)[name] for name in names}

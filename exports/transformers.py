@@ -138,9 +138,8 @@ def scaled(layer: Linear, factor: float) -> Linear:
 
 
 def named(prefix: str, layers: dict[str, Linear]) -> Weights:
-    return {
-        f"{prefix}.{name}.{kind}": array for name, layer in layers.items() for kind, array in layer._asdict().items()
-    }
+    by_name = {f"{prefix}.{name}": layer._asdict() for name, layer in layers.items()}
+    return {f"{name}.{kind}": array for name, parts in by_name.items() for kind, array in parts.items()}
 
 
 def make_generation_config(config: ModelConfig, decoding: DecodingConfig, limit: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from evaluation.translate import Translator
 from experiment.load_run import MAY_CHANGE, PRECISION, LoadedRun, load_run
 from experiment.reports import place_report
 from exports.check import Check, check
-from exports.formats import FORMATS, find_obstacle, missing_packages, plain, save_model, settings_of
+from exports.formats import FORMATS, SEARCH, find_obstacle, missing_packages, plain, save_model
 from exports.heads import longest
 from exports.readme import describe_data, describe_scores, describe_search, write_readme
 from training.run.corpus import load_held_out
@@ -110,7 +110,7 @@ def facts_of(run: LoadedRun, longest_source: int) -> dict[str, Any]:
         "source": run.config.data.source,
         "target": run.config.data.target,
         "tag": [vocabulary[token] for token in run.translator.tag],
-        "search": settings_of(run.config.decoding),
+        "search": {key: vars(run.config.decoding)[key] for key in SEARCH},
         "lines": {"usual": asdict(splitting.usual), "max_source_tokens": splitting.decoding.max_source_tokens},
         "model": asdict(run.config.model),
     }

@@ -60,10 +60,8 @@ def split_pairs(pairs: Pairs) -> dict[str, Pairs]:
     held_out = {key: split for split, key in rows}
     keys = [key_of(en, es) for en, es in zip(pairs.sources, pairs.targets, strict=True)]
     order = sorted(range(len(pairs)), key=lambda index: (keys[index], pairs.sources[index], pairs.targets[index]))
-    train, valid, test = (
-        pairs.take([index for index in order if held_out.get(keys[index]) == split])
-        for split in (None, "valid", "test")
-    )
+    chosen = ([index for index in order if held_out.get(keys[index]) == split] for split in (None, "valid", "test"))
+    train, valid, test = map(pairs.take, chosen)
     if len(test) == 0:
         raise UserError("none of the held-out pairs is in this file; is it manythings.org's spa.txt, English first?")
     valid = without_shared(valid, [test])

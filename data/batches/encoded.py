@@ -51,14 +51,12 @@ class EncodedPairs:
     def arrays(self, corpus: Pairs) -> Arrays:
         """The pairs as arrays; their texts only if they are not those of the corpus."""
         optional = {"fitting_weights": self.weights, "tags": self.tags}
-        return {
-            "capacity": np.array([*self.row_lengths, self.over_long]),
-            "usual": np.array(astuple(self.usual)),
-            **{f"source_{name}": array for name, array in self.sources._asdict().items()},
-            **{f"target_{name}": array for name, array in self.targets._asdict().items()},
-            **{name: array for name, array in optional.items() if array is not None},
-            **({} if self.texts is corpus else self.texts.arrays("fitting")),
-        }
+        arrays = {name: array for name, array in optional.items() if array is not None}
+        for side, table in (("source", self.sources), ("target", self.targets)):
+            arrays |= {f"{side}_{name}": array for name, array in table._asdict().items()}
+        capacity, usual = np.array([*self.row_lengths, self.over_long]), np.array(astuple(self.usual))
+        arrays |= {"capacity": capacity, "usual": usual}
+        return arrays if self.texts is corpus else arrays | self.texts.arrays("fitting")
 
     @classmethod
     def mapped(cls, arrays: Arrays, corpus: Pairs) -> "EncodedPairs":
@@ -83,10 +81,8 @@ def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weight
     if config.subword_sampling > 0:
         # Random subwords lengthen one language more: (S, T) has the ratio of one draw for some 20,000 pairs.
         some = pairs.take(usual[:: 1 + len(usual) // 20_000].tolist())
-        source, target = (
-            Segmentations(tokenizer, side).draw(np.arange(len(some)), config.subword_sampling, seed=0).length
-            for side in (some.sources, some.targets)
-        )
+        sides = (Segmentations(tokenizer, side) for side in (some.sources, some.targets))
+        source, target = (each.draw(np.arange(len(some)), config.subword_sampling, seed=0).length for each in sides)
         capacity = row_lengths(source + (tags is not None), target, config.row_length)
     is_short = fits(sources, targets, capacity)
     if not is_short.any():

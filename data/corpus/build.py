@@ -55,10 +55,8 @@ class Corpus:
 
     def arrays(self) -> Arrays:
         """Its sentences and hashes."""
-        arrays: Arrays = {}
-        for name, pairs in (("training", self.training), ("valid", self.valid), ("test", self.test)):
-            arrays |= pairs.arrays(name)
-        return arrays | {f"{side}_hashes": vars(self.hashes)[side] for side in SIDES}
+        hashes = {f"{side}_hashes": vars(self.hashes)[side] for side in SIDES}
+        return self.training.arrays("training") | self.valid.arrays("valid") | self.test.arrays("test") | hashes
 
     def facts(self) -> dict[str, Any]:
         """The rest, as JSON has it."""
