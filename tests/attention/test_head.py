@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from attention import SCORES, Score, attend_head, general, head_weights, softmax_over_keys, visible_keys
+from tests.attention.oracles import make_score, normal, reference_head, reference_weights
 
 TWO_KEYS: dict[str, Any] = {  # their scores are 2·2/√4 = 2 and 0
     "query": jnp.array([[2.0, 0, 0, 0]]),
@@ -48,9 +49,7 @@ def test_the_only_visible_key_gives_its_value_exactly():
     st.floats(0, 1),
     st.integers(0, 2**31),
 )
-def test_head_equals_float64_loops(
-    normal, make_score, reference_head, queries, keys, widths, name, has_bias, density, seed
-):
+def test_head_equals_float64_loops(queries, keys, widths, name, has_bias, density, seed):
     (width, value_width), rng = widths, np.random.default_rng(seed)
     query, key = normal([seed, 0], queries, width), normal([seed, 1], keys, width)
     value, bias = normal([seed, 2], keys, value_width), normal([seed, 3], queries, keys) if has_bias else None
@@ -69,7 +68,7 @@ def test_weights_of_a_query_sum_to_one_and_are_exactly_zero_on_what_it_cannot_se
     assert (weights >= 0).all()
 
 
-def test_a_query_that_sees_nothing_yields_zeros_and_zero_gradients(normal):
+def test_a_query_that_sees_nothing_yields_zeros_and_zero_gradients():
     query, key, value, bias = normal(0, 2, 4), normal(1, 3, 4), normal(2, 3, 4), normal(3, 2, 3)
     visible = jnp.array([[True, True, False], [False, False, False]])
 
@@ -82,7 +81,7 @@ def test_a_query_that_sees_nothing_yields_zeros_and_zero_gradients(normal):
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_gradients_equal_finite_differences(name, normal, make_score):
+def test_gradients_equal_finite_differences(name):
     query, key, value, bias = normal(0, 3, 4), normal(1, 5, 4), normal(2, 5, 2), normal(3, 3, 5)
     visible = visible_keys(jnp.array([1, 1, 2]), jnp.array([1, 1, 2, 2, 0]), causal=False)
 
@@ -94,7 +93,7 @@ def test_gradients_equal_finite_differences(name, normal, make_score):
     check_grads(head, arguments, order=1, modes=["rev"], eps=1e-2, atol=2e-3, rtol=2e-3)
 
 
-def test_gradients_equal_their_formulas_in_float64(normal, reference_weights):
+def test_gradients_equal_their_formulas_in_float64():
     # With P the weights and dO the gradient of the output: dV = Pᵀ dO, dP = dO Vᵀ, dS = P (dP − Σₛ P dP),
     # dQ = dS K / √H, dK = dSᵀ Q / √H, and the bias gets dS (Dao et al. 2022, appendix B.4).
     query, key, value, output_gradient = normal(0, 4, 9), normal(1, 6, 9), normal(2, 6, 3), normal(3, 4, 3)
@@ -122,7 +121,7 @@ def test_an_invisible_key_does_not_set_the_scale_of_the_visible_ones():
 
 
 @pytest.mark.parametrize("name", [name for name in SCORES if name != "general"])
-def test_bfloat16_inputs_have_float32_scores_and_softmax(name, normal, make_score, reference_head):
+def test_bfloat16_inputs_have_float32_scores_and_softmax(name):
     # Of the rounded inputs, only the weights and the result are rounded again, each by at most 2⁻⁹ of its size: less
     # than 2⁻⁸ of the largest value. Scores rounded to bfloat16 would be off by 2⁻⁹ of more than ten.
     query, key, value = (
@@ -138,7 +137,7 @@ def test_bfloat16_inputs_have_float32_scores_and_softmax(name, normal, make_scor
     np.testing.assert_allclose(np.asarray(result, np.float64), expected, atol=tolerance)
 
 
-def test_the_general_score_turns_queries_in_bfloat16(normal, reference_head):
+def test_the_general_score_turns_queries_in_bfloat16():
     # W and Wᵀq are rounded as well, as a projection would be: scores are off by up to 2⁻⁸ Σ|Wᵀq|·|k|, weights by e to
     # the power of twice that.
     query, key, value = (normal(seed, *shape, dtype="bfloat16") for seed, shape in enumerate([(4, 8), (9, 8), (9, 3)]))
@@ -170,7 +169,7 @@ def test_dropout_drops_its_share_of_the_weights_and_scales_the_others():
     assert abs(dropped.sum() - 2500) < 5 * 43.3
 
 
-def test_dropout_of_a_query_that_sees_nothing_leaves_zeros(normal):
+def test_dropout_of_a_query_that_sees_nothing_leaves_zeros():
     query, key, value = normal(0, 2, 4), normal(1, 3, 4), normal(2, 3, 4)
 
     def total(query, key, value):

@@ -30,6 +30,7 @@ from attention import (
     tracing_for,
 )
 from attention.kernels.request import request_of
+from tests.attention.oracles import close, differentiate, make_score, normal, packed, qkv
 from tests.variants import KERNELS_ANYWHERE, PLAIN, serves
 
 # What attention asks: (B, N, G, T, S, H, U), causality, score, bias, dtype. Chunks are of 4 queries, so that 5, 9 and
@@ -56,9 +57,7 @@ def test_every_kernel_that_runs_anywhere_is_compared():
 @pytest.mark.parametrize(("asked", "way"), [(a, w) for w, (_, served) in SERVES.items() for a in ASKED if a in served])
 @settings(max_examples=12)
 @given(data=st.data(), seed=st.integers(0, 2**31))
-def test_values_and_gradients_equal_the_definition(
-    qkv, normal, make_score, differentiate, close, asked, way, data, seed
-):
+def test_values_and_gradients_equal_the_definition(asked, way, data, seed):
     shape, causal, score, has_bias, dtype = ASKED[asked]
     batch, heads, _, queries, keys, width, _ = shape
     inputs = dict(zip(("query", "key", "value"), qkv(seed, *shape, dtype=dtype), strict=True))
@@ -80,7 +79,7 @@ def test_values_and_gradients_equal_the_definition(
 
 
 @pytest.mark.parametrize(("queries", "keys", "kernel"), [(300, 219, "chunked"), (300, 218, "definition")])
-def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kernel, qkv, normal, differentiate, packed):
+def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kernel):
     # 300 · 219 is more than 256², and 300 · 218 is less.
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 1, 1, queries, keys, 4, 4), strict=True))
     mask = Mask(packed([100, 150], length=queries), packed([100, 110], length=keys))
@@ -211,18 +210,18 @@ EVERY_KEY = Mask(jnp.ones((2, 5), int), jnp.ones((2, 5), int))
         ("splash", ("cpu",), {}, "there is no kernel splash"),
     ],
 )
-def test_attend_itself_raises_what_a_kernel_refuses(kernel, device, options, message, qkv):
+def test_attend_itself_raises_what_a_kernel_refuses(kernel, device, options, message):
     with tracing_for(*device), pytest.raises(KernelError, match=re.escape(message)):
         attend(*qkv(0, 2, 2, 2, 5, 5, 4, 4), mask=EVERY_KEY, **options, kernel=kernel)
 
 
 @pytest.mark.parametrize("off", [{"dropout_key": jax.random.key(0)}, {"dropout_rate": 0.1}])
-def test_dropout_that_is_off_is_no_reason_to_refuse(off, qkv):
+def test_dropout_that_is_off_is_no_reason_to_refuse(off):
     by_xla = partial(attend, *qkv(0, 2, 2, 2, 5, 5, 4, 4), mask=EVERY_KEY, kernel="xla")
     np.testing.assert_array_equal(by_xla(**off), by_xla())
 
 
-def test_a_request_says_what_the_arguments_of_attend_are(qkv, normal):
+def test_a_request_says_what_the_arguments_of_attend_are():
     query, _, value = qkv(0, 2, 4, 2, 5, 6, 8, 3, dtype="bfloat16")
     plain = Request(CPU, "bfloat16", "scaled_dot_product", 5, 6, 8, 3)
     with tracing_for("cpu"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from attention import SCORES, Mask, attend, attention_weights, visible_keys
+from tests.attention.oracles import differentiate, make_score, normal, qkv, reference
 from tests.variants import KERNELS_ANYWHERE
 
 compiled = jax.jit(attend, static_argnames=("dropout_rate", "kernel"))
@@ -21,7 +22,7 @@ CROSS, CAUSAL = (Mask(QUERY_SEGMENTS, KEY_SEGMENTS, causal) for causal in (False
 
 @pytest.mark.parametrize(("groups", "causal"), [(1, False), (2, True), (4, False)])
 @pytest.mark.parametrize("name", SCORES)
-def test_attention_equals_float64_loops(name, groups, causal, qkv, normal, make_score, reference):
+def test_attention_equals_float64_loops(name, groups, causal):
     query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 3)
     options: dict[str, Any] = {"score": make_score(name, 3, 4, (4,)), "bias": normal(4, 3, 4, 5, 6)}
     options["mask"] = CAUSAL if causal else CROSS
@@ -31,7 +32,7 @@ def test_attention_equals_float64_loops(name, groups, causal, qkv, normal, make_
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_attend_sums_the_values_with_the_attention_weights(groups, qkv, normal, make_score):
+def test_attend_sums_the_values_with_the_attention_weights(groups):
     query, key, value = qkv(0, 3, 4, groups, 5, 6, 4, 7)
     options = {"mask": CAUSAL, "bias": normal(1, 3, 4, 5, 6), "score": make_score("general", 2, 4, (4,))}
     weights = attention_weights(query, key, **options)
@@ -43,45 +44,40 @@ def test_attend_sums_the_values_with_the_attention_weights(groups, qkv, normal, 
     np.testing.assert_array_equal(np.where(visible, 0, weights), 0)
 
 
-@pytest.fixture
-def at(differentiate):
-    """``at(places, query, key, value, segments, kernel, causal)``: outputs there, and the gradients of their sum."""
-
-    def at(places, query, key, value, segments, kernel, causal):
-        output_gradient = jnp.zeros(query.shape).at[:, :, places].set(1)
-        inputs = {"query": query, "key": key, "value": value}
-        result = differentiate(inputs, output_gradient, Mask(segments, segments, causal), kernel=kernel)
-        return [np.asarray(array)[:, :, places] for array in result.values()]
-
-    return at
+def at(places, arrays, segments, kernel, causal):
+    """The outputs there, and the gradients of their sum."""
+    output_gradient = jnp.zeros(arrays[0].shape).at[:, :, places].set(1)
+    inputs = dict(zip(("query", "key", "value"), arrays, strict=True))
+    result = differentiate(inputs, output_gradient, Mask(segments, segments, causal), kernel=kernel)
+    return [np.asarray(array)[:, :, places] for array in result.values()]
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
-def test_padding_and_other_sentences_change_nothing_bit_for_bit(kernel, causal, qkv, at):
+def test_padding_and_other_sentences_change_nothing_bit_for_bit(kernel, causal):
     query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
     segments = np.array([1, 1, 0, 2, 2, 3, 0])
     for segment in (1, 2, 3):
         places, others = np.nonzero(segments == segment)[0], np.nonzero(segments != segment)[0]
         changed = query.at[:, :, others].set(-1e3), key.at[:, :, others].set(1e3), value.at[:, :, others].set(-1e6)
-        before, after = (at(places, *x, jnp.array([segments]), kernel, causal) for x in ((query, key, value), changed))
+        before, after = (at(places, x, jnp.array([segments]), kernel, causal) for x in ((query, key, value), changed))
         for name, one, other in zip(["output", *"qkv"], before, after, strict=True):
             np.testing.assert_array_equal(one, other, err_msg=f"{name} of segment {segment}")
 
 
 @pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
-def test_the_future_cannot_change_the_past_bit_for_bit(kernel, qkv, at):
+def test_the_future_cannot_change_the_past_bit_for_bit(kernel):
     query, key, value = qkv(0, 1, 4, 2, 7, 7, 4, 4)
     for now in range(7):
         later = [array.at[:, :, now + 1 :].set(number) for array, number in ((query, 5), (key, 70), (value, 9e4))]
         segments, past = jnp.ones((1, 7), int), np.arange(now + 1)
-        before, after = (at(past, *x, segments, kernel, causal=True) for x in ((query, key, value), later))
+        before, after = (at(past, x, segments, kernel, causal=True) for x in ((query, key, value), later))
         for one, other in zip(before, after, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
-def test_queries_that_see_nothing_yield_zeros_and_zero_gradients(kernel, qkv, differentiate):
+def test_queries_that_see_nothing_yield_zeros_and_zero_gradients(kernel):
     names = ["query", "key", "value"]
     inputs = dict(zip(names, qkv(0, 3, 4, 2, 5, 6, 4, 4), strict=True))
     visible = np.array(list(map(partial(visible_keys, causal=True), QUERY_SEGMENTS, KEY_SEGMENTS)))
@@ -115,7 +111,7 @@ def test_every_sentence_head_and_query_drops_weights_of_its_own(groups):
 
 
 @pytest.mark.parametrize(("rate", "key"), [(0.0, jax.random.key(0)), (0.5, None)])
-def test_without_a_rate_or_without_a_key_nothing_is_dropped(rate, key, qkv):
+def test_without_a_rate_or_without_a_key_nothing_is_dropped(rate, key):
     arguments = qkv(0, 3, 4, 2, 5, 6, 4, 4)
     result = attend(*arguments, mask=CROSS, dropout_rate=rate, dropout_key=key)
     np.testing.assert_array_equal(result, attend(*arguments, mask=CROSS))

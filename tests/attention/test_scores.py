@@ -14,14 +14,15 @@ from attention import (
     scaled_dot_product,
 )
 from attention.scores import DOT_PRODUCTS, as_dot_product
+from tests.attention.oracles import ORACLES, make_score, normal, reference_weights
 
 each_score = pytest.mark.parametrize("name", SCORES)
 
 
 @each_score
-def test_every_score_has_a_float64_oracle_and_a_test_by_hand(name, oracles):
+def test_every_score_has_a_float64_oracle_and_a_test_by_hand(name):
     assert SCORES[name].function.__name__ == name
-    assert name in oracles, f"ORACLES in tests/attention/conftest.py has no {name}"
+    assert name in ORACLES, f"ORACLES in tests/attention/oracles.py has no {name}"
     assert f"test_{name}_by_hand" in globals(), f"this file has no test_{name}_by_hand"
 
 
@@ -54,7 +55,7 @@ def test_additive_by_hand():
 
 
 @each_score
-def test_scores_of_bfloat16_inputs_are_float32(name, normal, make_score):
+def test_scores_of_bfloat16_inputs_are_float32(name):
     low = normal(0, 3, 8, dtype="bfloat16"), normal(1, 5, 8, dtype="bfloat16")
     score = make_score(name, 2, 8)
     scores, exact = score(*low), score(*(array.astype("float32") for array in low))
@@ -65,7 +66,7 @@ def test_scores_of_bfloat16_inputs_are_float32(name, normal, make_score):
 
 
 @pytest.mark.parametrize("name", DOT_PRODUCTS)
-def test_as_a_dot_product_a_score_is_the_same(name, normal, make_score):
+def test_as_a_dot_product_a_score_is_the_same(name):
     query, key, score = normal(0, 2, 3, 4, 8), normal(1, 2, 3, 5, 8), make_score(name, 2, 8, heads=(3,))
     turned, scale = as_dot_product(score, query)
     heads = jax.vmap(jax.vmap(lambda score, query, key: score(query, key)), in_axes=(None, 0, 0))(score, query, key)
@@ -73,7 +74,7 @@ def test_as_a_dot_product_a_score_is_the_same(name, normal, make_score):
 
 
 @pytest.mark.parametrize("name", SCORES.keys() - DOT_PRODUCTS)
-def test_any_other_score_is_no_dot_product(name, normal, make_score):
+def test_any_other_score_is_no_dot_product(name):
     with pytest.raises(ValueError, match=f"{name} is not a dot product"):
         as_dot_product(make_score(name, 0, 3, heads=(2,)), normal(1, 1, 2, 4, 3))
 
@@ -91,9 +92,7 @@ HOSTILE = {
 
 @each_score
 @pytest.mark.parametrize(("of_queries", "of_keys"), HOSTILE.values(), ids=HOSTILE)
-def test_hostile_queries_and_keys_give_the_oracles_weights_and_finite_gradients(
-    name, of_queries, of_keys, normal, make_score, reference_weights
-):
+def test_hostile_queries_and_keys_give_the_oracles_weights_and_finite_gradients(name, of_queries, of_keys):
     query, key, score = normal(0, 3, 4) * of_queries, normal(1, 5, 4) * of_keys, make_score(name, 2, 4)
     visible, wanted = jnp.ones((3, 5), bool), normal(3, 3, 5)
 

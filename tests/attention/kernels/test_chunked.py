@@ -10,11 +10,12 @@ import pytest
 
 from attention import Mask, attend, current_device, tracing_for
 from attention.kernels import chunked
+from tests.attention.oracles import close, differentiate, lower, normal, packed, qkv
 
 
 @pytest.mark.skipif(current_device().platform != "cpu", reason="windows are for CPUs")
 @pytest.mark.parametrize("causal", [False, True])
-def test_keys_outside_the_window_of_a_chunk_of_queries_are_not_read(causal, qkv, packed):
+def test_keys_outside_the_window_of_a_chunk_of_queries_are_not_read(causal):
     """Where keys and values are not numbers, what reads them is not either; what does not is as without them."""
     query, key, value = qkv(0, 1, 1, 1, 512, 1024, 8, 8)
     query_segments, key_segments = packed([128, 100, 284], length=512), packed([250, 200, 574], length=1024)
@@ -37,7 +38,7 @@ def test_keys_outside_the_window_of_a_chunk_of_queries_are_not_read(causal, qkv,
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("lengths", [[1024], [1, 1023], [130, 120, 6, 700], [16] * 60])
-def test_windows_of_every_width_equal_the_definition(lengths, causal, qkv, normal, packed, differentiate, close):
+def test_windows_of_every_width_equal_the_definition(lengths, causal):
     inputs = dict(zip(("query", "key", "value"), qkv(0, 1, 1, 1, 1024, 1024, 8, 8), strict=True))
     segments = packed(lengths, length=1024)
     arguments = inputs, normal(1, 1, 1, 1024, 8), Mask(segments, segments, causal)
@@ -60,7 +61,7 @@ def largest_array(program):
 @pytest.mark.slow
 @pytest.mark.parametrize("device", [("cpu",), ("gpu",)])
 @pytest.mark.parametrize("gradients", [False, True])
-def test_chunks_are_a_loop_in_which_no_array_has_a_number_for_every_query_and_key(gradients, device, lower):
+def test_chunks_are_a_loop_in_which_no_array_has_a_number_for_every_query_and_key(gradients, device):
     jitted, arguments = lower("chunked", 1, 1, 1, 1024, 1024, 8, 8, gradients=gradients)
     with tracing_for(*device):
         lowered = jitted.lower(*arguments)
@@ -69,14 +70,14 @@ def test_chunks_are_a_loop_in_which_no_array_has_a_number_for_every_query_and_ke
         assert largest_array(program) == 128 * 1024  # one chunk's scores
 
 
-def test_the_definition_has_such_an_array_and_no_loop(lower):
+def test_the_definition_has_such_an_array_and_no_loop():
     jitted, arguments = lower("definition", 1, 1, 1, 1024, 1024, 8, 8, gradients=True)
     program = jitted.lower(*arguments).as_text()
     assert "while" not in program and largest_array(program) == 1024 * 1024
 
 
 @pytest.mark.slow
-def test_memory_of_chunks_grows_with_the_length_and_that_of_the_definition_with_its_square(lower):
+def test_memory_of_chunks_grows_with_the_length_and_that_of_the_definition_with_its_square():
     def temporary_bytes(kernel, length):
         jitted, arguments = lower(kernel, 1, 8, 8, length, length, 64, 64, gradients=True)
         return jitted.lower(*arguments).compile().memory_analysis().temp_size_in_bytes

@@ -7,6 +7,7 @@ import pytest
 
 from attention import Mask, current_device, tracing_for
 from attention.kernels import cudnn
+from tests.attention.oracles import close, differentiate, lower, normal, packed, qkv
 
 IS_HERE = current_device().platform == "gpu" and current_device().capability >= 8
 FORWARD, BACKWARD = "__cudnn$fmhaScaleBiasSoftmax", "__cudnn$fmhaScaleBiasSoftmaxBackward"
@@ -24,7 +25,7 @@ def hopper(monkeypatch):
 
 
 @pytest.fixture
-def program(hopper, lower):
+def program(hopper):
     """``program(*shape, …)``: what ``attend`` by cuDNN is lowered to for a GPU, in StableHLO."""
 
     def program(*shape, **options):
@@ -110,7 +111,7 @@ def by_products(*arrays, **options):
     ("rows", "causal"),
     [(name, causal) for name, (_, _, of_keys) in ROWS.items() for causal in (False, True) if not (causal and of_keys)],
 )
-def test_cudnn_equals_the_definition(rows, causal, qkv, normal, packed, differentiate, close, monkeypatch):
+def test_cudnn_equals_the_definition(rows, causal, monkeypatch):
     """cuDNN itself on a GPU that it supports, elsewhere JAX's own products: everything around that call is real."""
     if not IS_HERE:
         monkeypatch.setattr(cudnn, "flash_attention", by_products)

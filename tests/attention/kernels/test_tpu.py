@@ -8,6 +8,7 @@ import pytest
 from jax.experimental.pallas.ops.tpu import splash_attention
 
 from attention import Mask, tracing_for, visible_keys
+from tests.attention.oracles import close, differentiate, lower, normal, packed, qkv
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -22,7 +23,7 @@ from attention import Mask, tracing_for, visible_keys
         (2, 2, 2, 1, 62, 64, 64),
     ],
 )
-def test_the_program_for_a_tpu_has_its_kernels(shape, dtype, causal, lower):
+def test_the_program_for_a_tpu_has_its_kernels(shape, dtype, causal):
     calls = []
     for gradients in (False, True):
         jitted, arguments = lower("tpu", *shape, causal=causal, dtype=dtype, gradients=gradients)
@@ -41,9 +42,7 @@ def test_the_program_for_a_tpu_has_its_kernels(shape, dtype, causal, lower):
         ((2, 2, 2, 20, 150, 8, 16), False, ([9, 8], []), ([140], [60, 70])),
     ],
 )
-def test_where_pallas_interprets_it_it_equals_the_definition(
-    shape, causal, targets, sources, qkv, normal, packed, differentiate, close, monkeypatch
-):
+def test_where_pallas_interprets_it_it_equals_the_definition(shape, causal, targets, sources, monkeypatch):
     """Numbers without a TPU: Pallas runs the kernel's own program on the CPU, one operation after the other."""
     interpreted = partial(splash_attention.make_splash_mha, interpret=True)
     monkeypatch.setattr(splash_attention, "make_splash_mha", interpreted)
