@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from common.errors import UserError
+from common.programs import ROOT
 from configs.load import load_config
+from tests.processes import run_code
 from train import train
 from training.config import MeshConfig
 from training.devices.distributed import CLAIMS, claim_number, started_by_scheduler
@@ -22,7 +23,6 @@ from training.run.lock import lock_run
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps, good_steps
 
-ROOT = Path(__file__).parents[1]
 LIMIT = 400  # seconds: a process that takes longer hangs
 CHEAP = ["data.batch_rows=4", "decoding.beam_size=1", "training.log_every=1"]
 
@@ -281,7 +281,7 @@ def test_a_process_that_stays_alone_says_so(number):
         "distributed.STARTUP_TIMEOUT = 1\n"
         f"distributed.join_processes(MeshConfig(coordinator='localhost:{free_port()}', processes=2, process={number}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=LIMIT)
+    done = run_code(code)
     assert done.returncode == 2
     assert done.stderr == (
         "error: the processes of this run did not find each other in 1 seconds: start all of them, each with the "

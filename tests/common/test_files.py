@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from common.errors import UserError, exit_on_user_error, explain_lack_of_memory
 from common.files import append_line, remove_leftovers, write_atomically, write_folder
+from tests.processes import files_limited_to, printed_by
 
 
 def test_the_old_content_stays_until_the_new_is_on_the_disk(tmp_path, monkeypatch):
@@ -36,13 +36,9 @@ def test_the_old_content_stays_until_the_new_is_on_the_disk(tmp_path, monkeypatc
 def test_a_write_that_the_system_refuses_changes_nothing_and_is_told(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # as a quota does: Python ignores the signal
-    try:
-        with pytest.raises(UserError, match=rf"cannot write {path}: File too large; make room, then start the same"):
-            write_atomically(path, "new" * 1000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told = rf"cannot write {path}: File too large; make room, then start the same"
+    with files_limited_to(1000), pytest.raises(UserError, match=told):
+        write_atomically(path, "new" * 1000)
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
@@ -109,12 +105,12 @@ def test_a_folder_replaces_nothing(kind, tmp_path, tmp_path_factory):
 
 
 def test_what_a_killed_writer_left_goes_and_that_of_a_living_one_stays(tmp_path):
-    killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    [killed] = printed_by("import os; print(os.getpid())")
     stay = [f".b.json.{os.getppid()}.tmp", ".c.tmp", "d.tmp", ".e.².tmp", f".f.{10**20}.tmp"]
-    go = [f".a.json.{process}.tmp" for process in (int(killed.stdout), os.getpid())]  # the second: numbers come again
+    go = [f".a.json.{process}.tmp" for process in (int(killed), os.getpid())]  # the second: numbers come again
     for name in stay + go:
         (tmp_path / name).touch()
-    (tmp_path / f".folder.{int(killed.stdout)}.tmp" / "inner").mkdir(parents=True)
+    (tmp_path / f".folder.{int(killed)}.tmp" / "inner").mkdir(parents=True)
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(stay)
     remove_leftovers(tmp_path / "nothing")

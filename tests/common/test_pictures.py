@@ -1,16 +1,11 @@
 """Pictures are the same under other people's settings, and letters come from whatever font has them."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from matplotlib.font_manager import findfont, fontManager, get_font
 
 from common.pictures import Figure, fonts_for, picture
+from tests.processes import run_code
 
-ROOT = Path(__file__).parents[2]
 DRAW = """
 import hashlib, os
 from common.pictures import Figure, picture
@@ -27,8 +22,7 @@ def test_settings_for_other_work_change_no_byte(tmp_path):
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nlines.linewidth: 9\nfont.family: monospace\n")
     seen = set()
     for backend, settings in ((None, {}), ("module://not_here.backend", {}), ("agg", {"MPLCONFIGDIR": str(tmp_path)})):
-        environment = os.environ | settings | ({"MPLBACKEND": backend} if backend else {})
-        done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, env=environment, capture_output=True, text=True)
+        done = run_code(DRAW, **settings | ({"MPLBACKEND": backend} if backend else {}))
         assert done.returncode == 0, done.stderr
         digests, _, left = done.stdout.strip().rpartition(" ")
         assert left == str(backend)

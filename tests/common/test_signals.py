@@ -2,17 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from common.signals import Interrupted, exit_when_interrupted, handle_signals
+from tests.processes import run_code
 from training.run.pause import Clock, Pause
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +58,8 @@ with handle_signals(pause.record):
     os.kill(os.getpid(), signal.SIGTERM)
 print(pause.signal)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False)
-    assert (done.returncode, done.stdout) == (0, b"15\n")
+    done = run_code(code)
+    assert (done.returncode, done.stdout) == (0, "15\n")
 
 
 def test_where_all_is_saved_a_signal_ends_at_once_also_one_that_came_just_before():

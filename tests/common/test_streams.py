@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.processes import run_code
+
 TELL = """
 import json
 from common.errors import UserError, exit_on_user_error
@@ -29,7 +31,7 @@ with exit_on_user_error():
 
 
 def test_no_text_steers_the_terminal():
-    done = subprocess.run([sys.executable, "-c", STEER], capture_output=True, text=True, check=False)
+    done = run_code(STEER)
     assert done.stdout == 'a\tb\\u001b[2J\\u202e "\\u009b\\u2066"\n'
     assert done.stderr == "\\u001b]0;title\\u0007\nerror: no file \\u009b2J\n"
 

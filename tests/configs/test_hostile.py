@@ -1,8 +1,6 @@
 """Config files and command lines that nobody would write by hand: each is refused at once, in one short line."""
 
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,8 +10,7 @@ from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
 from configs.schema import RunConfig
 from tests.configs.conftest import refused
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import printed_by
 
 
 def nine_times(level: int) -> str:
@@ -74,10 +71,7 @@ def test_every_monster_is_refused_in_one_short_line(tmp_path):
         "    try: print('loaded', load_config(path))\n"
         "    except UserError as error: print(error)"
     )
-    command = [sys.executable, "-c", code, *map(str, paths)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    *told, large, pipe, device, folder, long = done.stdout.removesuffix("\n").split("\n")
+    *told, large, pipe, device, folder, long = printed_by(code, *paths)
     for name, path, line, (_, expected) in zip(FILES, paths, told, FILES.values(), strict=False):
         assert expected in one_short_line(line) and line.startswith(str(path)), name
     assert len(told) == len(FILES)

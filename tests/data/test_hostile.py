@@ -5,8 +5,6 @@ import hashlib
 import io
 import json
 import os
-import subprocess
-import sys
 import unicodedata
 import zipfile
 from pathlib import Path
@@ -29,11 +27,11 @@ from data.sources.table import Cells
 from data.tokens.tokenizer import Tokenizer, train
 from tests.data.sources.reading import SKIPPING, load, refused
 from tests.prepared import build_corpus, stream_of
+from tests.processes import printed_by
 from training.run.corpus import load_tokenizer, overlap_with_training, save_hashes, save_tokenizer
 from training.run.layout import TRAINING_SENTENCES, checkpoint_path
 from training.run.row_counts import RowCounts, load_row_counts
 
-ROOT = Path(__file__).parents[2]
 LONG = 1_000_000
 
 
@@ -54,10 +52,7 @@ def test_what_is_no_file_is_refused_without_being_read(tmp_path):
         "    try: load_source(DataConfig(root=sys.argv[1]), name, 'train')\n"
         "    except UserError as error: print(error)"
     )
-    command = [sys.executable, "-c", code, str(tmp_path), *names]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    for line, name in zip(done.stdout.splitlines(), names, strict=True):
+    for line, name in zip(printed_by(code, tmp_path, *names), names, strict=True):
         assert line.startswith(f"no train file at {tmp_path / name.replace('LANG', 'en')}; set data.root=FOLDER ")
 
 
@@ -200,7 +195,7 @@ def test_a_run_of_a_million_marks_is_normalised_at_once():
         "assert normalise('x' + '\\u0301' * n + '\\u0316' * n) == 'x' + '\\u0316' * n + '\\u0301' * n\n"
         "assert normalise('x' + '\\u0f73' * n) == 'x' + '\\u0f71' * n + '\\u0f72' * n"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=True)
+    assert printed_by(code) == []
 
 
 # Run directories
@@ -350,10 +345,7 @@ def test_what_is_no_file_of_a_run_is_neither_waited_for_nor_read(tmp_path):
         names = ["tokenizer.model", "tokenizer.json", "training_sentences.npz", "data.json", "row_counts.json"]
         for name in [*names, "eval/test.jsonl"]:
             replace(run / name)
-    command = [sys.executable, "-c", READ, str(pipe), str(endless)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
+    assert printed_by(READ, pipe, endless) == [
         line
         for run in (pipe, endless)
         for line in (

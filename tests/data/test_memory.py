@@ -1,13 +1,11 @@
 """A corpus takes no memory that grows with it but a few numbers for each pair."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.processes import run_code
 
 # What the process holds of its own, without what is mapped from files, looked at every few milliseconds: the kernel
 # keeps no peak of it. The vocabulary is trained on few pairs, because SentencePiece keeps all that it trains on.
@@ -48,7 +46,7 @@ print(json.dumps(found))
 @pytest.mark.parametrize("pairs", [120_000, pytest.param(2_000_000, marks=pytest.mark.nightly)])
 def test_a_pair_takes_a_few_numbers(tmp_path, pairs):
     """Lists of sentences took 1,600 bytes for each; an order, hashes and the sorting of them take a dozen numbers."""
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path), "20000", str(pairs)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_code(PROGRAM, tmp_path, 20_000, pairs)
+    assert done.returncode == 0, done.stderr
     few, many = json.loads(done.stdout)
     assert many - few < 100 * (pairs - 20_000)

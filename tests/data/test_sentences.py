@@ -1,8 +1,4 @@
-import os
-import resource
 import signal
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -13,6 +9,7 @@ from hypothesis import strategies as st
 from common.errors import UserError
 from data.pairs import Pairs, concatenate
 from data.sentences import BLOCK, GrowingArray, SentenceWriter, move_to_disk, scratch_folder, store_sentences
+from tests.processes import files_limited_to, run_code
 
 LINES = st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"])), max_size=20)
 
@@ -36,21 +33,15 @@ def test_nothing_has_a_name_even_after_a_kill(tmp_path):
         "print(scratch_folder(), os.listdir(scratch_folder()), array.sum(), flush=True);"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": os.environ["PYTHONPATH"]}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    done = run_code(code, TMPDIR=str(tmp_path))
     assert (done.stdout, done.returncode) == (f"{tmp_path} [] 9999.0\n", -signal.SIGKILL)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_reported():
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    growing = GrowingArray(np.int64)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(UserError, match=rf"cannot write {scratch_folder()}: .* again, or set TMPDIR=FOLDER"):
-            growing.append(np.zeros(100_000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    growing, told = GrowingArray(np.int64), rf"cannot write {scratch_folder()}: .* again, or set TMPDIR=FOLDER"
+    with files_limited_to(1000), pytest.raises(UserError, match=told):
+        growing.append(np.zeros(100_000))
 
 
 def test_where_no_folder_takes_a_file_that_is_told_with_a_way_out(monkeypatch):

@@ -1,11 +1,8 @@
 """What runs on a TPU is lowered for one: the training step, also on a mesh, and every search."""
 
 import re
-import subprocess
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -15,12 +12,11 @@ from attention import tracing_for
 from evaluation.search import search_batch
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import build, init_params
+from tests.processes import run_code
 from tests.training.devices.layouts import MODEL, ROWS, TRAINING, VOCAB, make_batch
 from training.config import MeshConfig
 from training.devices.mesh import Devices, abstract_state, make_mesh
 from training.step import make_train_step
-
-ROOT = Path(__file__).parents[2]
 
 
 def for_a_tpu(jitted, *arguments, **options):
@@ -51,7 +47,7 @@ jax.config.update("jax_num_cpu_devices", 8)
 from tests.training.test_lowering import calls_in_the_training_step as calls
 print(*(calls("tpu", *shape) for shape in ((1, 1, 1), (8, 1, 1), (2, 2, 2))))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=300)
+    done = run_code(code)
     one, *eight = done.stdout.split()
     assert eight == [one, one], done.stderr
 

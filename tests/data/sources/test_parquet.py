@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -18,8 +17,8 @@ from common.files import LONGEST_LINE
 from data.pairs import Pairs
 from data.sentences import scratch_folder
 from tests.data.sources.reading import SKIPPING, load, refused
+from tests.processes import files_limited_to
 
-ROOT = Path(__file__).parents[3]
 ROWS = [("one", "uno"), (" two\u00a0 ", "do\u0301s"), ("", '"tres\t3"'), ("NA", "null\n")]
 READ = Pairs(["one", "two", "", "NA"], ["uno", "dós", '"tres 3"', "null"])
 ENGLISH, SPANISH = map(list, zip(*ROWS, strict=True))
@@ -199,12 +198,8 @@ def test_a_changed_folder_is_read_anew_and_two_of_one_name_are_two(tmp_path):
 
 def test_a_full_disk_is_named_by_the_folder_that_a_dataset_is_unpacked_to(tmp_path):
     dataset(tmp_path / "opus")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    try:
+    with files_limited_to(100):
         told = refused(tmp_path, "opus:en-es")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert told.startswith(f"cannot write {scratch_folder()}: File too large; ") and told.endswith("set TMPDIR=FOLDER")
 
 

@@ -1,10 +1,7 @@
 """Subword sampling: what is drawn, with which probability, and that nothing but the arguments decides it."""
 
 import hashlib
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 
@@ -13,9 +10,8 @@ from data.config import DataConfig
 from data.tokens import subword_sampling as segmentations
 from data.tokens.subword_sampling import Segmentations, draw_candidates
 from tests.prepared import stream_of
+from tests.processes import printed_by
 from training.run.corpus import save_tokenizer
-
-ROOT = Path(__file__).parents[3]
 
 
 def sentences_of(table):
@@ -71,8 +67,7 @@ def test_sampling_is_the_same_in_another_process(tmp_path, phrases, phrase_token
         "table = cached.draw(numpy.arange(len(sys.argv) - 2), 0.2, 5).compact();"
         "print(hashlib.sha256(table.flat.tobytes()).hexdigest())"
     )
-    command = [sys.executable, "-c", code, str(tmp_path), *phrases.sources]
-    elsewhere = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    [elsewhere] = printed_by(code, tmp_path, *phrases.sources)
     here = [id for ids in drawn(phrase_tokenizer, phrases.sources, 0.2, 5) for id in [*ids, EOS]]
     assert elsewhere == hashlib.sha256(np.array(here, np.int32).tobytes()).hexdigest()
 

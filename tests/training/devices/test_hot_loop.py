@@ -1,14 +1,11 @@
 """What the program waits for between lines of metrics: never for a step without a later one under way."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.processes import run_code
+
 PROGRAM = """
 import json, sys
 from collections import Counter
@@ -55,14 +52,9 @@ print(json.dumps([fetches, lags]))
 def test_between_lines_of_metrics_only_readings_of_two_steps_before_are_fetched(small_experiment, tmp_path):
     """24 steps on two simulated devices, six to a line of metrics, saved and evaluated at the end."""
     settings = ["training.steps=24", "training.log_every=6", "training.eval_every=24", "decoding.beam_size=1"]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, small_experiment, f"run_dir={tmp_path}", "mesh.data=2", *settings],
-        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
+    two_devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = run_code(PROGRAM, small_experiment, f"run_dir={tmp_path}", "mesh.data=2", *settings, **two_devices)
+    assert done.returncode == 0, done.stderr
     fetches, lags = json.loads(done.stdout.splitlines()[-1])
     assert "2 × cpu (data 2)" in done.stdout
     assert lags == {"add 2": 16, "wait 1": 4, "wait 0": 4}  # of every line's six, two are fetched after its sums

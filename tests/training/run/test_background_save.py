@@ -1,7 +1,5 @@
 """Saves in the background: training goes on, nothing of it reaches the checkpoint, and failures are told."""
 
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
@@ -11,8 +9,8 @@ import jax
 import pytest
 
 from common.errors import UserError
-from common.programs import ROOT
 from tests.drawn import drawn_state
+from tests.processes import run_code
 from tests.training.run.test_checkpoint import MODEL, TRAINING, VOCAB, assert_same, make_state
 from training.progress import Progress
 from training.run import manifest, write_trees
@@ -176,6 +174,6 @@ time.sleep(2)
 
 @pytest.mark.slow
 def test_threads_that_go_on_after_a_failed_save_print_no_traceback(tmp_path):
-    done = subprocess.run([sys.executable, "-c", CLOSED_TOO_EARLY, tmp_path], cwd=ROOT, capture_output=True, text=True)
+    done = run_code(CLOSED_TOO_EARLY, tmp_path)
     assert (done.returncode, done.stdout) == (0, "closed\n")
     assert "Event loop is closed" not in done.stderr
