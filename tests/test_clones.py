@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.test_imports import ROOMS, ROOT
+
 PROGRAMS = [Path("train.py"), Path("eval.py"), *(path.relative_to(ROOT) for path in sorted(ROOT.glob("scripts/*.py")))]
 
 
@@ -24,6 +25,15 @@ def clone(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def other(tmp_path_factory) -> Path:
+    """Another project, whose rooms have the same names and end whatever imports them."""
+    folder = tmp_path_factory.mktemp("other")
+    for room in ROOMS:
+        (folder / f"{room}.py").write_text("raise SystemExit('of another project')")
+    return folder
+
+
 def says(program: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *options, str(program), "--help"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
@@ -34,12 +44,8 @@ def says(program: Path, *options: str, **variables: str) -> subprocess.Completed
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_an_edit_of_a_second_clone_is_seen_by_its_programs(clone, program):
-    """In the environment where this clone is installed, and where another project has rooms of the same names."""
-    other = clone.with_name("other")
-    other.mkdir(exist_ok=True)
-    for name in ("data", "common", "model", "cli"):
-        (other / f"{name}.py").write_text("x = 1")
+def test_an_edit_of_a_second_clone_is_seen_by_its_programs(clone, other, program):
+    """In the environment where this clone is installed, and beside another project."""
     errors = clone / "common/errors.py"
     code = errors.read_text(encoding="utf-8")
     try:
@@ -51,7 +57,7 @@ def test_an_edit_of_a_second_clone_is_seen_by_its_programs(clone, program):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_a_clone_that_was_moved_after_its_installation_runs(clone, program):
-    """Without site, Python does not see what pip wrote of where the clone was."""
-    done = says(clone / program, "-S", PYTHONPATH=sysconfig.get_path("purelib"))
-    assert done.returncode == 0 and "usage: " in done.stdout, done.stderr
+def test_a_clone_that_was_moved_after_its_installation_runs(clone, other, program):
+    """Also beside another project. Without site, Python does not see what pip wrote of where the clone was."""
+    done = says(clone / program, "-S", PYTHONPATH=f"{other}{os.pathsep}{sysconfig.get_path('purelib')}")
+    assert (done.returncode, done.stderr) == (0, "") and "usage: " in done.stdout
