@@ -216,9 +216,10 @@ def test_attend_itself_raises_what_a_kernel_refuses(kernel, device, options, mes
 
 
 @pytest.mark.parametrize("off", [{"dropout_key": jax.random.key(0)}, {"dropout_rate": 0.1}])
-def test_dropout_that_is_off_is_no_reason_to_refuse(off):
-    by_xla = partial(attend, *qkv(0, 2, 2, 2, 5, 5, 4, 4), mask=EVERY_KEY, kernel="xla")
-    np.testing.assert_array_equal(by_xla(**off), by_xla())
+@pytest.mark.parametrize("kernel", KERNELS_ANYWHERE)
+def test_without_a_rate_or_without_a_key_nothing_is_dropped_and_no_kernel_refuses(kernel, off):
+    attended = partial(attend, *qkv(0, 2, 2, 2, 5, 5, 4, 4), mask=EVERY_KEY, kernel=kernel)
+    np.testing.assert_array_equal(attended(**off), attended())
 
 
 def test_a_request_says_what_the_arguments_of_attend_are():

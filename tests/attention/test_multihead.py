@@ -108,10 +108,3 @@ def test_every_sentence_head_and_query_drops_weights_of_its_own(groups):
     # Two independent patterns differ in 32 ± 4 of 64 places.
     rows = left.reshape(-1, 64) != 0
     assert all(12 < np.sum(a != b) < 52 for i, a in enumerate(rows) for b in rows[:i])
-
-
-@pytest.mark.parametrize(("rate", "key"), [(0.0, jax.random.key(0)), (0.5, None)])
-def test_without_a_rate_or_without_a_key_nothing_is_dropped(rate, key):
-    arguments = qkv(0, 3, 4, 2, 5, 6, 4, 4)
-    result = attend(*arguments, mask=CROSS, dropout_rate=rate, dropout_key=key)
-    np.testing.assert_array_equal(result, attend(*arguments, mask=CROSS))

@@ -5,7 +5,6 @@ import itertools
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -20,7 +19,6 @@ from evaluation.minimum_risk import expected_utilities
 from evaluation.n_best import distinct, n_best
 from evaluation.search import search_batch
 from evaluation.translate import Translator
-from model.config import DecodingConfig
 from tests.drawn import drawn_params, make_ending
 
 SENTENCES = ["Tom eats.", "", "Ana runs.", "   ", "Tom", "Ana eats here", "Tom  runs\there.", "Ana", "Tom runs here."]
@@ -192,15 +190,3 @@ def test_a_table_of_positions_may_be_shorter_than_a_padded_row(translator):
     cut = table | {"embedding": table["embedding"] | {"positions": table["embedding"]["positions"][:20]}}
     found = short.translate((cut,), [line])
     assert math.isfinite(found[0].log_prob) and found == long.translate((table,), [line])
-
-
-def test_impossible_settings_are_refused():
-    refused: dict[str, dict[str, Any]] = {
-        "beam or sample, not greedy": {"search": "greedy"},
-        "none, bleu or chrf, not ter": {"mbr": "ter"},
-        "at most decoding.beam_size": {"mbr": "chrf", "candidates": 9},
-        "top_p must be above 0": {"top_p": 0.0},
-    }
-    for message, settings in refused.items():
-        with pytest.raises(ValueError, match=message):
-            DecodingConfig(**settings)

@@ -19,18 +19,13 @@ def normal(seed, *shape):
     return jax.random.normal(jax.random.key(seed), shape)
 
 
-def test_matmul_and_its_gradients_equal_autodiff():
-    x, kernel, weight = normal(0, 2, 3, 4), normal(1, 4, 5), normal(2, 2, 3, 5)
-    ours = jax.value_and_grad(lambda x, k: jnp.sum(matmul(x, k, "float32") * weight), (0, 1))(x, kernel)
-    plain = jax.value_and_grad(lambda x, k: jnp.sum((x @ k) * weight), (0, 1))(x, kernel)
+@pytest.mark.parametrize(("shape", "contract"), [((4, 5), 0), ((5, 4), 1)])
+def test_matmul_and_its_gradients_equal_autodiff(shape, contract):
+    """Also over the other axis of the matrix, where it is the product with its transpose."""
+    x, kernel, weight = normal(0, 2, 3, 4), normal(1, *shape), normal(2, 2, 3, 5)
+    ours = jax.value_and_grad(lambda x, k: jnp.sum(matmul(x, k, "float32", contract) * weight), (0, 1))(x, kernel)
+    plain = jax.value_and_grad(lambda x, k: jnp.sum(x @ (k.T if contract else k) * weight), (0, 1))(x, kernel)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), ours, plain)
-
-
-def test_matmul_over_the_other_axis_of_the_matrix_is_that_with_its_transpose():
-    x, kernel, weight = (jax.random.normal(jax.random.key(i), s) for i, s in enumerate([(2, 3, 4), (5, 4), (2, 3, 5)]))
-    ours = jax.value_and_grad(lambda x, k: jnp.sum(matmul(x, k, "float32", 1) * weight), (0, 1))(x, kernel)
-    theirs = jax.value_and_grad(lambda x, k: jnp.sum(x @ k.T * weight), (0, 1))(x, kernel)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), ours, theirs)
 
 
 def test_matmul_in_bfloat16_rounds_operands_and_sums_in_float32():
@@ -62,18 +57,13 @@ def test_dropout_keeps_the_mean_and_drops_the_rate():
 
 
 @pytest.mark.parametrize("probability", [0.0, 2**-16, 0.25, 0.9, 1 - 2**-16, 1.0])
-@pytest.mark.parametrize("width", [1, 6, 7])
-def test_a_draw_compares_sixteen_bits_of_a_word(probability, width):
-    words = np.asarray(jax.random.bits(jax.random.key(3), (500, (width + 1) // 2)))
-    low, high = words.astype("<u4").view("<u2").reshape(500, -1, 2).transpose(2, 0, 1)
-    expected = np.concatenate([low, high], axis=1)[:, :width] / 2**16 < probability
-    np.testing.assert_array_equal(bernoulli(jax.random.key(3), probability, (500, width)), expected)
-
-
-def test_words_of_a_row_are_those_of_its_shape():
-    words = np.asarray(jax.random.bits(jax.random.key(3), (5, 7, 2)))
-    expected = np.concatenate([words & 0xFFFF, words >> 16], axis=-1)[..., :3] / 2**16 < 0.4
-    np.testing.assert_array_equal(bernoulli(jax.random.key(3), 0.4, (5, 7, 3)), expected)
+@pytest.mark.parametrize("shape", [(500, 1), (500, 6), (500, 7), (5, 7, 3)], ids=str)
+def test_a_draw_compares_sixteen_bits_of_a_word(probability, shape):
+    """Each word of a row is two numbers, of its low bits and, after all of those, of its high ones."""
+    *rows, width = shape
+    words = np.asarray(jax.random.bits(jax.random.key(3), (*rows, (width + 1) // 2)))
+    expected = np.concatenate([words & 0xFFFF, words >> 16], axis=-1)[..., :width] / 2**16 < probability
+    np.testing.assert_array_equal(bernoulli(jax.random.key(3), probability, shape), expected)
 
 
 def test_draws_of_a_word_are_independent():

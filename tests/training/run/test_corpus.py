@@ -19,12 +19,10 @@ from training.run.corpus import (
     find_changes,
     identify,
     load_identity,
-    load_tokenizer,
     load_usual_source,
     overlap_with_training,
     prepare_for_run,
     save_hashes,
-    save_tokenizer,
 )
 from training.run.row_counts import RowCounts, load_row_counts
 
@@ -148,22 +146,6 @@ def test_changes_of_the_data_are_found_and_need_leave_unless_they_are_harmless(f
     with pytest.raises(UserError, match="is missing or damaged"):
         changes(allow=False)
     assert len(changes(allow=True)) == 1
-
-
-def test_a_missing_or_damaged_tokenizer_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"has no tokenizer\.model"):
-        load_tokenizer(tmp_path)
-    tokenizer = Tokenizer(train(PAIRS, CONFIG), "key")
-    save_tokenizer(tmp_path, tokenizer)
-    assert (load_tokenizer(tmp_path).model, load_tokenizer(tmp_path).key) == (tokenizer.model, "key")
-    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model[:-10])
-    with pytest.raises(UserError, match="damaged"):
-        load_tokenizer(tmp_path)
-    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
-    for broken in ("", "[]", json.dumps({"key": "x"})):
-        (tmp_path / "tokenizer.json").write_text(broken)
-        with pytest.raises(UserError, match="damaged"):
-            load_tokenizer(tmp_path)
 
 
 def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):
