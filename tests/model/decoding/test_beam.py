@@ -46,6 +46,13 @@ def run_search(kind, model, *arguments):
     return jax.device_get(jax.jit(lambda: kind((model,), *arguments))())
 
 
+def assert_lists(hypotheses, row, expected, tolerance=1e-5):
+    """A row's n-best list begins with these scores and tokens."""
+    for place, (score, tokens) in enumerate(expected):
+        assert found(hypotheses, row, place) == tokens
+        np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=tolerance, atol=tolerance)
+
+
 def plain(ranking: Ranking) -> PlainRanking:
     return PlainRanking(ranking.normalization, ranking.length_penalty)
 
@@ -57,10 +64,8 @@ def test_a_wide_beam_finds_the_best_of_all_translations(ranking):
     hypotheses = run_search(beam_search, model, Sources(rows, limits), SearchSettings(4, 120, 3, ranking))
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         best = sorted(every_translation(model, source, vocabulary, int(limits[row]), plain(ranking)), reverse=True)[:3]
-        for place, (score, tokens) in enumerate(best):
-            assert found(hypotheses, row, place) == tokens
-            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
-            assert hypotheses.ended[row, place]
+        assert_lists(hypotheses, row, best)
+        assert hypotheses.ended[row, : len(best)].all()
 
 
 def test_a_wide_beam_finds_the_best_of_all_translations_that_begin_with_a_text():
@@ -74,9 +79,7 @@ def test_a_wide_beam_finds_the_best_of_all_translations_that_begin_with_a_text()
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         found_by_all = sorted(every_translation(model, source, 7, 5, plain(NONE)), reverse=True)
         spelled = [each for each in found_by_all if "".join(letters[token] for token in each[1]).startswith("aab")]
-        for place, (score, tokens) in enumerate(spelled[:3]):
-            assert found(hypotheses, row, place) == tokens
-            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
+        assert_lists(hypotheses, row, spelled[:3])
 
 
 def every_translation(model, source, vocabulary, limit, ranking):
@@ -104,10 +107,9 @@ def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix, at_onc
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         next_log_probs = partial(model.next_log_probs, source)
         expected = plain_beam(next_log_probs, int(limits[row]), beam_size, plain(ranking), beam_size, prefix)
-        for place, (score, tokens) in enumerate(expected):
-            assert found(hypotheses, row, place) == tokens
+        assert_lists(hypotheses, row, expected)
+        for place, (_, tokens) in enumerate(expected):
             assert tokens[: len(prefix)] == prefix
-            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
             assert hypotheses.ended[row, place] == (tokens[-1] == EOS)
         assert (hypotheses.lengths[row, len(expected) :] == 0).all()
 
@@ -128,10 +130,7 @@ def test_coverage_prefers_what_has_seen_the_whole_source():
     hypotheses, others = run(ranking), run(without)
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         next_log_probs = partial(model.next_log_probs, source)
-        expected = plain_beam(next_log_probs, 9, 4, PlainRanking("gnmt", 1.0, 3.0, seen), 2)
-        for place, (score, tokens) in enumerate(expected):
-            assert found(hypotheses, row, place) == tokens
-            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-5, atol=1e-5)
+        assert_lists(hypotheses, row, plain_beam(next_log_probs, 9, 4, PlainRanking("gnmt", 1.0, 3.0, seen), 2))
     assert (hypotheses.tokens != others.tokens).any()
 
 
@@ -184,10 +183,7 @@ def test_a_trained_transformers_beam_agrees_with_a_plain_beam_by_teacher_forcing
     beam_size, _ = CASES[case]
     for row in range(6):
         next_log_probs = teacher_forced(models, source_tokens[row : row + 1], 8)
-        expected = plain_beam(next_log_probs, 8, beam_size, plain(GNMT), beam_size)
-        for place, (score, tokens) in enumerate(expected):
-            assert found(hypotheses, row, place) == tokens
-            np.testing.assert_allclose(hypotheses.scores[row, place], score, rtol=1e-4, atol=1e-4)
+        assert_lists(hypotheses, row, plain_beam(next_log_probs, 8, beam_size, plain(GNMT), beam_size), 1e-4)
 
 
 @pytest.mark.slow

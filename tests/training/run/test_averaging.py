@@ -170,19 +170,15 @@ def test_steps_are_the_last_or_those_of_the_best_bleu():
     bleu = {100: 30.0, 200: 33.0, 250: 99.0, 300: 31.0, 500: 31.0}
     validated = {step: Validated(each, 2.0) for step, each in bleu.items()}
     good = [100, 200, 300, 400, 500]  # and there is no checkpoint of step 250
-    assert choose_steps(RUN, good, 1, "last", validated, TrainingConfig(steps=500)) == [500]
-    assert choose_steps(RUN, good, 3, "last", validated, TrainingConfig(steps=500)) == [300, 400, 500]
-    assert choose_steps(RUN, good, 1, "best", validated, TrainingConfig(steps=500)) == [200]
-    assert choose_steps(RUN, good, 2, "best", validated, TrainingConfig(steps=500)) == [
-        200,
-        500,
-    ]  # of equal BLEU, the later
-    assert choose_steps(RUN, good, 4, "best", validated, TrainingConfig(steps=500)) == [100, 200, 300, 500]
+
+    def chosen(count, by):
+        return choose_steps(RUN, good, count, by, validated, TrainingConfig(steps=500))
+
+    assert chosen(1, "last") == [500] and chosen(3, "last") == [300, 400, 500]
+    assert chosen(1, "best") == [200] and chosen(4, "best") == [100, 200, 300, 500]
+    assert chosen(2, "best") == [200, 500]  # of equal BLEU, the later
     validated[300] = Validated(31.0, 1.9)
-    assert choose_steps(RUN, good, 2, "best", validated, TrainingConfig(steps=500)) == [
-        200,
-        300,
-    ]  # of equal BLEU, the lower loss
+    assert chosen(2, "best") == [200, 300]  # of equal BLEU, the lower loss
 
 
 @pytest.mark.parametrize(("save_every", "keep"), [(0, 3), (5, 6), (4, 9), (10, 3), (99, 3)])
