@@ -33,22 +33,12 @@ from training.run.retention import good_steps
 from training.state import state_shapes
 
 ROOT = Path(__file__).parents[1]
-EVERYTHING_ON = [
-    "model.dropout=0.2",
-    "model.activation_dropout=0.1",
-    "model.source_word_dropout=0.1",
-    "model.target_word_dropout=0.1",
-    "model.decoder_layer_drop=0.2",
-    "training.consistency=simcut",
-    "training.optimizer=muon",
-    "data.direction=both",
-    "data.subword_sampling=0.3",
-    "data.window=64",
-    "training.accumulation=2",
-    "training.ema_decay=0.9",
-    "training.patience=3",
-    "training.log_every=2",
-]
+EVERYTHING_ON = """
+model.dropout=0.2 model.activation_dropout=0.1 model.source_word_dropout=0.1 model.target_word_dropout=0.1
+model.decoder_layer_drop=0.2 training.consistency=simcut training.optimizer=muon data.direction=both
+data.subword_sampling=0.3 data.window=64 training.accumulation=2 training.ema_decay=0.9 training.patience=3
+training.log_every=2
+""".split()
 
 
 def outcome_of(run_dir, config):

@@ -31,20 +31,11 @@ from training.run.retention import good_steps
 from training.state import state_shapes, zero_sums
 from training.step import make_loss_step
 
-EVERYTHING_ON = [
-    "model.dropout=0.2",
-    "data.subword_sampling=0.3",
-    "data.window=64",
-    "training.accumulation=2",
-    "training.ema_decay=0.9",
-    "training.warmup_steps=4",
-    "training.learning_rate=0.01",
-    "training.save_every=1",
-    "training.keep=20",
-    "training.log_every=1",
-    "training.steps=8",
-    "decoding.beam_size=1",
-]
+EVERYTHING_ON = """
+model.dropout=0.2 data.subword_sampling=0.3 data.window=64 training.accumulation=2 training.ema_decay=0.9
+training.warmup_steps=4 training.learning_rate=0.01 training.save_every=1 training.keep=20 training.log_every=1
+training.steps=8 decoding.beam_size=1
+""".split()
 PLAINER = ["model.dropout=0", "training.accumulation=1", "training.ema_decay=0"]  # is compiled faster
 COMPARED = ("loss", "cross_entropy", "gradient_norm", "learning_rate")
 

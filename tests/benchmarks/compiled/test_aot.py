@@ -18,21 +18,11 @@ from training.devices.mesh import abstract_state, make_mesh
 
 ROOT = Path(__file__).parents[3]
 SMALL = "configs/tatoeba-base.yaml"
-CHANGES = (
-    "model.d_model=256",
-    "model.num_heads=8",
-    "model.head_dim=128",
-    "model.d_ff=512",
-    "model.encoder_layers=1",
-    "model.decoder_layers=1",
-    "model.dropout=0.1",
-    "model.positions=sinusoidal",
-    "tokenizer.vocab_size=2048",
-    "data.row_length=128",
-    "data.batch_rows=32",
-    "training.ema_decay=0",
-    "decoding.batch_sentences=8",
-)
+CHANGES = """
+model.d_model=256 model.num_heads=8 model.head_dim=128 model.d_ff=512 model.encoder_layers=1 model.decoder_layers=1
+model.dropout=0.1 model.positions=sinusoidal tokenizer.vocab_size=2048 data.row_length=128 data.batch_rows=32
+training.ema_decay=0 decoding.batch_sentences=8
+""".split()
 GPU = pytest.mark.skipif(find_spec("jax_plugins") is None, reason="needs pip install -e '.[aot-cuda]'")
 TPU = pytest.mark.skipif(find_spec("libtpu") is None, reason="needs pip install -e '.[aot-tpu]'")
 pytestmark = pytest.mark.aot
