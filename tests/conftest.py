@@ -100,11 +100,15 @@ def small_experiment(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def call():
-    """``call("eval.py", …)`` runs a program of the clone as a user does."""
+    """``call("eval.py", …)`` runs a program of the clone as a user does; it must end with ``code``, if that is one."""
 
-    def call(program: str, *arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def call(
+        program: str, *arguments: object, text: bytes = b"", code: int | None = 0
+    ) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, str(ROOT / program), *map(str, arguments)]
-        return subprocess.run(command, input=text, capture_output=True, timeout=900, check=False)
+        done = subprocess.run(command, input=text, capture_output=True, timeout=900, check=False)
+        assert code in (None, done.returncode), (done.stdout + done.stderr).decode()[-4000:]
+        return done
 
     return call
 

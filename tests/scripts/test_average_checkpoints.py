@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from eval import main as evaluate
 from experiment.load_run import load_run
 from scripts import average_checkpoints as script
+from scripts.translate import main as translate
 from tests.saved import save
 from training.run.checkpoint import restore
 from training.state import state_shapes
@@ -74,21 +76,17 @@ def test_a_damaged_checkpoint_is_told_and_left_out(run, average):
 
 
 @pytest.mark.slow
-def test_other_programs_take_the_average_by_its_name(run, average, call):
+def test_other_programs_take_the_average_by_its_name(run, average, run_main, refuses):
     average(run, "--last", 2)
     earlier = set((run / "eval").glob("*.json"))
-    done = call("eval.py", run, "decoding.checkpoint=last-2", "decoding.beam_size=1", "decoding.batch_sentences=12")
-    assert done.returncode == 0, done.stderr.decode()
-    assert f"{run} at step 8 on".encode() in done.stdout
+    code, out, _ = run_main(evaluate, run, "decoding.checkpoint=last-2", "decoding.beam_size=1")
+    assert code == 0 and f"{run} at step 8 on" in out
     [written] = set((run / "eval").glob("*.json")) - earlier
     assert written.name != "test.json"  # which is for the run's own search
     report = json.loads(written.read_text(encoding="utf-8"))
     assert (report["step"], report["decoding"]["checkpoint"]) == (8, "last-2")
-    done = call("scripts/translate.py", run, "decoding.checkpoint=last-4")
-    assert done.returncode == 2
-    assert done.stderr.decode() == (
-        f"error: {run} has no average last-4; there are best, latest, 0, 2, 4, 6, 8, last-2\n"
-    )
+    told = f"{run} has no average last-4; there are best, latest, 0, 2, 4, 6, 8, last-2\n"
+    refuses(translate, told, run, "decoding.checkpoint=last-4")
 
 
 def test_mistakes_end_in_one_line_and_code_2(run, refuses, tmp_path):

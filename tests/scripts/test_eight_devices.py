@@ -1,10 +1,14 @@
 """Eight simulated devices divide the sentences, and give what one device gives, to the last bit."""
 
 import json
+import os
 
 import pytest
 
 from configs.load import load_run_config
+from eval import main as evaluate
+from scripts.score import main as score
+from scripts.translate import main as translate
 from training.run.corpus import load_held_out
 
 EIGHT = "--xla_force_host_platform_device_count=8 --xla_cpu_collective_call_terminate_timeout_seconds=240"
@@ -19,21 +23,34 @@ def report(folder):
     return {key: value for key, value in json.loads(facts).items() if "second" not in key}, sentences
 
 
+@pytest.fixture
+def eight(call, monkeypatch):
+    """``eight("eval.py", …)``: what a program prints in a process that has eight devices."""
+
+    def eight(program, *arguments, text=b""):
+        monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} {EIGHT}")
+        return call(program, *arguments, text=text).stdout.decode()
+
+    return eight
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES, ids=["beam", "sample"])
-def test_every_device_translates(search, run_dir, call, monkeypatch, tmp_path):
-    pairs, _ = load_held_out(load_run_config(run_dir).data, "test", run_dir)
-    lines = "".join(f"{source}\n" for source in [*pairs.sources, "", pairs.sources[0] * 9]).encode()
-    both = "".join(
-        f"{source}\t{target}\n" for source, target in zip(pairs.sources, pairs.targets, strict=True)
-    ).encode()
-    found = []
-    for name, flags in (("one", ""), ("eight", EIGHT)):
-        monkeypatch.setenv("XLA_FLAGS", flags)
-        evaluated = call("eval.py", run_dir, "--output", tmp_path / name, *search)
-        translated = call("scripts/translate.py", run_dir, "--scores", *search, text=lines)
-        scored = call("scripts/score.py", run_dir, text=both)
-        assert [each.returncode for each in (evaluated, translated, scored)] == [0, 0, 0], evaluated.stderr.decode()
-        found.append([report(tmp_path / name), translated.stdout, scored.stdout])
-    assert found[0] == found[1]
-    assert found[0][1].count(b"\n") == len(pairs.sources) + 2 and found[0][2]
+def test_every_device_translates(search, run_dir, run_main, eight, tmp_path):
+    """This process has one device."""
+    sources = load_held_out(load_run_config(run_dir).data, "test", run_dir)[0].sources
+    lines = "".join(f"{source}\n" for source in [*sources, "", sources[0] * 9]).encode()
+    assert run_main(evaluate, run_dir, "--output", tmp_path / "one", *search)[0] == 0
+    code, translated, _ = run_main(translate, run_dir, "--scores", *search, text=lines)
+    assert code == 0 and translated.count("\n") == len(sources) + 2
+    eight("eval.py", run_dir, "--output", tmp_path / "eight", *search)
+    assert report(tmp_path / "eight") == report(tmp_path / "one")
+    assert eight("scripts/translate.py", run_dir, "--scores", *search, text=lines) == translated
+
+
+@pytest.mark.slow
+def test_every_device_scores(run_dir, run_main, eight):
+    pairs = (run_dir.parent / "test.tsv").read_bytes()
+    code, scored, _ = run_main(score, run_dir, text=pairs)
+    assert code == 0 and scored.count("\n") == 12
+    assert eight("scripts/score.py", run_dir, text=pairs) == scored

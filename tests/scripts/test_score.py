@@ -6,23 +6,25 @@ import math
 import pytest
 
 from scripts import score
+from scripts.translate import main as translate
 
 PROGRAM = "scripts/score.py"
 
 
 @pytest.mark.slow
-def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call):
+def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call, run_main):
     """A long pair is scored as a whole, an empty one as EOS alone, and standard error has the totals."""
     lines = ["Tom runs here.", "Ana eats there today now."]
-    found = call("scripts/translate.py", run_dir, "--scores", "decoding.beam_size=1", text="\n".join(lines).encode())
-    given = [json.loads(line)["translations"][0] for line in found.stdout.splitlines()]
+    search, text = ["--scores", "decoding.beam_size=1"], "\n".join(lines).encode()
+    given = [
+        json.loads(line)["translations"][0] for line in run_main(translate, run_dir, *search, text=text)[1].splitlines()
+    ]
     pairs = [
         *((line, each["text"]) for line, each in zip(lines, given, strict=True)),
         ("Tom", ""),
         ("Tom " * 90, "Ana"),
     ]
     done = call(PROGRAM, run_dir, text="".join(f"{source}\t{target}\n" for source, target in pairs).encode())
-    assert done.returncode == 0, done.stderr.decode()
     facts = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["line"] for each in facts] == [1, 2, 3, 4]
     for each in facts:

@@ -91,9 +91,9 @@ def test_what_does_not_fit_is_one_line(target, call, tmp_path):
     figures = tmp_path / "figures.json"
     rows = 131072 if target == "h200:1" else 16384
     more = f"data.batch_rows={rows}", "--only=training step", "--json", figures
-    done = call("scripts/compile_for.py", target, ROOT / SMALL, *CHANGES, *more)
+    done = call("scripts/compile_for.py", target, ROOT / SMALL, *CHANGES, *more, code=2)
     [line] = done.stderr.decode().splitlines()
-    assert done.returncode == 2 and line.startswith("error: the training step does not fit: it needs "), line
+    assert line.startswith("error: the training step does not fit: it needs "), line
     assert "data.batch_rows smaller" in line
 
 
@@ -107,7 +107,6 @@ LARGE = [
 @pytest.mark.parametrize(("target", "name", "changes"), LARGE)
 def test_the_papers_models(target, name, changes, call, tmp_path):
     figures = tmp_path / "figures.json"
-    done = call("scripts/compile_for.py", target, ROOT / f"configs/{name}.yaml", *changes.split(), "--json", figures)
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    call("scripts/compile_for.py", target, ROOT / f"configs/{name}.yaml", *changes.split(), "--json", figures)
     step, *_ = json.loads(figures.read_text())["programs"]
     assert step["written_over"] == pytest.approx(step["held"], rel=0.01)  # all but the batch

@@ -13,7 +13,6 @@ EXTRA_TABLES = 2 * 4 * 512 * 64  # a CPU's compiler sums the gradients of two lo
 @pytest.mark.parametrize(("shape", "gathers"), [("8 1 1", False), ("1 8 1", True)])
 def test_gradients_are_summed_once_and_matrices_gathered_once(shape, gathers, call):
     done = call("tests/training/devices/collectives.py", *shape.split())
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
     report = json.loads(done.stdout)
     sizes, params = report["sizes"], report["params"]
     assert set(sizes) == ({"all-reduce", "all-gather"} if gathers else {"all-reduce"})

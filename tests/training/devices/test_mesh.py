@@ -26,7 +26,7 @@ MODEL = ModelConfig(d_model=16, num_heads=4, head_dim=4, encoder_layers=1, decod
 def report(call, tmp_path_factory):
     """What tests/training/devices/layouts.py prints."""
     for _ in range(4):  # XLA's collectives of simulated devices may wait for each other, and XLA then aborts
-        done = call("tests/training/devices/layouts.py", tmp_path_factory.mktemp("layouts"))
+        done = call("tests/training/devices/layouts.py", tmp_path_factory.mktemp("layouts"), code=None)
         if done.returncode != -signal.SIGABRT:
             break
     assert done.returncode == 0, done.stderr.decode()[-2000:]
