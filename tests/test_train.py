@@ -20,7 +20,7 @@ import experiment.open_run
 import training.validation
 from common.errors import UserError
 from common.signals import Interrupted
-from configs.load import load_config
+from configs.load import load_config, load_run_config
 from data.batches.packing import Batch
 from data.batches.stream import prefetch
 from tests.run_digest import digest_run
@@ -41,8 +41,9 @@ training.log_every=2
 """.split()
 
 
-def outcome_of(run_dir, config):
+def outcome_of(run_dir):
     """Everything of a finished run that must not depend on interruptions."""
+    config = load_run_config(run_dir)
     return digest_run(run_dir, config.model, config.training, 300)
 
 
@@ -60,7 +61,7 @@ def test_pausing_after_every_step_changes_nothing(small_experiment, tmp_path):
     for step in range(1, 5):
         train(paused)
         assert good_steps(tmp_path / "paused")[-1] == step
-    assert outcome_of(tmp_path / "paused", straight) == outcome_of(tmp_path / "straight", straight)
+    assert outcome_of(tmp_path / "paused") == outcome_of(tmp_path / "straight")
 
 
 @pytest.mark.slow
@@ -72,7 +73,7 @@ def test_saves_by_the_clock_change_nothing(small_experiment, tmp_path):
         run_dir = tmp_path / str(minutes)
         train_here(small_experiment, run_dir, *changes, f"training.save_minutes={minutes}")
         assert good_steps(run_dir) == expected
-        found.append(outcome_of(run_dir, load_config(small_experiment, changes)))
+        found.append(outcome_of(run_dir))
     assert found[0] == found[1]
 
 
@@ -172,8 +173,7 @@ def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_k
 
     train_here(small_experiment, stopped, *changes)
     train_here(small_experiment, straight, *changes)
-    config = load_config(small_experiment, changes)
-    assert outcome_of(stopped, config) == outcome_of(straight, config)
+    assert outcome_of(stopped) == outcome_of(straight)
 
 
 @pytest.mark.slow
@@ -196,7 +196,7 @@ def straight(small_experiment, tmp_path_factory):
     """What a run of six steps leaves that nothing interrupts."""
     run_dir = tmp_path_factory.mktemp("straight") / "run"
     train_here(small_experiment, run_dir, *SHORT)
-    return outcome_of(run_dir, load_config(small_experiment, SHORT))
+    return outcome_of(run_dir)
 
 
 @pytest.mark.slow
@@ -212,7 +212,7 @@ def test_a_signal_in_an_evaluation_loses_nothing(small_experiment, straight, tmp
                 train_here(small_experiment, tmp_path, *SHORT)
         assert good_steps(tmp_path)[-1] == 3 and read_notes(tmp_path, 3)["evaluated"] == 0
     train_here(small_experiment, tmp_path, *SHORT)
-    assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
+    assert outcome_of(tmp_path) == straight
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_a_save_that_fails_while_training_goes_on_ends_it_and_the_same_command_c
     assert taken == [1, 2, 3, 4, 5]
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["3"]
     train_here(small_experiment, tmp_path, *often)
-    assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
+    assert outcome_of(tmp_path) == straight
 
 
 @pytest.mark.slow
@@ -307,7 +307,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_the_run_ends_as_without_
     capsys.readouterr()
     train_here(small_experiment, tmp_path, *SHORT)
     assert "has damaged checkpoints: 2; continuing from step 1" in capsys.readouterr().err
-    assert outcome_of(tmp_path, load_config(small_experiment, SHORT)) == straight
+    assert outcome_of(tmp_path) == straight
 
 
 def wait_until(condition, process):

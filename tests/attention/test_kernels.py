@@ -30,7 +30,7 @@ from attention import (
     tracing_for,
 )
 from attention.kernels.request import request_of
-from tests.attention.oracles import close, differentiate, make_score, normal, packed, qkv
+from tests.attention.oracles import close, differentiate, lower, make_score, normal, packed, qkv
 from tests.variants import KERNELS_ANYWHERE, PLAIN, serves
 
 # What attention asks: (B, N, G, T, S, H, U), causality, score, bias, dtype. Chunks are of 4 queries, so that 5, 9 and
@@ -87,6 +87,20 @@ def test_auto_is_the_kernel_that_its_rule_names_bit_for_bit(queries, keys, kerne
     results = [differentiate(*arguments, kernel=name) for name in ("auto", kernel)]
     for result, expected in zip(*map(jax.tree.leaves, results), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "made_in", "not_made_in"),
+    [("xla", "dot_product_attention", "attend_head"), ("definition", "attend_head", "dot_product_attention")],
+)
+def test_xla_s_products_are_made_in_jax_nn_and_the_definition_s_are_not(kernel, made_in, not_made_in):
+    jitted, arguments = lower(kernel, 2, 2, 2, 5, 6, 4, 4)
+    program = jax.make_jaxpr(jitted.__wrapped__)(*arguments)
+    products = [equation for equation in program.eqns if equation.primitive.name == "dot_general"]
+    assert len(products) == 2  # the scores, and the sums of values
+    for product in products:
+        callers = str(product.source_info.traceback)
+        assert f"({made_in})" in callers and f"({not_made_in})" not in callers
 
 
 # Who serves what

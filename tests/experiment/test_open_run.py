@@ -12,6 +12,7 @@ import pytest
 import train as train_program
 from common.errors import UserError
 from configs.load import load_config, load_run_config, save_config
+from configs.schema import RunConfig
 from experiment.load_run import load_experiment, load_run
 from experiment.open_run import check_run, find_devices, open_run
 from tests.data.batches.test_epochs import sentences
@@ -66,6 +67,10 @@ def content(folder: Path) -> dict[str, bytes | None]:
 
 def overridden(here: Path, *overrides: str) -> list[str]:
     return [*LEARNED, f"data.root={here / 'corpus'}", f"run_dir={here / 'run'}", *overrides]
+
+
+def config_of(here: Path, *overrides: str) -> RunConfig:
+    return load_config(here / "corpus" / "small.yaml", overridden(here, *overrides))
 
 
 def of_another_width(run: Path) -> None:
@@ -140,7 +145,7 @@ def test_a_continuation_that_is_refused_leaves_every_file_as_it_was(here, overri
     if change:
         change(here)
     before = content(here)
-    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides))
+    config = config_of(here, *overrides)
     with pytest.raises(UserError) as refusal:
         train(config)
     assert problem in str(refusal.value)
@@ -152,10 +157,7 @@ def test_a_change_that_no_checkpoint_has_can_be_undone(here):
     for path in (here / "run").glob("*.until-6.*"):
         path.unlink()
     before, pairs = load_identity(here / "run" / "data.json"), (here / "corpus" / "train.tsv").read_bytes()
-    plain, faster = (
-        load_config(here / "corpus" / "small.yaml", overridden(here, *more, "training.steps=4"))
-        for more in ([], LEARN_FASTER)
-    )
+    plain, faster = (config_of(here, *more, "training.steps=4") for more in ([], LEARN_FASTER))
     with_other_pairs(here / "corpus", "train.tsv")
     with open_run(faster, find_devices(faster)):
         pass
@@ -186,7 +188,7 @@ def test_scores_that_do_not_compare_choose_the_best_checkpoint_anew(here, overri
     update_notes(here / "run", 4, Progress(best_bleu=50.0, best_loss=1.0, best_step=4, stale=2).to_notes())
     if change:
         with_other_pairs(here / "corpus", change)
-    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides, "allow_changes=true"))
+    config = config_of(here, *overrides, "allow_changes=true")
     for again in range(2):
         with open_run(replace(config, allow_changes=not again), find_devices(config)) as run:
             later = run.progress.after_evaluation(6, 1.0, 9.0)
@@ -211,7 +213,7 @@ def test_reports_that_score_another_model_or_test_set_are_set_aside(here, overri
     for name in names:
         (reports / name).write_text(name)
     (here / "corpus/other.tsv").write_text("Tom naps.\t¡Tomás!\n", encoding="utf-8")
-    config = load_config(here / "corpus" / "small.yaml", overridden(here, *overrides, "allow_changes=true"))
+    config = config_of(here, *overrides, "allow_changes=true")
     for again in range(2):
         with open_run(replace(config, allow_changes=not again), find_devices(config)):
             aside = {path.name: path.read_text() for path in reports.glob("until-4/*")}
@@ -236,8 +238,8 @@ def test_a_run_goes_on_where_it_is_in_its_data(here, overrides, change, told):
     """Not where the same number of other updates would have come, whether it is opened once or again."""
     if change:
         with_other_pairs(here / "corpus", change)
-    settings = overridden(here, *overrides, "allow_changes=true", "training.schedule=constant", "training.epochs=1")
-    config = load_config(here / "corpus" / "small.yaml", [*settings, "training.steps=0"])
+    by_epochs = "training.schedule=constant", "training.epochs=1", "training.steps=0"
+    config = config_of(here, *overrides, "allow_changes=true", *by_epochs)
     before = prepare_for_run(here / "run", load_run_config(here / "run").data, config.tokenizer, config.training.seed)
     for again in range(2):
         with open_run(replace(config, allow_changes=not again), find_devices(config)) as run:
@@ -262,7 +264,7 @@ def test_a_run_goes_on_where_it_is_in_its_data(here, overrides, change, told):
 def test_a_checkpoint_from_before_such_a_change_is_judged_anew_too(here):
     """The change was made after step 6, whose checkpoint is lost."""
     update_notes(here / "run", 4, Progress(best_bleu=50.0, best_step=4).to_notes())
-    config = load_config(here / "corpus" / "small.yaml", overridden(here, "decoding.beam_size=1"))
+    config = config_of(here, "decoding.beam_size=1")
     save_config(config, here / "run" / "config.yaml")
     with open_run(config, find_devices(config)) as run:
         assert run.progress.best_bleu < 0
@@ -274,7 +276,7 @@ def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(her
     pairs = here / "corpus" / "train.tsv"
     rows = [line.rstrip("\n").split("\t") for line in pairs.open(encoding="utf-8")]
     pairs.write_text("".join(f"{source[::-1]}\t{target}\n" for source, target in rows))
-    config = load_config(here / "corpus" / "small.yaml", overridden(here, "allow_changes=true"))
+    config = config_of(here, "allow_changes=true")
     for _ in range(2):
         with open_run(config, find_devices(config)):
             pass
@@ -287,7 +289,7 @@ def test_a_run_has_seen_the_sentences_of_every_corpus_that_it_was_trained_on(her
 @pytest.mark.slow
 def test_a_run_that_ends_before_its_newest_checkpoint_is_evaluated_there(here):
     """As after Ctrl-C at step 4, when 3 steps were found to be enough."""
-    config = load_config(here / "corpus" / "small.yaml", overridden(here, "training.steps=3"))
+    config = config_of(here, "training.steps=3")
     train(config)
     notes = read_notes(here / "run", 4)
     assert (notes["evaluated"], notes["best_step"]) == (4, 4)

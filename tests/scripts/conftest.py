@@ -1,4 +1,4 @@
-"""A run directory as training would leave it, but with random parameters."""
+"""An untrained run, and the programs in this process."""
 
 import io
 from pathlib import Path
@@ -11,10 +11,8 @@ from data.sources.report import SourceReport
 from evaluation.evaluate import Evaluation
 from evaluation.metrics import score
 from evaluation.report import Checkpoint, ReportKey, write_report
-from tests.drawn import drawn_state
 from tests.evaluation.comparison.systems import drawn_set, noisy
-from tests.prepared import prepare_and_save
-from tests.saved import save
+from tests.prepared import save_untrained
 
 SET = SourceReport("test.tsv", "ab" * 32, 40)
 SENTENCES = drawn_set(40)
@@ -22,12 +20,7 @@ SENTENCES = drawn_set(40)
 
 @pytest.fixture(scope="session")
 def run_dir(small_experiment) -> Path:
-    run = small_experiment.parent / "run"
-    config = load_config(small_experiment, [f"run_dir={run}"])
-    prepared = prepare_and_save(config.data, config.tokenizer, config.training.seed, run)
-    save_config(config, run / "config.yaml")
-    save(run, drawn_state(config.model, config.training, prepared.tokenizer.vocab_size), {"best_step": 0})
-    return run
+    return save_untrained(load_config(small_experiment, [f"run_dir={small_experiment.parent / 'run'}"]))
 
 
 @pytest.fixture

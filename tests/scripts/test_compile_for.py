@@ -11,8 +11,3 @@ def test_an_unknown_target_is_one_line_and_nothing_is_written(refuses, tmp_path,
     monkeypatch.chdir(tmp_path)
     refuses(main, "unknown target h300:8; the nearest is h200. Targets are t4, h100, ", "h300:8", CONFIG)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help_shows_targets_and_examples(run_main):
-    _, printed, _ = run_main(main, "--help")
-    assert "v5p:2x2x4" in printed and "python scripts/compile_for.py h200:1 configs/transformer-big.yaml" in printed

@@ -5,14 +5,12 @@ import re
 
 import pytest
 
-from configs.load import load_config, save_config
+from configs.load import load_config
 from eval import main as evaluate
 from scripts.inspect_data import main as inspect
 from scripts.score import main as score
 from scripts.translate import main as translate
-from tests.drawn import drawn_state
-from tests.prepared import prepare_and_save
-from tests.saved import save
+from tests.prepared import save_untrained
 from train import train
 from training.run.metrics import read_metrics
 
@@ -23,11 +21,7 @@ BACK = ["data.source=es", "data.target=en"]
 def both(small_experiment, tmp_path_factory):
     """Its parameters are those that the run of one direction has."""
     run = tmp_path_factory.mktemp("both") / "run"
-    config = load_config(small_experiment, [f"run_dir={run}", "data.direction=both"])
-    prepared = prepare_and_save(config.data, config.tokenizer, config.training.seed, run)
-    save_config(config, run / "config.yaml")
-    save(run, drawn_state(config.model, config.training, prepared.tokenizer.vocab_size), {"best_step": 0})
-    return run
+    return save_untrained(load_config(small_experiment, [f"run_dir={run}", "data.direction=both"]))
 
 
 def columns_of(path):

@@ -163,13 +163,7 @@ def test_what_is_refused(run_dir, refuses, tmp_path, monkeypatch, small_experime
 @pytest.mark.slow
 def test_a_full_disk_keeps_nothing_of_an_export(run_dir, tmp_path, small_experiment):
     disk = tmp_path / "disk"
-    disk.mkdir()
     program = f"{sys.executable} {ROOT / 'scripts/export.py'} {run_dir} ct2 $DISK/new --no-check"
-    told = in_namespace(
-        f"mount -o remount,size=40k $DISK; {program} 2>&1; echo $?; ls -A $DISK", disk, small_experiment
-    )
-    assert len(told) == 2 and told[1] == "2"
-    assert (
-        told[0]
-        == f"error: cannot write {disk}/new: No space left on device; make room, then start the same command again"
-    )
+    script = f"mount -o remount,size=40k $DISK; {program} 2>&1; echo $?; ls -A $DISK"
+    told = "No space left on device; make room, then start the same command again"
+    assert in_namespace(disk, small_experiment, script) == [f"error: cannot write {disk}/new: {told}", "2"]

@@ -186,6 +186,16 @@ def test_the_status_of_a_cell_at_which_another_process_works(folder, sweep):
     assert out.splitlines()[3].split() == [cell.name, "in", "use", "elsewhere", "4", "/", "10", "3"]
 
 
+def running(folder, script, **options):
+    """Jobs of which one is running: a shell with this script, in place of a program."""
+    sweep, share = load_sweep(folder / "mine.yaml"), shares(None)[0]
+    cell, work = sweep.cells[0], Jobs(sweep, "valid", [], {}, report=lambda cell, state: None, **options)
+    cell.output.parent.mkdir(parents=True)
+    with open(cell.output, "wb") as file:
+        work.running.append(Job(cell, share, "training", launch(["sh", "-c", script], share, file)))
+    return work, work.running[0]
+
+
 @pytest.mark.parametrize(
     ("script", "word", "reason"),
     [
@@ -197,33 +207,22 @@ def test_the_status_of_a_cell_at_which_another_process_works(folder, sweep):
     ],
 )
 def test_how_a_cell_ended(folder, script, word, reason):
-    loaded = load_sweep(folder / "mine.yaml")
-    cell, share = loaded.cells[0], shares(None)[0]
-    cell.output.parent.mkdir(parents=True)
-    work = Jobs(loaded, "valid", [], {}, report=lambda cell, state: None)
-    with open(cell.output, "wb") as file:
-        job = Job(cell, share, "training", launch(["sh", "-c", script], share, file))
-    work.running.append(job)
+    work, job = running(folder, script)
     job.process.wait()
     work.end(job)
-    assert work.states[cell.name].word == word and work.free == [share]
-    assert work.failures == ({cell.name: reason} if reason else {})
+    assert work.states[job.cell.name].word == word and work.free == [job.share]
+    assert work.failures == ({job.cell.name: reason} if reason else {})
 
 
 def test_a_job_that_started_while_a_signal_arrived_gets_it_once(folder):
-    loaded = load_sweep(folder / "mine.yaml")
-    cell, share = loaded.cells[0], shares(None)[0]
-    cell.output.parent.mkdir(parents=True)
-    work = Jobs(loaded, "valid", [], {}, report=lambda cell, state: None, signals=[signal.SIGTERM])
-    with open(cell.output, "wb") as file:
-        work.running.append(Job(cell, share, "training", launch(["sh", "-c", COUNTING], share, file)))
-    wait_for(lambda: b"ready" in cell.output.read_bytes())
+    work, job = running(folder, COUNTING, signals=[signal.SIGTERM])
+    wait_for(lambda: b"ready" in job.cell.output.read_bytes())
     work.pass_signals_on()
-    wait_for(lambda: b"TERM" in cell.output.read_bytes())
+    wait_for(lambda: b"TERM" in job.cell.output.read_bytes())
     work.pass_signals_on()
     Path("end").touch()
-    work.running[0].process.wait(timeout=60)
-    assert cell.output.read_bytes() == b"ready\nTERM\n"
+    job.process.wait(timeout=60)
+    assert job.cell.output.read_bytes() == b"ready\nTERM\n"
 
 
 @pytest.mark.slow

@@ -16,8 +16,9 @@ CHANGES += ["training.keep=99"]
 TRAIN = f"{sys.executable} {ROOT / 'train.py'} $EXPERIMENT run_dir=$DISK/run {' '.join(CHANGES)}"
 
 
-def in_namespace(script, disk, experiment):
-    """A shell script's lines on standard output and error, run where it may mount a disk of its own."""
+def in_namespace(disk, experiment, script):
+    """A shell script's lines on standard output and error, run where it may mount a disk of its own in that folder."""
+    disk.mkdir()
     if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
         pytest.skip("this machine lets nobody mount disks: unshare -rm is refused")
     environment = os.environ | {"DISK": str(disk), "EXPERIMENT": str(experiment)}
@@ -31,23 +32,19 @@ def in_namespace(script, disk, experiment):
 @pytest.mark.slow
 def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(small_experiment, tmp_path):
     disk, kept = tmp_path / "disk", tmp_path / "kept"
-    disk.mkdir()
     check = (
         f"{sys.executable} -c 'import sys; from training.run.retention import examine; from pathlib import Path; "
         "good, damaged = examine(Path(sys.argv[1])); "
         "print(dict.fromkeys(good, True) | dict.fromkeys(damaged, False), "
         '[p.name for p in Path(sys.argv[1]).rglob(".*[0-9]*")])\' $DISK/run'
     )
-    told = in_namespace(
-        f"""
+    script = f"""
         {TRAIN} 2>&1 | grep -v "Z step\\|Z     \\|check_numbers"; {check}
         mount -o remount,ro $DISK; {TRAIN} 2>&1; {check}
         mount -o remount,rw,size=30m $DISK; {TRAIN} 2>&1 | grep complete; {check}
         cp -r $DISK/run {kept}
-        """,
-        disk,
-        small_experiment,
-    )
+        """
+    told = in_namespace(disk, small_experiment, script)
     started, full, first, read_only, second, complete, last = told
     assert "step 0 of 8" in started
     assert "error: cannot write the checkpoint" in full and "No space left on device, it needs" in full
@@ -67,20 +64,16 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
 @pytest.mark.slow
 def test_a_run_on_a_read_only_disk_is_scored_translates_and_is_drawn(small_experiment, tmp_path):
     disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
-    disk.mkdir()
     python, sentence = sys.executable, "echo Tom runs here."
-    told = in_namespace(
-        f"""
+    script = f"""
         mount -o remount,rw,size=30m $DISK; {TRAIN} training.steps=1 training.keep=1 >/dev/null 2>&1
         mount -o remount,ro $DISK
         {python} {ROOT}/eval.py $DISK/run 2>&1; echo status $?
         {python} {ROOT}/eval.py $DISK/run --output {elsewhere} 2>&1; echo status $?
         {python} {ROOT}/scripts/plot_attention.py $DISK/run Tom --svg --output {elsewhere} 2>&1; echo status $?
         {sentence} | {python} {ROOT}/scripts/translate.py $DISK/run 2>&1; echo status $?
-        """,
-        disk,
-        small_experiment,
-    )
+        """
+    told = in_namespace(disk, small_experiment, script)
     ends = [number for number, line in enumerate(told) if line.startswith("status ")]
     assert [told[end] for end in ends] == ["status 2", "status 0", "status 0", "status 0"]
     refused, written = told[: ends[0]], told[ends[0] + 1 : ends[1]]
@@ -97,10 +90,8 @@ def test_a_run_on_a_read_only_disk_is_scored_translates_and_is_drawn(small_exper
 @pytest.mark.slow
 def test_a_disk_that_is_unmounted_ends_the_run_and_begins_no_other_in_its_place(small_experiment, tmp_path):
     disk = tmp_path / "disk"
-    disk.mkdir()
     endless = f"{TRAIN} training.steps=1000000 training.keep=1 training.eval_every=1000000"
-    told = in_namespace(
-        f"""
+    script = f"""
         : >$DISK/told; exec 3<$DISK/told
         {endless} >$DISK/told 2>&1 &
         until grep -q "Z step      4 train" $DISK/told; do kill -0 $! || exit 1; sleep 0.01; done
@@ -108,10 +99,8 @@ def test_a_disk_that_is_unmounted_ends_the_run_and_begins_no_other_in_its_place(
         wait $!; echo $?
         grep ^error: <&3 # TensorStore's threads may report what they could not write below it
         find $DISK
-        """,
-        disk,
-        small_experiment,
-    )
+        """
+    told = in_namespace(disk, small_experiment, script)
     status, error, *found = told
     assert status == "2"
     assert "is no longer the folder in which this run started: was it moved, or its disk unmounted?" in error

@@ -24,37 +24,27 @@ def hopper(monkeypatch):
         yield
 
 
-@pytest.fixture
-def program(hopper):
-    """``program(*shape, …)``: what ``attend`` by cuDNN is lowered to for a GPU, in StableHLO."""
-
-    def program(*shape, **options):
-        jitted, arguments = lower("cudnn", *shape, dtype="bfloat16", **options)
-        unchecked = [jax.export.DisabledSafetyCheck.custom_call(name) for name in (FORWARD, BACKWARD)]
-        return jax.export.export(jitted, platforms=["cuda"], disabled_checks=unchecked)(*arguments).mlir_module()
-
-    return program
+def program(*shape, **options):
+    """What ``attend`` by cuDNN is lowered to for a GPU, in StableHLO."""
+    jitted, arguments = lower("cudnn", *shape, dtype="bfloat16", **options)
+    unchecked = [jax.export.DisabledSafetyCheck.custom_call(name) for name in (FORWARD, BACKWARD)]
+    return jax.export.export(jitted, platforms=["cuda"], disabled_checks=unchecked)(*arguments).mlir_module()
 
 
-@pytest.fixture
-def calls(program):
-    """``calls(*shape, …)``: the calls of cuDNN in that program, each a name and the shapes of its operands."""
-
-    def calls(*shape, **options):
-        text = program(*shape, **options)
-        found = re.findall(r"custom_call @(__cudnn\S+?)\(.* : \((tensor.*?)\) ->", text)
-        assert len(found) == text.count("@__cudnn")
-        return [
-            (name, [tuple(map(int, re.findall(r"(\d+)x", operand))) for operand in operands.split(", ")])
-            for name, operands in found
-        ]
-
-    return calls
+def calls(*shape, **options):
+    """The calls of cuDNN in that program, each a name and the shapes of its operands."""
+    text = program(*shape, **options)
+    found = re.findall(r"custom_call @(__cudnn\S+?)\(.* : \((tensor.*?)\) ->", text)
+    assert len(found) == text.count("@__cudnn")
+    return [
+        (name, [tuple(map(int, re.findall(r"(\d+)x", operand))) for operand in operands.split(", ")])
+        for name, operands in found
+    ]
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_the_program_for_a_gpu_has_cudnn_s_calls_and_one_mask_for_all_heads(groups, causal, calls):
+def test_the_program_for_a_gpu_has_cudnn_s_calls_and_one_mask_for_all_heads(groups, causal, hopper):
     shape = (2, 4, groups, 64, 96, 64, 64)
     assert [name for name, _ in calls(*shape, causal=causal)] == [FORWARD]
     of_gradients = calls(*shape, causal=causal, gradients=True)
@@ -63,7 +53,7 @@ def test_the_program_for_a_gpu_has_cudnn_s_calls_and_one_mask_for_all_heads(grou
         assert [operand for operand in operands if operand[-2:] == (64, 96)] == [(2, 1, 64, 96)]
 
 
-def test_cudnn_is_told_the_scale_and_drops_nothing(program):
+def test_cudnn_is_told_the_scale_and_drops_nothing(hopper):
     text = program(2, 4, 2, 64, 96, 64, 64, gradients=True).replace("\\22", '"')
     assert re.findall(r'"mask_type": "(\w+)"', text) == ["NO_MASK", "NO_MASK"]
     assert re.findall(r'"fmha_scale": ([\d.]+)', text) == ["0.125", "0.125"]  # 1 / √64
@@ -72,12 +62,12 @@ def test_cudnn_is_told_the_scale_and_drops_nothing(program):
 
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize(("queries", "keys"), [(63, 61), (63, 64), (1, 31)])
-def test_cudnn_takes_rows_of_odd_length(queries, keys, gradients, calls):
+def test_cudnn_takes_rows_of_odd_length(queries, keys, gradients, hopper):
     assert len(calls(2, 2, 2, queries, keys, 64, 64, gradients=gradients)) == (2 if gradients else 1)
 
 
 @pytest.mark.parametrize(("keys", "given"), [(62, 62), (63, 66), (64, 66), (128, 128), (191, 194), (256, 256)])
-def test_cudnn_is_never_given_keys_that_leave_64_over_tiles_of_128(keys, given, calls):
+def test_cudnn_is_never_given_keys_that_leave_64_over_tiles_of_128(keys, given, hopper):
     [(_, (_, key, value, mask)), _] = calls(2, 2, 2, 64, keys, 64, 64, gradients=True)
     assert (key[1], value[1], mask[3]) == (given, given, given)
 

@@ -1,13 +1,15 @@
-"""A function that was compiled ahead is not compiled at its calls; another compilation is reported."""
+"""What is compiled ahead, or made in the background, is there when it is asked for; another compilation is reported."""
 
 import re
+import threading
 
 import jax
 import jax.numpy as jnp
+import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 from data.batches.packing import Batch
-from training.devices.compilation import compile_ahead, list_changes, report_compilations
+from training.devices.compilation import compile_ahead, in_background, list_changes, report_compilations
 from training.state import Skipped, TrainState, zero_sums
 from training.step import StepArguments, StepReport
 
@@ -80,3 +82,21 @@ def test_what_is_compiled_ahead_is_not_compiled_at_the_first_call():
             state, report = step(jax.device_put(state, PLACE), jax.device_put(make_batch(6), PLACE))
             assert int(report.loss) == 12
         assert lines == []
+
+
+def test_it_is_made_beside_what_follows():
+    told = threading.Event()
+    result = in_background(told.wait, 60)
+    told.set()  # never reached if it were made at once
+    assert result.result() is True
+
+
+def test_an_exception_is_raised_where_the_result_is_asked_for():
+    result = in_background(int, "one")
+    with pytest.raises(ValueError, match="invalid literal"):
+        result.result()
+
+
+def test_with_several_processes_it_is_made_at_once(monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    assert in_background(pow, 2, 3).done()
