@@ -3,11 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import attention
+from common.programs import ROOT
 
-ROOT = Path(__file__).parents[1]
 ROOMS = ("attention", "model", "data", "training", "evaluation", "benchmarks", "scripts")
 FILES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 ENTRY = re.compile(r"(?<!\S)([A-Z])  +(\S+(?: \S+)*)")  # B  batch row

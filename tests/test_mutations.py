@@ -1,10 +1,7 @@
 """The mutations fit the code that they break; tests/mutations.py tries them."""
 
-from pathlib import Path
-
+from common.programs import ROOT
 from tests.mutations import Mutation, draw, is_slow, read_mutations
-
-ROOT = Path(__file__).parents[1]
 
 
 def fits(mutation: Mutation) -> bool:

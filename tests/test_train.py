@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -19,6 +18,7 @@ import pytest
 import experiment.open_run
 import training.validation
 from common.errors import UserError
+from common.programs import ROOT
 from common.signals import Interrupted
 from configs.load import load_config, load_run_config
 from data.batches.packing import Batch
@@ -32,7 +32,6 @@ from training.run.monitor import Monitor
 from training.run.retention import good_steps
 from training.state import state_shapes
 
-ROOT = Path(__file__).parents[1]
 EVERYTHING_ON = """
 model.dropout=0.2 model.activation_dropout=0.1 model.source_word_dropout=0.1 model.target_word_dropout=0.1
 model.decoder_layer_drop=0.2 training.consistency=simcut training.optimizer=muon data.direction=both

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = "JAX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_MAX_SIZE", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 TELL = """
 import os

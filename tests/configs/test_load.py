@@ -2,20 +2,18 @@
 
 import dataclasses
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
+from common.programs import ROOT
 from configs.keys import KEYS
 from configs.load import find_differences, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from tests.configs.conftest import refused
 from tests.test_choices import CHOICES
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_a_file_changes_what_it_states_and_nothing_else(config_file):

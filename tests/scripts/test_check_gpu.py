@@ -3,12 +3,10 @@
 import os
 import shlex
 import subprocess
-from pathlib import Path
 
+from common.programs import ROOT
 from configs.load import load_config
 from scripts import benchmark
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_programs_take_the_commands(monkeypatch, tmp_path):

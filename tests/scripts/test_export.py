@@ -43,11 +43,22 @@ def exported(request, ending_run, tmp_path_factory, call):
     return folder, done.stdout.decode()
 
 
+def sources_of(run):
+    """Those of its test set."""
+    return load_held_out(load_run_config(run).data, "test", run)[0].sources
+
+
+def printed_by_export(folder, text):
+    """What an export's own program makes of a text, elsewhere."""
+    command = [sys.executable, str(folder / "translate.py")]
+    return subprocess.run(command, input=text.encode(), capture_output=True, check=True, cwd="/").stdout.decode()
+
+
 SEARCHES = {"ct2": "asks for 6 translations in a beam of 3", "hf": "searches in a beam of 3"}
 
 
 @pytest.mark.slow
-def test_an_export_is_the_run(exported, ending_run, call):
+def test_an_export_is_the_run(exported, ending_run, run_main):
     folder, printed = exported
     facts = json.loads((folder / "export.json").read_text(encoding="utf-8"))
     found = facts["check"]
@@ -59,14 +70,10 @@ def test_an_export_is_the_run(exported, ending_run, call):
     for line in printed.splitlines()[1:]:
         assert line in readme
     assert SEARCHES[folder.name] in " ".join(readme.split())
-    sources = "".join(
-        f"{source}\n" for source in load_held_out(load_run_config(ending_run).data, "test", ending_run)[0].sources
-    )
-    command = [sys.executable, str(folder / "translate.py")]
-    alone = subprocess.run(command, input=f"{sources}\n", capture_output=True, text=True, check=True, cwd="/")
-    ours = call("scripts/translate.py", ending_run, "decoding.beam_size=3", *FLOAT32, text=f"{sources}\n".encode())
-    assert alone.stdout == ours.stdout.decode() and alone.stdout.endswith("\n\n")
-    assert len(set(alone.stdout.splitlines())) > 5
+    text = "".join(f"{source}\n" for source in [*sources_of(ending_run), ""])
+    alone = printed_by_export(folder, text)
+    _, ours, _ = run_main(translate.main, ending_run, "decoding.beam_size=3", *FLOAT32, text=text.encode())
+    assert alone == ours and alone.endswith("\n\n") and len(set(alone.splitlines())) > 5
 
 
 @pytest.mark.slow
@@ -75,32 +82,30 @@ def test_the_limit_of_length_cuts_the_translations_that_the_run_cuts(run_dir, ru
     ending_run = make_ending_run(run_dir, tmp_path / "run", end=4.0, scale=10)
     short = ["decoding.beam_size=3", "decoding.max_length_factor=0", "decoding.max_length_extra=4"]
     code, _, _ = run_main(main, ending_run, "ct2", tmp_path / "short", "--no-check", *short)
-    lines = load_held_out(load_run_config(ending_run).data, "test", ending_run)[0].sources
-    text = "".join(f"{line}\n" for line in [*lines, "Tom\rruns."]).encode()
-    command = [sys.executable, str(tmp_path / "short" / "translate.py")]
-    alone = subprocess.run(command, input=text, capture_output=True, check=True).stdout.decode()
-    _, ours, _ = run_main(translate.main, ending_run, *short, *FLOAT32, text=text)
-    assert code == 0 and alone == ours and alone.count("\n") == len(lines) + 1
+    lines = [*sources_of(ending_run), "Tom\rruns."]
+    text = "".join(f"{line}\n" for line in lines)
+    alone = printed_by_export(tmp_path / "short", text)
+    _, ours, _ = run_main(translate.main, ending_run, *short, *FLOAT32, text=text.encode())
+    assert code == 0 and alone == ours and alone.count("\n") == len(lines)
 
 
 @pytest.mark.slow
-def test_lines_of_several_sentences_or_too_long_or_odd(exported, ending_run, call):
+def test_lines_of_several_sentences_or_too_long_or_odd(exported, ending_run, run_main):
     """The run's translations, of the same pieces, all of which end: libraries differ in what they do if none does."""
     folder, _ = exported
     most = json.loads((folder / "export.json").read_text(encoding="utf-8"))["longest_source"]
     seen = ["Tom runs. ¿Ana eats? Mr. Tom!", "runs here " * most, "The\u200b To\u00adm.", "TOM RUNS.", "می\u200cخواهم"]
     text = "".join(f"{line}\n" for line in [*seen, "\u200b\u2060", "\u200d"])
-    command = [sys.executable, str(folder / "translate.py")]
-    alone = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd="/").stdout
-    ours = call("scripts/translate.py", ending_run, "decoding.beam_size=3", *FLOAT32, text=text.encode())
-    assert alone == ours.stdout.decode() and alone.endswith("\n\n\n") and all(alone.splitlines()[:5])
+    alone = printed_by_export(folder, text)
+    _, ours, _ = run_main(translate.main, ending_run, "decoding.beam_size=3", *FLOAT32, text=text.encode())
+    assert alone == ours and alone.endswith("\n\n\n") and all(alone.splitlines()[:5])
 
 
 @pytest.mark.slow
 def test_longer_sources_than_the_format_takes_are_not_compared(exported, ending_run):
     folder, _ = exported
     run = load_run(ending_run, FLOAT32, "test")
-    lines = load_held_out(run.config.data, "test", ending_run)[0].sources
+    lines = sources_of(ending_run)
     lengths = [len(tokens) + 1 for tokens in run.translator.encode_sources(list(map(normalise, lines)))]
     longest = sorted(lengths)[3]
     found = check_export(run, folder, len(lines), longest)

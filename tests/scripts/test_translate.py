@@ -7,12 +7,12 @@ import pty
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from cli import standard_input
 from common.files import read_json_object
+from common.programs import ROOT
 from data.long_lines import Usual
 from evaluation.n_best import distinct
 from evaluation.sentences import Sentence, as_lines
@@ -21,7 +21,6 @@ from experiment.load_run import load_run
 from scripts import translate
 from scripts.translate import HELP
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = "scripts/translate.py"
 GREEDY, BEAM = "decoding.beam_size=1", "decoding.beam_size=2"  # the first is compiled faster
 

@@ -76,6 +76,13 @@ def test_adam_by_its_paper_with_clipping():
         np.testing.assert_allclose(params["w"], expected, rtol=1e-5)
 
 
+PLAIN = TrainingConfig(steps=9, warmup_steps=0, schedule="constant", clip_norm=0.0)
+
+
+def first_update(transform, params, gradients):
+    return transform.update(gradients, transform.init(params), params)[0]
+
+
 # Four iterations with operands in bfloat16 amplify its roundings of 0.002 about ten times.
 ROUNDING = 0.05
 
@@ -104,19 +111,9 @@ FIRST_UPDATES = {
 
 @pytest.mark.parametrize("name", CHOICES["optimizer"])
 def test_the_first_update_by_hand(name):
-    config = TrainingConfig(
-        steps=9,
-        warmup_steps=0,
-        schedule="constant",
-        learning_rate=0.1,
-        clip_norm=0.0,
-        optimizer=name,
-        weight_decay=0.5 * (name != "adam"),
-    )
-    transform, w = optimizer(config), np.array([[1.0, -2.0, 0.5], [0.3, 0.7, 1.1]])
-    g = np.array([[3.0, -0.4, 0.1], [0.2, 1.5, -2.0]])
-    params = {"kernel": jnp.asarray(w, jnp.float32)}
-    updates, _ = transform.update({"kernel": jnp.asarray(g, jnp.float32)}, transform.init(params), params)
+    config = replace(PLAIN, learning_rate=0.1, optimizer=name, weight_decay=0.5 * (name != "adam"))
+    w, g = np.array([[1.0, -2.0, 0.5], [0.3, 0.7, 1.1]]), np.array([[3.0, -0.4, 0.1], [0.2, 1.5, -2.0]])
+    updates = first_update(optimizer(config), *({"kernel": jnp.asarray(each, jnp.float32)} for each in (w, g)))
     assert_near(updates["kernel"], FIRST_UPDATES[name](w, g), ROUNDING if name == "muon" else 1e-5)
 
 
@@ -127,9 +124,9 @@ def test_muon_leaves_all_but_dense_matrices_to_adam():
         positions="relative",
     )  # fmt: skip
     params = drawn_params(model, 30)
-    config = TrainingConfig(steps=9, warmup_steps=0, clip_norm=0.0, schedule="constant", optimizer="muon")
-    adam = optax.adam(config.learning_rate, b1=config.beta1, b2=config.beta2, eps=config.epsilon)
-    by_adam, by_muon = (each.update(params, each.init(params), params)[0] for each in (adam, optimizer(config)))
+    adam = optax.adam(PLAIN.learning_rate, b1=PLAIN.beta1, b2=PLAIN.beta2, eps=PLAIN.epsilon)
+    muon = optimizer(replace(PLAIN, optimizer="muon"))
+    by_adam, by_muon = (first_update(each, params, params) for each in (adam, muon))
     same = jax.tree.map(lambda one, other: bool(jnp.allclose(one, other, rtol=1e-5)), by_adam, by_muon)
     names = {path[-1].key: is_same for path, is_same in jax.tree.leaves_with_path(same)}
     assert names == {"kernel": False, "bias": True, "scale": True, "table": True, "weights": True}
@@ -141,11 +138,9 @@ def test_embeddings_have_a_learning_rate_of_their_own(name):
     model = ModelConfig(d_model=8, num_heads=2, head_dim=4, encoder_layers=1, decoder_layers=1, positions="relative")
     params = drawn_params(model, 30)  # with tables of relative positions
     config = TrainingConfig(steps=9, optimizer=name, weight_decay=0.5 * (name != "adam"))
-    plain, tripled = (
-        each.update(params, each.init(params), params)[0]
-        for each in (optimizer(config), optimizer(replace(config, embedding_rate=3.0)))
-    )
-    states = [optimizer(replace(config, embedding_rate=rate)).init(params) for rate in (1.0, 3.0)]
+    by_rate = [optimizer(replace(config, embedding_rate=rate)) for rate in (1.0, 3.0)]
+    plain, tripled = (first_update(each, params, params) for each in by_rate)
+    states = [each.init(params) for each in by_rate]
     one, other = (repr(jax.tree.structure(state)) for state in states)
     assert one == other, "a run can continue with another rate"
     factors = jax.tree.map(lambda one, other: other / one, plain, tripled)
@@ -156,10 +151,9 @@ def test_embeddings_have_a_learning_rate_of_their_own(name):
 
 @pytest.mark.parametrize("name", ["adamw", "muon"])
 def test_weight_decay_spares_vectors(name):
-    config = TrainingConfig(steps=9, warmup_steps=0, schedule="constant", optimizer=name, weight_decay=0.5)
     params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
-    zero = jax.tree.map(jnp.zeros_like, params)
-    updates, _ = optimizer(config).update(zero, optimizer(config).init(params), params)
+    config, zero = replace(PLAIN, optimizer=name, weight_decay=0.5), jax.tree.map(jnp.zeros_like, params)
+    updates = first_update(optimizer(config), params, zero)
     np.testing.assert_allclose(updates["kernel"], -config.learning_rate * 0.5 * np.ones((2, 2)), rtol=1e-6)
     np.testing.assert_array_equal(updates["bias"], np.zeros(2))
 

@@ -4,7 +4,6 @@ import json
 import math
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
 import jax
 import pytest
@@ -12,11 +11,11 @@ import pytest
 from benchmarks.compiled.compile import Compiled, compile_program
 from benchmarks.compiled.programs import list_programs
 from benchmarks.compiled.targets import open_target
+from common.programs import ROOT
 from configs.load import load_config
 from configs.schema import RunConfig
 from training.devices.mesh import abstract_state, make_mesh
 
-ROOT = Path(__file__).parents[3]
 SMALL = "configs/tatoeba-base.yaml"
 CHANGES = """
 model.d_model=256 model.num_heads=8 model.head_dim=128 model.d_ff=512 model.encoder_layers=1 model.decoder_layers=1

@@ -1,6 +1,5 @@
 import random
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer, train
 
 CONFIG = TokenizerConfig(vocab_size=330)
-ROOT = Path(__file__).parents[3]
 ODD = [
     "",
     "▁",

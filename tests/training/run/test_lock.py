@@ -5,14 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from common.errors import UserError
 from training.run.lock import check_not_lost, is_in_use, lock_run
 
-ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys, time
 from pathlib import Path

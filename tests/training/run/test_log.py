@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from common.streams import escape_on_streams
 from training.run.log import tell, warn
 from training.run.monitor import Monitor
 
-ROOT = Path(__file__).parents[3]
 SAY = """
 import sys, time
 from pathlib import Path

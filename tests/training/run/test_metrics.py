@@ -12,6 +12,13 @@ from training.run.metrics import read_metrics, rewind_metrics
 from training.run.monitor import Monitor
 
 
+def evaluated(run_dir, done=0, **metrics):
+    """What a run records that begins after so many steps and is evaluated two steps later."""
+    monitor = Monitor(run_dir, done, 10)
+    monitor.record(done + 2, "valid", metrics or {"bleu": 1.5})
+    monitor.close()
+
+
 def test_lines_after_the_restored_step_and_half_lines_go(tmp_path):
     path = tmp_path / "metrics.jsonl"
     lines = [json.dumps({"step": step, "kind": "train"}) for step in (2, 4, 4, 6)]
@@ -21,9 +28,7 @@ def test_lines_after_the_restored_step_and_half_lines_go(tmp_path):
 
 
 def test_records_are_json_even_when_they_are_not_finite(tmp_path):
-    monitor = Monitor(tmp_path, 0, 10)
-    monitor.record(2, "valid", {"loss": float("nan"), "bleu": 1.5})
-    monitor.close()
+    evaluated(tmp_path, loss=float("nan"), bleu=1.5)
     (line,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
     entry = json.loads(line)
     assert datetime.fromisoformat(entry.pop("time")) <= datetime.now(UTC)
@@ -55,9 +60,7 @@ def test_lines_that_are_no_metrics_are_kept_aside_and_told(tmp_path, capsys):
 
 
 def test_the_time_differs_when_a_run_is_repeated_and_older_lines_have_none(tmp_path):
-    monitor = Monitor(tmp_path, 0, 10)
-    monitor.record(2, "valid", {"bleu": 1.5})
-    monitor.close()
+    evaluated(tmp_path)
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1, "kind": "train", "loss": 3.0}\n' + path.read_text())
     assert rewind_metrics(path, 2) == 0
@@ -94,9 +97,7 @@ def test_only_the_first_process_writes_and_shows(tmp_path, monkeypatch, capsys):
 
 
 def test_tensorboard_reads_the_events(tmp_path):
-    monitor = Monitor(tmp_path, 2, 10)
-    monitor.record(3, "valid", {"bleu": 1.5})
-    monitor.close()
+    evaluated(tmp_path, done=2)
     (path,) = tmp_path.glob("events.out.tfevents.*")
     content, events = path.read_bytes(), []
     while content:  # a record: its length in 8 bytes, 4 of checksum, the event, 4 of checksum
@@ -105,5 +106,5 @@ def test_tensorboard_reads_the_events(tmp_path):
         content = content[16 + length :]
     assert events[1].step == 3 and events[1].session_log.status == SessionLog.START  # later steps are told again
     assert [(e.step, e.summary.value[0].tag, e.summary.value[0].simple_value) for e in events[2:]] == [
-        (3, "valid/bleu", 1.5)
+        (4, "valid/bleu", 1.5)
     ]
