@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import eval as eval_program
-from common.files import sha256
+from common.files import read_json, sha256
 from common.processor import processor_id
 from configs.load import load_config
 from tests.run_digest import digest_run, digest_tree
@@ -45,10 +45,6 @@ def folder(tmp_path, monkeypatch):
         archive.extractall(tmp_path, filter="data")
     monkeypatch.setenv("PUENTE_CORPUS", str(tmp_path / "old_run" / "corpus"))
     return tmp_path / "old_run"
-
-
-def read_json(path):
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def test_it_translates_as_it_did(folder, monkeypatch):

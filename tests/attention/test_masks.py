@@ -12,13 +12,9 @@ def sees(query_segments, key_segments, **options):
     return visible_keys(jnp.array(query_segments), jnp.array(key_segments), **options).astype(int).tolist()
 
 
-def test_a_causal_query_sees_itself_and_what_stands_before_it_in_its_sentence():
+def test_a_query_sees_its_whole_sentence_and_a_causal_one_itself_and_what_stands_before_it():
     segments = [1, 1, 2, 0]
     assert sees(segments, segments, causal=True) == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
-
-
-def test_without_causality_a_query_sees_its_whole_sentence():
-    segments = [1, 1, 2, 0]
     assert sees(segments, segments, causal=False) == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
 
 

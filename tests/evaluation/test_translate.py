@@ -182,10 +182,8 @@ def test_a_table_of_positions_may_be_shorter_than_a_padded_row(translator):
     """A source of 18 tokens, padded to 32, translates as with a longer table that begins with the same 20 rows."""
     line = "Tom eats here, Ana"
     assert len(translator.tokenizer.encode(line)) == 18 and bucket_of(18) == 32
-    short, long = (
-        replace(translator, models=(replace(translator.models[0], positions="learned", max_positions=size),))
-        for size in (20, 64)
-    )
+    learned = (replace(translator.models[0], positions="learned", max_positions=size) for size in (20, 64))
+    short, long = (replace(translator, models=(model,)) for model in learned)
     table = drawn_params(long.models[0], translator.tokenizer.vocab_size)
     cut = table | {"embedding": table["embedding"] | {"positions": table["embedding"]["positions"][:20]}}
     found = short.translate((cut,), [line])

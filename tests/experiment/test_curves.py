@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
+from common.files import append_line
 from configs.load import load_config, save_config
 from experiment.curves import draw_curves, read_curves
 
@@ -44,8 +45,7 @@ def test_curves_against_minutes(run):
 
 
 def test_minutes_after_the_last_evaluation_are_not_known(run):
-    with (run / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"step": 250, "kind": "train", "cross_entropy": 1.0}) + "\n")
+    append_line(run / "metrics.jsonl", json.dumps({"step": 250, "kind": "train", "cross_entropy": 1.0}))
     _, right = draw_curves([read_curves(run)], by_updates=False).axes
     assert str(drawn(right)[1][-1]) == "[nan, 1.0]"
     _, right = draw_curves([read_curves(run)], by_updates=True).axes
@@ -63,8 +63,7 @@ def test_runs_have_their_names_and_colours(run):
 
 def test_the_first_updates_do_not_set_the_limits(run):
     """From just below the lowest value to just above update 50's; what is before update 20 of 200 lies outside."""
-    with (run / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"step": 10, "kind": "train", "cross_entropy": 9.0}) + "\n")
+    append_line(run / "metrics.jsonl", json.dumps({"step": 10, "kind": "train", "cross_entropy": 9.0}))
     _, right = draw_curves([read_curves(run)], by_updates=True).axes
     assert right.get_ylim() == pytest.approx((0.95 * 1.5, 1.05 * 4.0))
 

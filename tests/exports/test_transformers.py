@@ -69,6 +69,13 @@ def test_log_probabilities_are_ours(name, tmp_path):
     np.testing.assert_allclose(log_probs, ours(config, params, source, target), atol=tolerance)
 
 
+@pytest.fixture(scope="module")
+def mine():
+    """A tokenizer with tags of made-up words."""
+    pairs = Pairs([f"one {n} {chr(97 + n % 26)}" for n in range(200)], [f"uno {n}" for n in range(200)])
+    return Tokenizer(train(pairs, TokenizerConfig(vocab_size=310), ("en", "es")))
+
+
 def load_theirs(tokenizer, folder):
     """An AutoTokenizer made from the exported files."""
     from transformers import AutoTokenizer

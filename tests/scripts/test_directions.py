@@ -24,12 +24,9 @@ def both(small_experiment, tmp_path_factory):
     return save_untrained(load_config(small_experiment, [f"run_dir={run}", "data.direction=both"]))
 
 
-def columns_of(path):
-    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def test_each_direction_has_its_report(both, small_experiment, run_main):
-    pairs, printed = columns_of(small_experiment.parent / "test.tsv"), {}
+    test_set, printed = (small_experiment.parent / "test.tsv").read_text(encoding="utf-8"), dict[str, str]()
+    first = test_set.partition("\n")[0].split("\t")
     for name, overrides, source in (("test", [], 0), ("test.es-en", BACK, 1)):
         code, out, err = run_main(evaluate, both, *overrides)
         assert (code, err) == (0, ""), err
@@ -37,7 +34,7 @@ def test_each_direction_has_its_report(both, small_experiment, run_main):
         report = json.loads((both / "eval" / f"{name}.json").read_text(encoding="utf-8"))
         assert report["sources"] == 12 and report["direction"] == ("en-es", "es-en")[source]
         assert report["overlap_with_training"] == {"sources": 0, "targets": 0}
-        assert f"source       {pairs[0][source]}\n" in out and f"reference    {pairs[0][1 - source]}\n" in out
+        assert f"source       {first[source]}\n" in out and f"reference    {first[1 - source]}\n" in out
         printed[name] = (both / "eval" / f"{name}.translations.txt").read_text(encoding="utf-8")
     assert printed["test"] != printed["test.es-en"]
     assert len(list((both / "eval").iterdir())) == 6

@@ -193,10 +193,8 @@ def test_too_many_in_a_row_stop_the_run_and_name_step_and_batch(phrases_stream):
     assert f"not finite 3 times in a row, up to step {steps + 2} (batch 1 of epoch 1, from 0)" in str(stopped.value)
     assert f"replay.py runs/mine --step {steps} shows where it began" in str(stopped.value)
 
-    late, finite = (
-        DivergenceCheck(3, phrases_stream, Path("runs/mine")),
-        StepReport(jnp.float32(1), jnp.float32(1), jnp.int32(0)),
-    )
+    late = DivergenceCheck(3, phrases_stream, Path("runs/mine"))
+    finite = StepReport(jnp.float32(1), jnp.float32(1), jnp.int32(0))
     late.add(steps, report)
     for step in range(steps + 1, steps + 1 + LAG - 1):
         late.add(step, finite)

@@ -95,21 +95,15 @@ def test_the_choice_looks_random_and_stays_when_the_corpus_grows():
     assert len(set(chosen) - set(hold_out(grown, [400])[0])) <= 1
 
 
-def test_sets_are_filled_where_single_pairs_allow_it():
-    pairs = Pairs([f"s {i}" for i in range(50)], [f"t {i}" for i in range(50)])
-    assert [len(chosen) for chosen in hold_out(pairs, [7, 5])] == [7, 5]
-    assert [len(chosen) for chosen in hold_out(pairs, [28, 28])] == [28, 22]
-    assert hold_out(pairs, []) == []
-    assert hold_out(Pairs([], []), [3]) == [[]]
-
-
 @pytest.mark.parametrize(
-    ("sizes", "expected"), [([40, 40], [25, 25]), ([28, 28], [28, 22]), ([30, 10], [30, 10]), ([60, 30], [33, 17])]
+    ("sizes", "expected"),
+    [([40, 40], [25, 25]), ([28, 28], [28, 22]), ([30, 10], [30, 10]), ([60, 30], [33, 17]), ([7, 5], [7, 5])],
 )
 def test_sets_are_filled_in_turn_only_where_one_would_be_left_short(sizes, expected):
     """22 of 28 are enough, 10 of 40 are not. In turn, the 50 pairs are shared in proportion to the sizes."""
     pairs = Pairs([f"s {i}" for i in range(50)], [f"t {i}" for i in range(50)])
     assert [len(chosen) for chosen in hold_out(pairs, sizes)] == expected
+    assert hold_out(Pairs([], []), sizes) == [[], []] and hold_out(pairs, []) == []
 
 
 @settings(max_examples=100)

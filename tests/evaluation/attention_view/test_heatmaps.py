@@ -1,9 +1,9 @@
 """Every panel of the picture shows the weights that its title names, under the right labels."""
 
-import warnings
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
 from evaluation.attention_view.heatmaps import HeatMaps, draw, render
 
@@ -30,17 +30,15 @@ def test_panels_hold_the_weights_of_their_layer_and_head():
     assert (texts(outer.get_xticklabels()), outer.get_xlabel()) == (["␣a", "b", "</s>"], "source token")
 
 
+@pytest.mark.filterwarnings("error")
 def test_labels_are_never_read_as_formulas_and_a_missing_letter_is_no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert render(maps(["$\\x$", "$", "漢", "<0xC3>"]), "png").startswith(b"\x89PNG")
+    assert render(maps(["$\\x$", "$", "漢", "<0xC3>"]), "png").startswith(b"\x89PNG")
 
 
+@pytest.mark.filterwarnings("error")
 def test_svg_is_well_formed_with_its_labels_as_text_and_the_same_bytes_every_time():
     odd = ["$\\x$", '<script>alert("&")</script>', "漢-->", "]]>\x01"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        content = render(maps(odd, subtitle="<b> \x02 → &"), "svg")
+    content = render(maps(odd, subtitle="<b> \x02 → &"), "svg")
     assert content == render(maps(odd, subtitle="<b> \x02 → &"), "svg") and b"<dc:date>" not in content
     elements = list(ElementTree.fromstring(content).iter())
     shown = ["".join(element.itertext()) for element in elements if element.tag.endswith("}text")]

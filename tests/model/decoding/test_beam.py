@@ -224,11 +224,8 @@ def test_an_ensemble_averages_probabilities():
 def test_a_beam_of_one_is_greedy():
     """Compared by log-probabilities, nothing that goes on after an EOS can be better."""
     starts = jnp.where(jnp.arange(16) % 4 == 0, 0, 2)  # every fourth sentence has a prefix
-    rows, settings = (
-        Sources(sentences(16), jnp.full(16, 10), None, starts, forced(7, 8)),
-        SearchSettings(10, 1, 1, NONE),
-    )
-    models = (drawn_transformer(),)
+    rows = Sources(sentences(16), jnp.full(16, 10), None, starts, forced(7, 8))
+    models, settings = (drawn_transformer(),), SearchSettings(10, 1, 1, NONE)
     results = (jax.jit(kind, static_argnums=2)(models, rows, settings) for kind in (beam_search, greedy))
     for beam, likeliest in zip(*results, strict=True):
         np.testing.assert_allclose(beam, likeliest, rtol=1e-5)

@@ -80,10 +80,8 @@ def allowed_probabilities(model: TableModel, source: int, history: tuple[int, ..
 def run(keys: int = 0, rows: Any = slice(None), at_once: int = 0, **changes: Any) -> Hypotheses:
     model = TableModel(eos_logit=4.0)
     options: dict[str, Any] = {"count": 3} | changes
-    numbers, method = (
-        jnp.arange(8, dtype=jnp.uint32)[rows] + 100,
-        Sample(SearchSettings(7, **options), jax.random.key(keys)),
-    )
+    numbers = jnp.arange(8, dtype=jnp.uint32)[rows] + 100
+    method = Sample(SearchSettings(7, **options), jax.random.key(keys))
     sentences = Sources(Tokens.one_per_row(sources(8).ids[rows]), jnp.full(8, 7)[rows], numbers)
     drawn: Hypotheses = jax.jit(lambda: search(method, (model,), sentences, at_once))()
     return drawn
