@@ -38,7 +38,7 @@ quickstart: install  ## train on the embedded corpus, evaluate, translate, draw 
 # optimizes none of it. make test-nightly compiles as users do.
 EMITTERS := $$(ls -d .venv/lib/*/site-packages/jaxlib-0.10.* >/dev/null 2>&1 && echo --xla_cpu_use_fusion_emitters=false)
 UNOPTIMIZED := XLA_FLAGS="$$XLA_FLAGS --xla_backend_optimization_level=0 $(EMITTERS)"
-PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
+PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test: install  ## run the fast tests
 	$(UNOPTIMIZED) $(PYTEST)
@@ -81,7 +81,7 @@ install-torch: .venv-torch/.installed  ## set up .venv-torch with PyTorch and tr
 	@touch $@
 
 test-torch: install-torch  ## compare with PyTorch and transformers
-	$(TORCH)/pytest -q -n 2 --dist loadfile -m torch
+	$(TORCH)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m torch
 
 # Versions stay as they are; UPGRADE=--upgrade takes the newest that pyproject.toml allows.
 COMPILE = UV_CUSTOM_COMPILE_COMMAND='make pins' .venv-tools/bin/uv pip compile --quiet $(UPGRADE) \

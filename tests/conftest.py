@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +55,15 @@ def release_compiled_programs():
         gc.collect()
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever reads the real corpus is slow."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before tests are chosen by their marks, and after
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """What reads the real corpus is slow. Files with few tests come first: they are long, and would be waited for."""
     for item in items:
         if "corpus_root" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+    yield
+    counts = Counter(item.path for item in items)
+    items.sort(key=lambda item: (counts[item.path], item.path))
 
 
 WORDS = ["Tom", "Ana", "eats", "runs", "here", "there", *map("".join, itertools.permutations("arnoste", 3))]
