@@ -87,7 +87,7 @@ def half(found: Estimate) -> float:
 
 def draw(found: Sequence[Findings]) -> Figure:
     """Left, the rank correlation of each method but single heads; right, BLEU without each head."""
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure = Figure(figsize=(12, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = [name for name in found[0].correlation if ", head" not in name]
     uses = list(dict.fromkeys(head.attention for head in found[0].heads))
@@ -99,14 +99,13 @@ def draw(found: Sequence[Findings]) -> Figure:
             left.errorbar(each.value, row + shift, xerr=half(each), label=label, **style)
         for head, each in run.heads.items():
             place = uses.index(head.attention) + shift + 0.05 * head.head
-            right.errorbar(place, each.value, yerr=half(each), **style)
-    left.set_yticks(range(len(names)), names)
-    left.invert_yaxis()
-    right.set_xticks(range(len(uses)), uses, rotation=40, ha="right")
+            right.errorbar(each.value, place, xerr=half(each), **style)
     left.set_title("Rank correlation with what erasing a word costs", fontsize=11)
     right.set_title("Change of BLEU without one head", fontsize=11)
     left.legend(frameon=False)
-    for axes in (left, right):
+    for axes, rows in ((left, names), (right, uses)):
+        axes.set_yticks(range(len(rows)), rows)
+        axes.invert_yaxis()
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
