@@ -14,7 +14,7 @@ from model.config import DecodingConfig
 from model.decoding.beam import BeamSearch
 from model.decoding.hypotheses import Hypotheses, Sources
 from model.decoding.next_token import SpellingTable
-from model.decoding.sampling import Greedy, Sample
+from model.decoding.sampling import Independent
 from model.decoding.search import Method, search
 from model.decoding.settings import Ranking, Sampling, SearchSettings
 from model.transformer import Params, Tokens, Transformer
@@ -57,9 +57,9 @@ def search_batch(
 def method_of(settings: SearchSettings, seed: UInt32[Array, ""]) -> Method:
     match settings.search:
         case "sample":
-            return Sample(settings, jax.random.key(seed))
+            return Independent(settings, jax.random.key(seed))
         case "beam":
-            return Greedy(settings) if settings.beam_size == 1 else BeamSearch(settings)
+            return Independent(settings) if settings.beam_size == 1 else BeamSearch(settings)
         case _:
             raise NotImplementedError(f"decoding.search={settings.search}")
 

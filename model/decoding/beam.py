@@ -44,10 +44,6 @@ class BeamSearch:
     def beams(self) -> int:
         return self.settings.beam_size
 
-    @property
-    def count(self) -> int:
-        return self.settings.count
-
     def start(self, sources: Sources) -> Beams:
         """Hypotheses without a token."""
         (batch, width), max_length = sources.tokens.ids.shape, self.settings.max_length

@@ -54,22 +54,29 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class Independent:
-    """Hypotheses that are extended independently of each other, as ``choose_next`` says."""
+    """``settings.count`` hypotheses for each sentence, in no order, extended independently of each other.
+
+    With a key they are random draws, which depend on the key, the sentence's own number and the sentence alone.
+    Log-probabilities are the model's, whatever the temperature and the truncation. Without a key, each takes the
+    likeliest next token until EOS or the sentence's limit: greedy decoding, a beam of one at less cost.
+    """
 
     settings: SearchSettings
-
-    @property
-    def count(self) -> int:
-        return 1
+    key: Key[Array, ""] | None = None
 
     @property
     def beams(self) -> int:
-        return self.count
+        return self.settings.count
 
     def choose_next(
         self, logits: Float[Array, "B K V"], spelling: Spelling | None, positions: Int[Array, " B"], sources: Sources
     ) -> Next:
-        raise NotImplementedError
+        if self.key is None:
+            found = likeliest(jnp.zeros(logits.shape[:2]), logits, spelling, 1)
+            return found.log_probs, found.tokens
+        assert sources.numbers is not None
+        keys = jax.vmap(jax.random.fold_in)(jax.vmap(partial(jax.random.fold_in, self.key))(sources.numbers), positions)
+        return draw(logits, spelling, keys, self.settings.sampling)
 
     def start(self, sources: Sources) -> Draws:
         """Hypotheses without a token."""
@@ -109,35 +116,3 @@ class Independent:
         found, lengths = draws.found, jnp.maximum(draws.found.lengths, 1)
         scores = self.settings.ranking.scores(found.log_probs, lengths, draws.covered, sources.tokens.segments)
         return select(found.lengths > 0, found._replace(scores=scores), no_hypotheses(*found.tokens.shape))
-
-
-class Greedy(Independent):
-    """The likeliest next token until EOS or the sentence's limit: a beam of one at less cost."""
-
-    def choose_next(
-        self, logits: Float[Array, "B K V"], spelling: Spelling | None, positions: Int[Array, " B"], sources: Sources
-    ) -> Next:
-        found = likeliest(jnp.zeros(logits.shape[:2]), logits, spelling, 1)
-        return found.log_probs, found.tokens
-
-
-@dataclass(frozen=True)
-class Sample(Independent):
-    """``settings.count`` independent draws for each sentence, in no order.
-
-    They depend on the key, the sentence's own number and the sentence alone. Log-probabilities are the model's,
-    whatever the temperature and the truncation.
-    """
-
-    key: Key[Array, ""]
-
-    @property
-    def count(self) -> int:
-        return self.settings.count
-
-    def choose_next(
-        self, logits: Float[Array, "B K V"], spelling: Spelling | None, positions: Int[Array, " B"], sources: Sources
-    ) -> Next:
-        assert sources.numbers is not None
-        keys = jax.vmap(jax.random.fold_in)(jax.vmap(partial(jax.random.fold_in, self.key))(sources.numbers), positions)
-        return draw(logits, spelling, keys, self.settings.sampling)

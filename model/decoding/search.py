@@ -15,10 +15,10 @@ from model.cache import Cache, EncodedSource, branch
 from model.decoding.beam import BeamSearch
 from model.decoding.ensemble import Caches, Models, decode_step
 from model.decoding.hypotheses import Hypotheses, Sources, no_hypotheses, rows_of, select
-from model.decoding.sampling import Greedy, Sample
+from model.decoding.sampling import Independent
 from model.transformer import Tokens
 
-Method = BeamSearch | Greedy | Sample
+Method = BeamSearch | Independent
 State = Any  # of a method: the hypotheses of the sentences in the rows
 
 
@@ -71,7 +71,7 @@ def search(method: Method, models: Models, sources: Sources, rows: int = 0) -> H
         sentences=nobody,
         state=method.start(sources.of(nobody)),  # done
         caches=tuple(Cache.empty(rows_of(source, nobody), method.beams, room) for source in encoded),
-        results=no_hypotheses(total, method.count, room),
+        results=no_hypotheses(total, method.settings.count, room),
     )
     return jax.lax.while_loop(lambda now: (now.begun < count) | ~now.state.done.all(), take_turn, first).results
 

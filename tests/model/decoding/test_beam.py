@@ -14,7 +14,7 @@ from model.decoding.beam import BeamSearch
 from model.decoding.ensemble import mixture
 from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.hypotheses import Sources
-from model.decoding.sampling import Greedy
+from model.decoding.sampling import Independent
 from model.decoding.search import search
 from model.decoding.settings import Ranking, SearchSettings
 from model.transformer import Tokens
@@ -38,7 +38,7 @@ def beam_search(models, sources, settings, rows=0):
 
 
 def greedy(models, sources, settings, rows=0):
-    return search(Greedy(settings), models, sources, rows)
+    return search(Independent(settings), models, sources, rows)
 
 
 def run_search(kind, model, *arguments):

@@ -9,7 +9,7 @@ import pytest
 
 from common.special_tokens import BOS, EOS, PAD, UNK
 from model.decoding.hypotheses import Hypotheses, Sources
-from model.decoding.sampling import Greedy, Sample, draw, in_nucleus
+from model.decoding.sampling import Independent, draw, in_nucleus
 from model.decoding.search import search
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import Tokens
@@ -54,7 +54,7 @@ def test_whole_translations_come_as_often_as_the_model_says():
     model.table = model.table / 5
     rows, settings = sources(1), SearchSettings(2, count=count)
     sentence = Sources(rows, jnp.array([2]), jnp.array([7], jnp.uint32))
-    drawn = jax.jit(lambda: search(Sample(settings, jax.random.key(1)), (model,), sentence))()
+    drawn = jax.jit(lambda: search(Independent(settings, jax.random.key(1)), (model,), sentence))()
     counts: dict[tuple[int, ...], int] = {}
     for place in range(count):
         tokens = tuple(np.asarray(drawn.tokens)[0, place, : int(drawn.lengths[0, place])].tolist())
@@ -81,7 +81,7 @@ def run(keys: int = 0, rows: Any = slice(None), at_once: int = 0, **changes: Any
     model = TableModel(eos_logit=4.0)
     options: dict[str, Any] = {"count": 3} | changes
     numbers = jnp.arange(8, dtype=jnp.uint32)[rows] + 100
-    method = Sample(SearchSettings(7, **options), jax.random.key(keys))
+    method = Independent(SearchSettings(7, **options), jax.random.key(keys))
     sentences = Sources(Tokens.one_per_row(sources(8).ids[rows]), jnp.full(8, 7)[rows], numbers)
     drawn: Hypotheses = jax.jit(lambda: search(method, (model,), sentences, at_once))()
     return drawn
@@ -104,7 +104,7 @@ def test_draws_do_not_depend_on_company_or_place():
 def test_greedy_takes_the_likeliest_token_until_eos():
     model = TableModel(eos_logit=5.0)
     rows = sources(8)
-    hypotheses = jax.jit(lambda: search(Greedy(SearchSettings(6)), (model,), Sources(rows, jnp.full(8, 6))))()
+    hypotheses = jax.jit(lambda: search(Independent(SearchSettings(6)), (model,), Sources(rows, jnp.full(8, 6))))()
     for row, source in enumerate(rows.ids[:, 0].tolist()):
         tokens: tuple[int, ...] = ()
         total = 0.0
@@ -123,7 +123,7 @@ def test_a_prefix_is_kept_by_every_draw():
     starts = jnp.array([0, 0, 2, 2])  # two sentences have it
     settings = SearchSettings(7, count=5, sampling=Sampling(top_k=2))
     sentences = Sources(sources(4), jnp.full(4, 7), jnp.arange(4, dtype=jnp.uint32), starts, forced(9, 4))
-    drawn = jax.jit(lambda: search(Sample(settings, jax.random.key(0)), (model,), sentences))()
+    drawn = jax.jit(lambda: search(Independent(settings, jax.random.key(0)), (model,), sentences))()
     begins = np.asarray(drawn.tokens)[:, :, :2].tolist()
     assert all(begin == [9, 4] for row in begins[:2] for begin in row)
     assert any(begin != [9, 4] for row in begins[2:] for begin in row)
