@@ -12,7 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32
 
-from attention import SCALED_DOT_PRODUCT, KernelError, Mask, Request, attend, current_device, kernel_for
+from attention.kernels import KernelError, kernel_for
+from attention.kernels.request import Request, current_device
+from attention.masks import Mask
+from attention.multihead import attend
+from attention.scores import SCALED_DOT_PRODUCT
 from benchmarks.machine import Call
 from benchmarks.report import Report, Row, create_report, flops_unit, mebibytes, with_ratios
 from benchmarks.turns import Contestant, Entrant, Results, enter, enter_products, measure

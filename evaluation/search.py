@@ -8,7 +8,7 @@ from flax import nnx
 from jax.sharding import Mesh
 from jaxtyping import Array, Int, UInt32
 
-from attention import current_device
+from attention.kernels.request import current_device
 from evaluation.over_devices import call_on_rows
 from model.config import DecodingConfig
 from model.decoding.beam import BeamSearch

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from attention import current_device
+from attention.kernels.request import current_device
 from common.processor import count_cores
 
 MOST = 4  # calls at once, of which each needs memory of its own

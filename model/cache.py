@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attention import Mask
+from attention.masks import Mask
 from model.layers import KeysValues
 
 HIDDEN = -1e9  # added to a score; finite as every bias, and next to a visible key its exponential is exactly 0

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from attention import KERNELS, SCORES
+from attention.kernels import KERNELS
+from attention.scores import SCORES
 from common.option import option, require_in_bounds
 from model.activations import ACTIVATIONS
 

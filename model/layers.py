@@ -8,7 +8,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from attention import SCORES, Mask, Score, attend, attention_weights
+from attention.masks import Mask
+from attention.multihead import attend, attention_weights
+from attention.scores import SCORES, Score
 from model.activations import ACTIVATIONS
 from model.config import ModelConfig
 from model.matmul import matmul

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import current_device
+from attention.kernels.request import current_device
 from model.sharding import on_one_device
 
 

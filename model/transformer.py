@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
 
-from attention import Mask
+from attention.masks import Mask
 from common.special_tokens import PAD
 from model.cache import Cache, EncodedSource, LayerCache, lineage_bias
 from model.config import POSITIONS, ModelConfig

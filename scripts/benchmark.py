@@ -20,7 +20,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
-from attention import KERNELS
+from attention.kernels import KERNELS
 from benchmarks.attention import Case, measure_attention
 from benchmarks.cost.operations import DecodingCost, StepCost
 from benchmarks.decoding import CONTESTANTS, GPU_CONTESTANTS, measure_decoding

@@ -3,7 +3,9 @@
 from itertools import cycle, islice
 from typing import Any
 
-from attention import KERNELS, SCORES, Device, KernelError, Request, kernel_for
+from attention.kernels import KERNELS, KernelError, kernel_for
+from attention.kernels.request import Device, Request
+from attention.scores import SCORES
 from common.errors import UserError
 from model.activations import ACTIVATIONS
 from model.config import NORMS, POSITIONS, ModelConfig

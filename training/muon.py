@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from attention import current_device
+from attention.kernels.request import current_device
 from model.matmul import transposed
 from model.sharding import replicate
 

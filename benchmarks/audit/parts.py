@@ -12,8 +12,10 @@ import numpy as np
 import optax
 from jaxtyping import PyTree
 
-from attention import KERNELS, Mask, Request, attend, current_device
-from attention.kernels import unsupported
+from attention.kernels import KERNELS, unsupported
+from attention.kernels.request import Request, current_device
+from attention.masks import Mask
+from attention.multihead import attend
 from benchmarks.audit import references
 from benchmarks.cost.operations import StepCost, list_parameters
 from common.special_tokens import EOS

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import jax
 from jax.experimental import topologies
 
-from attention import Device, tracing_for
+from attention.kernels.request import Device, tracing_for
 from common.errors import UserError
 from common.text import in_brief
 

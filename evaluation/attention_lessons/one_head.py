@@ -12,7 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attention import attend_head, dot_product, head_weights, scaled_dot_product, softmax_over_keys, visible_keys
+from attention.head import attend_head, head_weights, softmax_over_keys
+from attention.masks import visible_keys
+from attention.scores import dot_product, scaled_dot_product
 from evaluation.attention_lessons.text import aligned, beside, code_block, markdown_table, matrix, number, sizes
 
 # T = 3 queries and S = 2 keys of width H = 4, values of width U = 2.

@@ -5,7 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from attention import dot_product, scaled_dot_product, visible_keys
+from attention.masks import visible_keys
+from attention.scores import dot_product, scaled_dot_product
 from common.pictures import Axes, Figure, ListedColormap
 from evaluation.attention_lessons.one_head import DRAWN_KEYS, WIDTHS, softmax_statistics
 from evaluation.attention_lessons.several_heads import HEADS, SOURCE, TARGET, uses

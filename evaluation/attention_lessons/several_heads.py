@@ -11,7 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import Mask, Score, additive, attend, attention_weights, dot_product, general, scaled_dot_product
+from attention.masks import Mask
+from attention.multihead import attend, attention_weights
+from attention.scores import Score, additive, dot_product, general, scaled_dot_product
 from evaluation.attention_lessons.one_head import KEY, QUERY, attend_to_all, softmax
 from evaluation.attention_lessons.text import aligned, beside, code_block, markdown_table, matrix, number, sizes
 

@@ -14,8 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import SCALED_DOT_PRODUCT, SCORES, Mask, Score, attend, tracing_for
 from attention.kernels import chunked
+from attention.kernels.request import tracing_for
+from attention.masks import Mask
+from attention.multihead import attend
+from attention.scores import SCALED_DOT_PRODUCT, SCORES, Score
 
 
 def normal(seed, *shape, dtype="float32"):

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.test_util import check_grads
 
-from attention import SCORES, Score, attend_head, general, head_weights, softmax_over_keys, visible_keys
+from attention.head import attend_head, head_weights, softmax_over_keys
+from attention.masks import visible_keys
+from attention.scores import SCORES, Score, general
 from tests.attention.oracles import make_score, normal, reference_head, reference_weights
 
 TWO_KEYS: dict[str, Any] = {  # their scores are 2·2/√4 = 2 and 0

@@ -13,23 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention import (
-    KERNELS,
-    SCALED_DOT_PRODUCT,
-    SCORES,
-    Device,
-    KernelError,
-    Mask,
-    Request,
-    Score,
-    additive,
-    attend,
-    current_device,
-    general,
-    kernel_for,
-    tracing_for,
-)
-from attention.kernels.request import request_of
+from attention.kernels import KERNELS, KernelError, kernel_for
+from attention.kernels.request import Device, Request, current_device, request_of, tracing_for
+from attention.masks import Mask
+from attention.multihead import attend
+from attention.scores import SCALED_DOT_PRODUCT, SCORES, Score, additive, general
 from tests.attention.oracles import close, differentiate, lower, make_score, normal, packed, qkv
 from tests.variants import KERNELS_ANYWHERE, PLAIN, serves
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import Mask, visible_keys
+from attention.masks import Mask, visible_keys
 
 
 def sees(query_segments, key_segments, **options):

@@ -8,7 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import SCORES, Mask, attend, attention_weights, visible_keys
+from attention.masks import Mask, visible_keys
+from attention.multihead import attend, attention_weights
+from attention.scores import SCORES
 from tests.attention.oracles import differentiate, make_score, normal, qkv, reference
 from tests.variants import KERNELS_ANYWHERE
 

@@ -5,15 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import (
-    SCORES,
-    additive,
-    dot_product,
-    general,
-    head_weights,
-    scaled_dot_product,
-)
-from attention.scores import DOT_PRODUCTS, as_dot_product
+from attention.head import head_weights
+from attention.scores import DOT_PRODUCTS, SCORES, additive, as_dot_product, dot_product, general, scaled_dot_product
 from tests.attention.oracles import ORACLES, make_score, normal, reference_weights
 
 each_score = pytest.mark.parametrize("name", SCORES)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import visible_keys
+from attention.masks import visible_keys
 from benchmarks.attention import Case, compile_calls, count_flops, measure_attention, prepare, report_attention
 from benchmarks.turns import Contestant
 from common.errors import UserError

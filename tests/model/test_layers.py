@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from attention import SCORES, Mask
+from attention.masks import Mask
+from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.config import NORMS, ModelConfig
 from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from attention import SCORES
+from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.cache import Cache, branch
 from model.config import NORMS, POSITIONS, ModelConfig

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from attention import tracing_for
+from attention.kernels.request import tracing_for
 from evaluation.search import search_batch
 from model.decoding.settings import Sampling, SearchSettings
 from model.transformer import build, init_params

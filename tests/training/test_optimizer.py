@@ -9,7 +9,7 @@ import optax
 import optax.contrib
 import pytest
 
-from attention import tracing_for
+from attention.kernels.request import tracing_for
 from model.config import ModelConfig
 from tests.drawn import drawn_params
 from training.config import TrainingConfig

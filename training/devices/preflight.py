@@ -6,7 +6,8 @@ from typing import Any
 
 import jax
 
-from attention import KernelError, Request, current_device, kernel_for
+from attention.kernels import KernelError, kernel_for
+from attention.kernels.request import Request, current_device
 from common.errors import UserError
 from data.batches.packing import Batch
 from data.config import DataConfig

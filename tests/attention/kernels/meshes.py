@@ -11,8 +11,10 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from attention import Mask, attend, tracing_for
 from attention.kernels.layout import on_each_device
+from attention.kernels.request import tracing_for
+from attention.masks import Mask
+from attention.multihead import attend
 
 SEGMENTS: Any = np.tile(np.array([1, 1, 1, 2, 2, 0], np.int32), (4, 1))
 MASK = Mask(SEGMENTS, SEGMENTS, causal=True)

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import Mask, attend, current_device, tracing_for
 from attention.kernels import chunked
+from attention.kernels.request import current_device, tracing_for
+from attention.masks import Mask
+from attention.multihead import attend
 from tests.attention.oracles import close, differentiate, lower, normal, packed, qkv
 
 

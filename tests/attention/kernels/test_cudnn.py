@@ -5,8 +5,9 @@ import re
 import jax
 import pytest
 
-from attention import Mask, current_device, tracing_for
 from attention.kernels import cudnn
+from attention.kernels.request import current_device, tracing_for
+from attention.masks import Mask
 from tests.attention.oracles import close, differentiate, lower, normal, packed, qkv
 
 IS_HERE = current_device().platform == "gpu" and current_device().capability >= 8

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from jax.experimental.pallas.ops.tpu import splash_attention
 
-from attention import Mask, tracing_for, visible_keys
+from attention.kernels.request import tracing_for
+from attention.masks import Mask, visible_keys
 from tests.attention.oracles import close, differentiate, lower, normal, packed, qkv
 
 

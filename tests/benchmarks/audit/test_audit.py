@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attention import attend
+from attention.multihead import attend
 from benchmarks.audit import parts
 from benchmarks.audit.compare import Finding, compare, difference, figures_of
 from benchmarks.audit.parts import Part, parts_of

@@ -9,7 +9,8 @@ import pytest
 from flax import nnx
 
 import model.layers
-from attention import Mask, attend, attention_weights
+from attention.masks import Mask
+from attention.multihead import attend, attention_weights
 from model.config import ModelConfig
 from model.decoding.forced import compute_attention_weights
 from model.layers import MultiHeadAttention

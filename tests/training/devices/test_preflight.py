@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from attention import tracing_for
+from attention.kernels.request import tracing_for
 from common.errors import UserError
 from data.batches.packing import Batch
 from model.config import ModelConfig
