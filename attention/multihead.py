@@ -11,6 +11,7 @@ from attention.head import attend_head, head_weights
 from attention.kernels import KernelError, kernel_for
 from attention.kernels.chunked import chunked
 from attention.kernels.cudnn import cudnn
+from attention.kernels.layout import on_each_device
 from attention.kernels.request import request_of
 from attention.kernels.tpu import tpu
 from attention.kernels.xla import xla
@@ -51,13 +52,14 @@ def attend(
         case "xla":
             return xla(query, key, value, mask, scale, bias)
         case "chunked":
-            return chunked(query, key, value, mask, scale)
+            fused = chunked
         case "cudnn":
-            return cudnn(query, key, value, mask, scale)
+            fused = cudnn
         case "tpu":
-            return tpu(query, key, value, mask, scale)
+            fused = tpu
         case _:
             raise KernelError(f"attend has no case for the kernel {chosen}")
+    return on_each_device(partial(fused, scale=scale), query, key, value, mask)
 
 
 def attention_weights(

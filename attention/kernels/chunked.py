@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attention.kernels.layout import on_each_device, padded
+from attention.kernels.layout import padded
 from attention.kernels.request import Request, current_device, dot_product_only
 from attention.masks import Mask, visible_keys
 
@@ -41,12 +41,7 @@ def unsupported(request: Request) -> str | None:
 
 
 def chunked(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Array:
-    """Attention in chunks. On a mesh, each device loops over its own rows and heads."""
-    return on_each_device(partial(_attend, scale=scale), query, key, value, mask)
-
-
-def _attend(query: Array, key: Array, value: Array, mask: Mask, *, scale: float) -> Array:
-    """The query heads that share a key/value head become one head with more queries."""
+    """Attention in chunks. The query heads that share a key/value head become one head with more queries."""
     (batch, heads, length, width), groups = query.shape, key.shape[1]
     shared = heads // groups
     query = query.reshape(batch, groups, shared * length, width)

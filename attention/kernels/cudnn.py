@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attention.kernels.layout import on_each_device, padded
+from attention.kernels.layout import padded
 from attention.kernels.request import Request, dot_product_only
 from attention.masks import Mask
 
@@ -37,10 +37,6 @@ def cudnn(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> A
     which no query sees. Heads are of width 64 or 128, and shared ones are repeated, because only that was found right
     on an H200.
     """
-    return on_each_device(partial(_attend, scale=scale), query, key, value, mask)
-
-
-def _attend(query: Array, key: Array, value: Array, mask: Mask, *, scale: float) -> Array:
     length = query.shape[2]
     query_segments, key_segments = padded(mask.query_segments, 1, 2), padded_keys(mask.key_segments, 1)
     visible = Mask(query_segments, key_segments, mask.causal).visible()

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from attention.kernels.layout import on_each_device, padded
+from attention.kernels.layout import padded
 from attention.kernels.request import Request, dot_product_only
 from attention.masks import Mask
 
@@ -24,12 +24,8 @@ def tpu(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Arr
 
     Splash attention lets padding see padding, and gives a query that sees no key a mean of values: both become zeros.
     """
-    return on_each_device(_attend, query * scale, key, value, mask)
-
-
-def _attend(query: Array, key: Array, value: Array, mask: Mask) -> Array:
     visible = mask.visible()
-    queries = padded(query, 2, BLOCK), padded(mask.query_segments, 1, BLOCK)
+    queries = padded(query * scale, 2, BLOCK), padded(mask.query_segments, 1, BLOCK)
     keys = padded(key, 2, BLOCK), padded(value, 2, BLOCK), padded(mask.key_segments, 1, BLOCK)
     attend_sentence = splash(query.shape[1], queries[1].shape[1], keys[2].shape[1], causal=mask.causal)
     output = jax.vmap(attend_sentence)(*queries, *keys)[:, :, : query.shape[2]]
