@@ -25,6 +25,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,13 +174,10 @@ def has_cut(translation: Translation, text: str, translator: Translator) -> bool
 
 def search(lines: list[str], run: LoadedRun, arguments: argparse.Namespace, bar: Any) -> Found:
     """The best translation of each line, or several with different texts."""
-    translator, options = run.translator, {"prefix": arguments.prefix, "on_progress": bar.update}
+    translator, prefix = run.translator, arguments.prefix
     if arguments.nbest is None:
-        return [[best] for best in translator.translate(run.params, lines, **options)]
-
-    def candidates(some: list[str], count: int) -> Found:
-        return translator.candidates(run.params, some, count, **options)
-
+        return [[best] for best in translator.translate(run.params, lines, prefix=prefix, on_progress=bar.update)]
+    candidates = partial(translator.candidates, run.params, prefix=prefix, on_progress=bar.update)
     if translator.decoding.draws:
         return candidates(lines, arguments.nbest)
     return n_best(candidates, lines, arguments.nbest)

@@ -1,7 +1,7 @@
 """One system against others: scores, their differences and what chance could do, and where they differ."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -63,7 +63,7 @@ class Difference:
     p: float
     p_adjusted: float  # by Holm's method, for all systems of the comparison
     seeds_are_known: bool  # by several runs of any system: else this is about two runs, not two systems
-    verdict: str = ""
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,17 @@ def differences_of(
 ) -> tuple[list[Score], list[Difference]]:
     """The scores of all systems by a metric's statistics, and the judged differences of the others from the first."""
     effects = [Effects.of(runs, groups) for runs in statistics]
+    estimates = list(estimate_differences(systems, effects))
+    p_values = [
+        estimate.p if seeds.freedom else significance.randomisation_p(statistics[0][0], runs[0], groups)
+        for runs, (estimate, seeds) in zip(statistics[1:], estimates, strict=True)
+    ]
     found = []
-    for runs, (estimate, seeds) in zip(statistics[1:], estimate_differences(systems, effects), strict=True):
-        p = estimate.p if seeds.freedom else significance.randomisation_p(statistics[0][0], runs[0], groups)
-        found.append(Difference(estimate.value, estimate.interval, p, p, seeds.freedom > 0))
+    for (estimate, seeds), p, adjusted in zip(estimates, p_values, significance.holm(p_values), strict=True):
+        verdict = significance.judge(estimate.value, adjusted, seeds.freedom > 0)
+        found.append(Difference(estimate.value, estimate.interval, p, adjusted, seeds.freedom > 0, verdict))
     scores = [(each, significance.of_system(each, significance.pool(effects))) for each in effects]
-    return [Score(each.scores.tolist(), score.value, score.interval) for each, score in scores], judge_all(found)
+    return [Score(each.scores.tolist(), score.value, score.interval) for each, score in scores], found
 
 
 def estimate_differences(
@@ -154,13 +159,3 @@ def by_source_length(
             part = LengthGroup(name, int(chosen.sum()), means[0], means[place + 1], estimate.interval)
             found[place].append(part)
     return found
-
-
-def judge_all(found: list[Difference]) -> list[Difference]:
-    """Adjust the p-values for the number of systems, and judge by them."""
-    adjusted = significance.holm([each.p for each in found])
-    judged = zip(found, adjusted, strict=True)
-    return [
-        replace(each, p_adjusted=p, verdict=significance.judge(each.difference, p, each.seeds_are_known))
-        for each, p in judged
-    ]
