@@ -19,6 +19,9 @@ POSITIONS = {  # and where each kind acts
 NORMS, DTYPES = ("pre", "post"), ("float32", "bfloat16")
 AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, or a hidden file
 
+of_training = partial(option, changes="training")
+share = partial(of_training, min=0, below=1)
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -38,18 +41,14 @@ class ModelConfig:
         POSITIONS,
     )
     max_positions: int = option(512, "rows of the table of positions=learned", min=1)
-    kernel: str = option(
+    kernel: str = of_training(
         "definition",
         "how training computes attention; chunked is for long rows, cudnn for NVIDIA, and auto chooses among the "
         "others. Translation always uses the definition",
         (*KERNELS, "auto"),
-        changes="training",
     )
-    rematerialize: bool = option(
-        False,
-        "recompute each block's activations for the gradients instead of storing them",
-        changes="training",
-        compared=False,
+    rematerialize: bool = of_training(
+        False, "recompute each block's activations for the gradients instead of storing them", compared=False
     )
     # On a CPU, XLA compiles the most blocks of width 16 in minutes with 5 to 6 GB; 48 of the decoder need over 17 GB.
     encoder_layers: int = option(3, "encoder blocks", min=1, max=48)
@@ -57,34 +56,18 @@ class ModelConfig:
     d_ff: int = option(1024, "width of the feed-forward layers", min=1)
     activation: str = option("relu", "in the feed-forward layers", ACTIVATIONS)
     norm: str = option("pre", "layer norm before each sublayer, or after its residual sum", NORMS)
-    dropout: float = option(
-        0.1, "dropout on embeddings and on the output of every sublayer", min=0, below=1, changes="training"
+    dropout: float = share(0.1, "dropout on embeddings and on the output of every sublayer")
+    attention_dropout: float = share(0.0, "dropout on attention weights")
+    activation_dropout: float = share(0.0, "dropout on the hidden units of the feed-forward layers")
+    source_word_dropout: float = share(
+        0.0, "share of source tokens hidden in training: their embedding is zero, their place remains"
     )
-    attention_dropout: float = option(0.0, "dropout on attention weights", min=0, below=1, changes="training")
-    activation_dropout: float = option(
-        0.0, "dropout on the hidden units of the feed-forward layers", min=0, below=1, changes="training"
+    target_word_dropout: float = share(0.0, "the same of the target tokens that the decoder reads")
+    decoder_layer_drop: float = share(
+        0.0, "how often training skips a decoder block, drawn for each sentence (LayerDrop)"
     )
-    source_word_dropout: float = option(
-        0.0,
-        "share of source tokens hidden in training: their embedding is zero, their place remains",
-        min=0,
-        below=1,
-        changes="training",
-    )
-    target_word_dropout: float = option(
-        0.0, "the same of the target tokens that the decoder reads", min=0, below=1, changes="training"
-    )
-    decoder_layer_drop: float = option(
-        0.0,
-        "how often training skips a decoder block, drawn for each sentence (LayerDrop)",
-        min=0,
-        below=1,
-        changes="training",
-    )
-    dtype: str = option("float32", "for activations; parameters stay float32", DTYPES, changes="training")
-    matmul_dtype: str = option(
-        "float32", "for the operands of matrix products; sums stay float32", DTYPES, changes="training"
-    )
+    dtype: str = of_training("float32", "for activations; parameters stay float32", DTYPES)
+    matmul_dtype: str = of_training("float32", "for the operands of matrix products; sums stay float32", DTYPES)
 
     def __post_init__(self) -> None:
         require_in_bounds("model", self)
