@@ -97,7 +97,7 @@ class ModelConfig:
 
     @property
     def final_norm(self) -> bool:
-        """Whether a stack ends with a norm of its own, because its last sublayer does not."""
+        """Whether a norm stands before each sublayer, so that a stack ends with one of its own."""
         match self.norm:
             case "pre":
                 return True

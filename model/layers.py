@@ -196,26 +196,14 @@ class Residual(nnx.Module):
 
     def __init__(self, config: ModelConfig):
         self.norm = LayerNorm(config.d_model)
-        self.place = config.norm
+        self.is_pre_norm = config.final_norm
         self.rate = config.dropout
 
     def enter(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         """The input of the sublayer."""
-        match self.place:
-            case "pre":
-                return self.norm(x)
-            case "post":
-                return x
-            case _:
-                raise NotImplementedError(f"model.norm={self.place}")
+        return self.norm(x) if self.is_pre_norm else x
 
     def add(self, x: Float[Array, "B T D"], output: Float[Array, "B T D"], key: DropoutKey) -> Float[Array, "B T D"]:
         """``x`` plus the sublayer's output."""
         total = shard_rows(x + dropout(output, self.rate, key))
-        match self.place:
-            case "pre":
-                return total
-            case "post":
-                return self.norm(total)
-            case _:
-                raise NotImplementedError(f"model.norm={self.place}")
+        return total if self.is_pre_norm else self.norm(total)
