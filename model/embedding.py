@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from common.special_tokens import PAD, TAGS
 from model.config import POSITIONS, ModelConfig
 from model.layers import DropoutKey, bernoulli, dropout
-from model.loss import Loss, LossOfLogits, loss_on_mesh
+from model.loss import Loss, LossOfLogits, loss_in_chunks
 from model.matmul import matmul
 from model.positions import sinusoidal_positions
 from model.sharding import copy_to_groups, count_row_groups, gather_width, shard_rows, split_rows
@@ -54,9 +54,17 @@ class Embedding(nnx.Module):
     def loss(
         self, loss: LossOfLogits, x: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"]
     ) -> Loss:
-        """The loss of these logits, of which only a chunk is in memory at a time."""
-        to_vocabulary = partial(project, dtype=self.config.matmul_dtype)
-        return loss_on_mesh(to_vocabulary, loss, x, self.table[...], labels, real)
+        """The loss of these logits, of which only a chunk is in memory at a time.
+
+        On a mesh, each device adds up the gradient of a copy of the table; devices add theirs once, and not after every
+        chunk.
+        """
+        of_rows = partial(loss_in_chunks, partial(project, dtype=self.config.matmul_dtype), loss)
+        groups, table = count_row_groups(len(x)), self.table[...]
+        if groups == 1:
+            return of_rows(x, table, labels, real)
+        rows, of_labels, of_real = (split_rows(array, groups) for array in (x, labels, real))
+        return jax.tree.map(jnp.sum, jax.vmap(of_rows)(rows, copy_to_groups(table, groups), of_labels, of_real))
 
 
 def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B T"]:
@@ -71,7 +79,7 @@ def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B 
 
 
 def look_up(table: Float[Array, "V D"], ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
-    """Rows of the table. On a mesh, each device looks them up in its own copy: see ``loss_on_mesh``."""
+    """Rows of the table. On a mesh, each device looks them up in its own copy: see ``Embedding.loss``."""
     groups = count_row_groups(ids.shape[0])
     if groups == 1:
         return gather_width(table)[ids]

@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from model.sharding import copy_to_groups, count_row_groups, split_rows
-
 CHUNK = 1024  # positions whose logits are in memory at a time
 Project = Callable[[Array, Array], Array]  # from decoder outputs and the table to logits
 
@@ -46,26 +44,6 @@ def cross_entropy(
         tokens=jnp.sum(real, dtype=jnp.float32),
         divergence=jnp.zeros(()),
     )
-
-
-def loss_on_mesh(
-    project: Project,
-    loss: LossOfLogits,
-    x: Float[Array, "B T D"],
-    table: Float[Array, "V D"],
-    labels: Int[Array, "B T"],
-    real: Bool[Array, "B T"],
-) -> Loss:
-    """``loss_in_chunks`` of each device's rows.
-
-    Each device adds up the gradient of a copy of the table; devices add theirs once, and not after every chunk.
-    """
-    groups = count_row_groups(len(x))
-    if groups == 1:
-        return loss_in_chunks(project, loss, x, table, labels, real)
-    arrays = split_rows(x, groups), copy_to_groups(table, groups), split_rows(labels, groups), split_rows(real, groups)
-
-    return jax.tree.map(jnp.sum, jax.vmap(partial(loss_in_chunks, project, loss))(*arrays))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
