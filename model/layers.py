@@ -127,7 +127,7 @@ class MultiHeadAttention(nnx.Module):
         kernel = "definition"  # over cached keys there are few queries, and a kernel gains nothing
         if not isinstance(memory, KeysValues):
             memory, kernel = self.keys_and_values(memory, order), self.config.kernel
-        query, score = _rotated(_split_heads(self.query(x), self.config.num_heads), order), self.score()
+        query, score = rotate(_split_heads(self.query(x), self.config.num_heads), order.rotation), self.score()
         heads = attend(
             query,
             *memory,
@@ -145,15 +145,11 @@ class MultiHeadAttention(nnx.Module):
     def keys_and_values(self, memory: Float[Array, "B S D"], order: Order = NO_ORDER) -> KeysValues:
         """The keys and values of ``memory``, which decoding stores in a cache."""
         key, value = (_split_heads(dense(memory), self.config.groups) for dense in (self.key, self.value))
-        return KeysValues(_rotated(key, order), value)
+        return KeysValues(rotate(key, order.rotation), value)
 
 
 def _split_heads(projected: Float[Array, "B T NH"], heads: int) -> Float[Array, "B N T H"]:
     return projected.reshape(*projected.shape[:2], heads, -1).swapaxes(1, 2)
-
-
-def _rotated(heads: Float[Array, "B N T H"], order: Order) -> Float[Array, "B N T H"]:
-    return heads if order.rotation is None else rotate(heads, order.rotation)
 
 
 class LearnedScore(nnx.Module):

@@ -35,12 +35,14 @@ def rotation_angles(positions: Int[Array, "*rows"], count: int) -> Float[Array, 
     return positions[..., None] * jnp.exp(jnp.arange(count) * (-math.log(10_000.0) / count))
 
 
-def rotate(x: Float[Array, "B N T H"], positions: Int[Array, "B T"]) -> Float[Array, "B N T H"]:
+def rotate(x: Float[Array, "B N T H"], positions: Int[Array, "B T"] | None) -> Float[Array, "B N T H"]:
     """Rotary positions: components i and i + H/2 of a head are rotated as a pair (Su et al. 2021, section 3.2).
 
     The dot product of a rotated query and a rotated key depends on their distance alone. The paper pairs neighbouring
-    components; these are the same pairs in another order.
+    components; these are the same pairs in another order. Without positions, return ``x``.
     """
+    if positions is None:
+        return x
     angles = rotation_angles(positions, x.shape[-1] // 2)[:, None]
     first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
     sine, cosine = jnp.sin(angles), jnp.cos(angles)

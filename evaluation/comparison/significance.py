@@ -173,15 +173,13 @@ def difference(base: Effects, other: Effects, seeds: SeedVariance) -> Estimate:
     return estimate(value, influences, 1 / len(base.scores) + 1 / len(other.scores), seeds)
 
 
-def randomisation_p(
-    base: Statistics, other: Statistics, groups: Groups, trials: int = TRIALS, seed: int = SEED
-) -> float:
+def randomisation_p(base: Statistics, other: Statistics, groups: Groups, trials: int = TRIALS) -> float:
     """The p-value of the difference of two runs by approximate randomisation (Riezler and Maxwell 2005), two-sided.
 
     A trial exchanges the translations of each group of sentences with probability ½, as if it were chance which run
     they are from. p is the share of trials, the observed one included, whose difference is at least as large.
     """
-    rng, observed, as_large = np.random.default_rng(seed), abs(round(other.score - base.score, 9)), 0
+    rng, observed, as_large = np.random.default_rng(SEED), abs(round(other.score - base.score, 9)), 0
     one, another = base.of_groups(groups), other.of_groups(groups)
     for first in range(0, trials, BLOCK):
         chosen = rng.integers(2, size=(min(BLOCK, trials - first), len(one))).astype(np.float64)
