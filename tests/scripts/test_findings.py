@@ -15,8 +15,6 @@ nothing yet
 
 <!-- end compare -->
 
-Between tables.
-
 <!-- begin lengths sweep/base,* sweep/model.drop* -->
 
 nothing yet
