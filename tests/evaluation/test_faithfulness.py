@@ -103,12 +103,10 @@ def test_effects_are_what_translations_lose_without_a_word(translator, params):
             lost = log_probs(source) - log_probs([*source[: span.start], *put * len(span), *source[span.stop :]])
             yield [float(sum(lost[place] for place in span)) for span in words[1]]
 
-    found = dict(zip(studied.methods, studied.attributed, strict=True))
+    said = dict(zip(studied.methods, studied.attributed, strict=True))
     np.testing.assert_allclose(studied.effects.T, list(losses([])), atol=1e-5)
-    np.testing.assert_allclose(found["hidden from attention"].T, list(losses([PAD])), atol=1e-5)
-    np.testing.assert_allclose(
-        found["layer 1, mean of heads"], (found["layer 1, head 1"] + found["layer 1, head 2"]) / 2
-    )
+    np.testing.assert_allclose(said["hidden from attention"].T, list(losses([PAD])), atol=1e-5)
+    np.testing.assert_allclose(said["layer 1, mean of heads"], (said["layer 1, head 1"] + said["layer 1, head 2"]) / 2)
 
 
 def test_agreement_is_spearmans_and_of_the_largest():
