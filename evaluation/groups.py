@@ -8,18 +8,23 @@ from jaxtyping import Int
 from data.corpus.splits import connect
 from data.pairs import fold
 from data.sources.phrasebook import combinations
+from evaluation.sentences import Sentence
 
 Groups = Int[np.ndarray, " sentences"]
 
 
-def group_sentences(sources: Sequence[str], references: Sequence[list[str]], set_name: str = "") -> Groups:
-    """The number of each source's group, from 0 on.
+def group_sentences(sentences: Sequence[Sentence], set_name: str = "") -> Groups:
+    """The number of each sentence's group, from 0 on.
 
     Sentences that share a source or a reference are in one group, ignoring case and punctuation. In the embedded corpus
     so are those that share a construction and a word that training never has in it: ``set_name`` is that of a report.
     """
     held_out = combinations(set_name)
     return connect(
-        [f"source {fold(source)}", *(f"target {fold(each)}" for each in targets), *held_out.get(source, [])]
-        for source, targets in zip(sources, references, strict=True)
+        [
+            f"source {fold(each.source)}",
+            *(f"target {fold(reference)}" for reference in each.references),
+            *held_out.get(each.source, []),
+        ]
+        for each in sentences
     )

@@ -24,13 +24,15 @@ from common.pictures import picture
 from common.text_table import as_text
 from evaluation.faithfulness.erasure import FEWEST_WORDS
 from evaluation.faithfulness.findings import Findings, agreement, draw, find, heads
+from evaluation.faithfulness.heads import heads_of
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
-from experiment.load_run import load_run
+from experiment.load_run import LoadedRun, load_run
 from training.run.layout import report_path
 
-# Greedily, as one search is like another here, and in float32: what a word loses is a small difference.
-CHANGES = ["decoding.beam_size=1", "model.dtype=float32", "model.matmul_dtype=float32"]
+# One model and greedy search, as one search is like another here, in float32: what a word loses is a small difference.
+GREEDY = ["search=beam", "beam_size=1", "mbr=none", "candidates=0", "ensemble=[]"]
+CHANGES = [f"decoding.{change}" for change in GREEDY] + ["model.dtype=float32", "model.matmul_dtype=float32"]
 
 
 @exit_on_user_error()
@@ -41,21 +43,25 @@ def main() -> None:
     parser.add_argument("--sentences", type=positive_integer, default=300, metavar="N", help=of)
     parser.add_argument("--output", type=output_file, metavar="FILE.png", help="draw the tables to this file")
     arguments = parser.parse_args()
-    found = [study_run(run_dir, arguments.sentences) for run_dir in arguments.RUN]
+    runs = [load_run(run_dir, CHANGES, "explaining its heat maps") for run_dir in arguments.RUN]
+    for run in runs:
+        if heads_of(run.config.model) != heads_of(runs[0].config.model):
+            raise UserError(f"{run.folder} has other layers or heads than {runs[0].folder}: explain each by itself")
+    found = [study_run(run, arguments.sentences) for run in runs]
     print(as_text(agreement(found)), as_text(heads(found)), sep="\n\n")
     if arguments.output:
         write_atomically(arguments.output, picture(lambda: draw(found), "png", dpi=130))
         print(f"\nwritten  {arguments.output}")
 
 
-def study_run(run_dir: Path, count: int) -> Findings:
-    """UserError for a run without a validation set, or without sentences that are long enough."""
-    run, report = load_run(run_dir, CHANGES, "explaining its heat maps"), report_path(run_dir, "valid")
+def study_run(run: LoadedRun, count: int) -> Findings:
+    """UserError for a run without a report on its validation set, or without sentences that are long enough."""
+    report = report_path(run.folder, "valid")
     sentences = read_sentences(sentences_beside(report))
     set_name = str(read_json_object(report).get("test_set", ""))
-    found = find(str(run_dir), run.translator, run.params[0], sentences, set_name, count)
+    found = find(str(run.folder), run.translator, run.params[0], sentences, set_name, count)
     if found is None:
-        raise UserError(f"{run_dir} has no sentence of {FEWEST_WORDS} words in its validation set")
+        raise UserError(f"{run.folder} has no sentence of {FEWEST_WORDS} words in its validation set")
     return found
 
 

@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from lzma import LZMAError
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -51,9 +52,11 @@ def main() -> None:
 
 def pack(folder: Path) -> bytes:
     """The archive of all runs in a folder that have a report on the validation set."""
-    content = io.BytesIO()
+    content, runs = io.BytesIO(), sorted(each.parent.parent for each in folder.glob("*/eval/valid.json"))
+    if not runs:
+        raise UserError(f"{folder} has no run with a report on the validation set, RUN/eval/valid.json")
     with tarfile.open(fileobj=content, mode="w:xz", preset=9) as archive:
-        for run_dir in sorted(each.parent.parent for each in folder.glob("*/eval/valid.json")):
+        for run_dir in runs:
             report = report_path(run_dir, "valid")
             for file in (run_dir / CONFIG, report, sentences_beside(report)):
                 lines = smaller(file) if file.suffix == ".jsonl" else file.read_bytes()
@@ -73,8 +76,11 @@ def compute(docs: Path) -> dict[Path, str]:
     """The pages with tables, computed from what is kept."""
     with tempfile.TemporaryDirectory() as folder:
         for file in docs.glob("reports/*.tar.xz"):
-            with tarfile.open(file) as archive:
-                archive.extractall(folder, filter="data")
+            try:
+                with tarfile.open(file) as archive:
+                    archive.extractall(folder, filter="data")
+            except (tarfile.TarError, LZMAError, EOFError) as error:
+                raise UserError(f"{file} is damaged: bring it back") from error
         return {
             page: BLOCK.sub(lambda found: found[1] + table(Path(folder), found[2], found[3].split()) + found[5], text)
             for page in sorted(docs.glob("*.md"))
@@ -92,6 +98,8 @@ def table(folder: Path, kind: str, words: list[str]) -> str:
     comparison = compare_systems(group_by_system(found), str(found[0].report.get("test_set", "")))
     keys = set(words) - set(patterns)
     chosen = [each for each in comparison.against if not keys or keys.issuperset(changed_keys(each))]
+    if not chosen:
+        raise UserError(f"docs/reports has no other systems than the baseline for {' '.join(words)}")
     rows = list((by_length if kind == "lengths" else overall)(comparison, chosen))
     header, *rest = (f"| {' | '.join([row[0], *(cell.replace('-', '−') for cell in row[1:])])} |" for row in rows)
     return "\n".join([header, "|" + "---|" * len(rows[0]), *rest])

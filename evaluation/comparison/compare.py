@@ -93,7 +93,7 @@ class Comparison:
 def compare_systems(systems: Sequence[System], set_name: str = "") -> Comparison:
     """Compare every other system with the first, on one test set; ``set_name`` is that of its reports."""
     sentences = systems[0].runs[0].sentences
-    groups = group_sentences([each.source for each in sentences], [each.references for each in sentences], set_name)
+    groups = group_sentences(sentences, set_name)
     by_bleu = [[run.bleu for run in system.runs] for system in systems]
     bleu = differences_of(systems, by_bleu, groups)
     chrf = differences_of(systems, [[run.chrf for run in system.runs] for system in systems], groups)
@@ -137,12 +137,12 @@ def estimate_differences(
     systems: Sequence[System], effects: Sequence[Effects]
 ) -> Iterator[tuple[Estimate, SeedVariance]]:
     """The difference of each other system from the first; the same models are compared run by run."""
+    seeds = significance.pool(effects)
     for system, each in zip(systems[1:], effects[1:], strict=True):
         if [run.model for run in system.runs] == [run.model for run in systems[0].runs]:
             own = significance.pool([each - effects[0]])
             yield significance.of_system(each - effects[0], own), own
         else:
-            seeds = significance.pool(effects)
             yield significance.difference(effects[0], each, seeds), seeds
 
 

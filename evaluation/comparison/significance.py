@@ -161,7 +161,7 @@ def of_system(system: Effects, seeds: SeedVariance) -> Estimate:
 
 def bleu_interval(sentences: Sequence[Sentence], set_name: str) -> BleuInterval:
     """The interval of one run's BLEU on the set of this name, between 0 and 100."""
-    groups = group_sentences([each.source for each in sentences], [each.references for each in sentences], set_name)
+    groups = group_sentences(sentences, set_name)
     found = of_system(Effects.of([statistics_of(BLEU(), sentences)], groups), pool([])).interval
     return BleuInterval(max(0.0, found.low), min(100.0, found.high), int(groups.max()) + 1)
 

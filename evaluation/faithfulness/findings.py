@@ -11,7 +11,7 @@ from common.pictures import Figure
 from common.text_table import Table
 from evaluation.comparison.significance import Effects, Estimate, of_system, pool
 from evaluation.faithfulness.erasure import FEWEST_WORDS, rank_correlation, same_first, study
-from evaluation.faithfulness.heads import Head, losses_without
+from evaluation.faithfulness.heads import Head, changes_without
 from evaluation.sentences import Sentence
 from evaluation.translate import Translator, read
 from model.transformer import Params
@@ -43,7 +43,7 @@ def find(
         dict(zip(studied[0].methods, map(over_sentences, np.array([*map(measure, studied)]).T), strict=True))
         for measure in (rank_correlation, same_first)
     )
-    heads = dict(losses_without(translator, params, sentences, set_name))
+    heads = dict(changes_without(translator, params, sentences, set_name))
     return Findings(run, len(chosen), correlation, first, heads)
 
 

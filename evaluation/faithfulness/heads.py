@@ -52,11 +52,11 @@ def without_head(params: Params, head: Head, heads: int) -> Params:
     return params | {head.stack: blocks | {head.layer: block | {head.use: attention}}}
 
 
-def losses_without(
+def changes_without(
     translator: Translator, params: Params, sentences: Sequence[Sentence], set_name: str
 ) -> Iterator[tuple[Head, Estimate]]:
     """By how much BLEU changes if a head is cut, each alone, with the interval of this model for other sentences."""
-    groups = group_sentences([each.source for each in sentences], [each.references for each in sentences], set_name)
+    groups = group_sentences(sentences, set_name)
 
     def effects(params: Params) -> Effects:
         found = translator.translate([params], [each.source for each in sentences])

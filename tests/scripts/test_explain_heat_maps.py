@@ -23,12 +23,11 @@ def loaded(run_dir, tmp_path_factory):
     run_dir = shutil.copytree(run_dir, tmp_path_factory.mktemp("heat-maps") / "run")
     run = load_run(run_dir, CHANGES)
     texts = [each.text for each in run.translator.translate(run.params, SOURCES)]
-    sentences = [
-        Sentence(source, [text], text, [], 0.0, 0.0, True, 1) for source, text in zip(SOURCES, texts, strict=True)
-    ]
+    parts = zip(SOURCES, texts, strict=True)
+    sentences = [Sentence(source, [text], text, [], 0.0, 0.0, True, 1) for source, text in parts]
     evaluation = Evaluation(sentences, score(texts, [[text] for text in texts]), 1.0)
-    file = SourceReport("valid", "ab", 12)
-    write_report(run_dir / "eval/valid.json", evaluation, Checkpoint(0, ""), file, ReportKey())
+    where, checkpoint = run_dir / "eval/valid.json", Checkpoint(0, "")
+    write_report(where, evaluation, checkpoint, SourceReport("valid", "ab", 12), ReportKey())
     return run
 
 
