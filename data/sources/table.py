@@ -5,7 +5,7 @@ cell of all lines after it. Here every line is checked, and what looks like a he
 column of ids stops with the setting that is meant.
 """
 
-import re
+import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from common.errors import UserError
+from common.files import LONGEST_LINE
 from common.text import as_list_item, in_brief
 from data.config import DataConfig
 from data.sources import recognise
@@ -24,8 +25,8 @@ from data.sources.text import Row, Rows, read_lines
 WIDTH_ROWS, FIRST_LINES = 100, 1000  # that show how many columns a table has, and what is in them
 LONGEST = 10_000  # characters of a row that is looked at
 NAMES = {"\t": "tab", ",": "comma", ";": "semicolon"}
-CELLS = {mark: re.compile(f'"([^"]*(?:""[^"]*)*)"(?={mark}|\\Z)|((?!")[^{mark}]*)') for mark in NAMES}
-OPEN = re.compile(r'"[^"]*(?:""[^"]*)*\Z')
+
+csv.field_size_limit(LONGEST_LINE)
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,19 @@ class Cells:
         """The cells of a line; Malformed if a quotation mark opens a cell that it does not close."""
         if not self.quoted or '"' not in line:
             return line.split(self.separator)
-        cells, rest = split_quoted(line, self.separator)
-        if rest:
-            raise Malformed("a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)")
-        return cells
+        try:
+            return split_quoted(line, self.separator)
+        except csv.Error:
+            problem = "a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)"
+            raise Malformed(problem) from None
 
     def is_open(self, text: str) -> bool:
         """Whether the last cell has an opening quotation mark and goes on after a line break."""
-        return '"' in text and OPEN.match(split_quoted(text, self.separator)[1]) is not None
+        try:
+            split_quoted(text, self.separator)
+        except csv.Error as error:
+            return str(error) == "unexpected end of data"
+        return False
 
 
 def read_table(config: DataConfig, path: Path) -> Rows:
@@ -96,17 +102,12 @@ def count_separators(cells: Sequence[str], name: str = "tab") -> str:
     return f"{len(cells) - 1 or 'no'} {name}{'s' * (len(cells) > 2)} in the line"
 
 
-def split_quoted(line: str, separator: str) -> tuple[list[str], str]:
-    """The cells of a line, without the quotation marks around some, and the rest of the line, if it is not a cell."""
-    cells: list[str] = []
-    start = 0
-    while start <= len(line):
-        cell = CELLS[separator].match(line, start)
-        if cell is None:
-            return cells, line[start:]
-        cells.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
-        start = cell.end() + 1
-    return cells, ""
+def split_quoted(line: str, separator: str) -> list[str]:
+    """The cells of a line, without the quotation marks around some; csv.Error if a mark opens one and none closes it.
+
+    A carriage return, which no good line has, would end a cell, and becomes a space.
+    """
+    return next(csv.reader([line.replace("\r", " ")], delimiter=separator, strict=True))
 
 
 def find_cells(config: DataConfig, path: Path) -> Cells:
