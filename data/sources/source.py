@@ -3,7 +3,9 @@
 import os
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -41,59 +43,50 @@ INSTEAD = {  # of files with these endings
 class Source:
     """A source of sentence pairs whose files, if it has any, were found.
 
-    ``split`` (train, valid or test) selects the part of a source that has several. ``files`` are all files that it
-    reads; None for a dataset of the hub, whose files are not known before it is asked.
+    ``files`` are all files that it reads; None for a dataset of the hub, whose files are not known before it is asked.
+    ``rows`` begins to read the rows as the source has them; UserError names what cannot be read, with file and line.
     """
 
     config: DataConfig
-    name: str  # as the config has it
-    split: str
-    form: Form
     files: list[Path] | None
+    rows: Callable[[], Rows]
 
     @classmethod
     def parse(cls, config: DataConfig, name: str, split: str) -> "Source":
-        """The source of this name; UserError if it cannot be read by its name, or a file is missing."""
+        """The source of this name; UserError if it cannot be read by its name, or a file is missing.
+
+        ``split`` (train, valid or test) selects the part of a source that has several.
+        """
         if not name.partition(":")[0]:
             raise UserError(f"data.{split}={name} names no file or dataset before its colon")
-        files: list[Path] | None
+
+        def of_file(read: Callable[[DataConfig, Path], Rows]) -> Source:
+            path = find_file(config, split, name)
+            return cls(config, [path], partial(read, config, path))
+
         match form := form_of(name):
             case "phrasebook":
-                files = [TABLE]
+                return cls(config, [TABLE], partial(read_phrasebook, name, split, config.languages))
             case "parallel":
                 path = Path(name)  # LANG is replaced in its last part only
                 names = [language.join(LANGUAGE.split(path.name)) for language in config.languages]
-                files = [find_file(config, split, str(path.with_name(each))) for each in names]
-            case "table" | "jsonl" | "parquet" | "tmx":
-                files = [find_file(config, split, name)]
+                first, second = (find_file(config, split, str(path.with_name(each))) for each in names)
+                return cls(config, [first, second], partial(read_parallel, config, first, second, path.name))
+            case "table":
+                return of_file(read_table)
+            case "jsonl":
+                return of_file(read_jsonl)
+            case "parquet":
+                return of_file(read_parquet)
+            case "tmx":
+                return of_file(read_tmx)
             case "dataset":
                 folder = find_folder(config, name)
                 refuse_no_dataset(name, split, folder)
                 files = None if folder is None else sorted(path for path in folder.rglob("*") if path.is_file())
+                return cls(config, files, partial(read_dataset, config, name, split))
             case _:
                 raise NotImplementedError(f"the form {form} of {name}")
-        return cls(config, name, split, form, files)
-
-    def rows(self) -> Rows:
-        """The rows as the source has them; UserError names what cannot be read, with file and line."""
-        files = self.files or []
-        match self.form:
-            case "phrasebook":
-                return read_phrasebook(self.name, self.split, self.config.languages)
-            case "parallel":
-                return read_parallel(self.config, files[0], files[1], Path(self.name).name)
-            case "table":
-                return read_table(self.config, files[0])
-            case "jsonl":
-                return read_jsonl(self.config, files[0])
-            case "parquet":
-                return read_parquet(self.config, files[0])
-            case "tmx":
-                return read_tmx(self.config, files[0])
-            case "dataset":
-                return read_dataset(self.config, self.name, self.split)
-            case _:
-                raise NotImplementedError(f"the form {self.form} of {self.name}")
 
     def load(self) -> tuple[Pairs, SourceReport]:
         """Read and normalise the pairs, in the direction of translation; UserError as in ``rows``.
