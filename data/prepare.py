@@ -21,9 +21,9 @@ from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import Corpus, build, parse_sources
 from data.corpus.report import DataReport, Sides, Vocabulary
 from data.sources.source import Source
-from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
+from data.tokens.tokenizer import Tokenizer, train
 
-FORMAT = 2  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
+FORMAT = 3  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
 LIBRARIES = ("numpy", "pyarrow", "sentencepiece", "sentencex", "lxml")
 
 Sources = dict[str, list[Source]]
@@ -123,15 +123,14 @@ def encode(
     """Read and check the corpus, train a vocabulary on it unless there is one, and encode the training pairs."""
     corpus = build(config, sources)
     if tokenizer is None:
-        key = tokenizer_key(corpus.training, tokenizer_config, config.tags)
-        tokenizer = Tokenizer(train(corpus.training, tokenizer_config, config.tags), key)
+        tokenizer = Tokenizer(train(corpus.training, tokenizer_config, config.tags))
     return corpus, tokenizer, encode_pairs(corpus.training, tokenizer, config, corpus.weights)
 
 
 def to_entry(corpus: Corpus, tokenizer: Tokenizer, encoded: EncodedPairs) -> Entry:
     """All of it as arrays and JSON."""
     model = np.frombuffer(tokenizer.model, np.uint8)
-    facts = corpus.facts() | {"vocabulary": sha256(tokenizer.model), "vocabulary of": tokenizer.key}
+    facts = corpus.facts() | {"vocabulary": sha256(tokenizer.model)}
     return Entry(corpus.arrays() | {"tokenizer": model} | encoded.arrays(corpus.training), facts)
 
 
@@ -139,5 +138,4 @@ def from_entry(entry: Entry, tokenizer: Tokenizer | None) -> Encoded:
     """What ``to_entry`` took; the ``tokenizer``, if there is one, is that of the entry."""
     arrays, facts = entry
     corpus = Corpus.mapped(arrays, facts)
-    tokenizer = tokenizer or Tokenizer(arrays["tokenizer"].tobytes(), facts["vocabulary of"])
-    return corpus, tokenizer, EncodedPairs.mapped(arrays, corpus.training)
+    return corpus, tokenizer or Tokenizer(arrays["tokenizer"].tobytes()), EncodedPairs.mapped(arrays, corpus.training)

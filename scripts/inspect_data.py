@@ -12,11 +12,10 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import parse_command_line, write_and_print
-from common.errors import UserError, exit_on_user_error, write_note
+from common.errors import exit_on_user_error, write_note
 from common.text_table import as_markdown, as_text
 from configs.schema import RunConfig
 from data.card import build_card, build_tables
-from data.tokens.tokenizer import tokenizer_key
 from evaluation.neighbours import neighbours_table
 from experiment.load_run import MOST_PAIRS, load_experiment
 from training.run.corpus import prepare_for_run
@@ -33,9 +32,6 @@ def inspect_data(config: RunConfig, experiment: str) -> None:
     """Write the card to the run's directory, and print it even if that fails."""
     run_dir = Path(config.run_dir)
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
-    if prepared.tokenizer.key != tokenizer_key(prepared.corpus.training, config.tokenizer, config.data.tags):
-        advice = "training pairs or tokenizer.* changed since; undo that, or set run_dir=NEW_FOLDER"
-        raise UserError(f"{run_dir} has checkpoints with a tokenizer of other text: {advice}")
     for line in prepared.corpus.warnings:
         write_note(f"warning: {line}")
     held_out = {"valid": prepared.corpus.valid, "test": prepared.corpus.test}

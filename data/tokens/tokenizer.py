@@ -3,10 +3,7 @@
 SentencePiece's own normalisation is off, so decoding returns exactly what was encoded.
 """
 
-import dataclasses
-import hashlib
 import io
-import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -41,13 +38,12 @@ MANY = 64  # texts; fewer are encoded one by one: for a list, SentencePiece star
 class Tokenizer:
     """A trained vocabulary.
 
-    ``model`` is the SentencePiece file, ``key`` identifies what it was trained on, ``scores`` holds each piece's
-    log-probability. ValueError if the file is damaged or has other special symbols.
+    ``model`` is the SentencePiece file, ``scores`` holds each piece's log-probability. ValueError if the file is
+    damaged or has other special symbols.
     """
 
-    def __init__(self, model: bytes, key: str = "") -> None:
+    def __init__(self, model: bytes) -> None:
         self.model = model
-        self.key = key
         self._processor = load_processor(model)
         self.scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
 
@@ -158,15 +154,6 @@ def load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     if special != (PAD, UNK, BOS, EOS):
         raise ValueError(f"the ids of padding, unknown, BOS and EOS are {special}, not {(PAD, UNK, BOS, EOS)}")
     return processor
-
-
-def tokenizer_key(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> str:
-    """SHA-256 of everything the tokenizer depends on: the config, its tags and every training sentence in order."""
-    digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode())
-    digest.update("".join(map(tag_piece, languages)).encode())
-    for block in in_blocks(chain(training.sources, training.targets)):
-        digest.update("".join(f"\n{sentence}" for sentence in block).encode())
-    return digest.hexdigest()
 
 
 def train(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> bytes:

@@ -201,7 +201,7 @@ def test_a_run_of_a_million_marks_is_normalised_at_once():
 # Run directories
 
 NO_MODEL = [b"", b"hello", b"\0" * 100, b"\x12\x00", b"\n\x07\n\x05hello"]  # the last two are well-formed, and empty
-NO_KEY = ["", "[]", "null", "3", '"x"', "NaN", "[" * 100_000, "9" * 10_000, '{"key": "x"}', '{"sha256": [1]}']
+NO_CHECK = ["", "[]", "null", "3", '"x"', "NaN", "[" * 100_000, "9" * 10_000, '{"key": "x"}', '{"sha256": [1]}']
 
 
 def damaged_tokenizer(run_dir: Path) -> str:
@@ -213,7 +213,7 @@ def damaged_tokenizer(run_dir: Path) -> str:
 def test_an_edited_tokenizer_is_named(tmp_path, phrase_tokenizer):
     save_tokenizer(tmp_path, phrase_tokenizer)
     told = f"{tmp_path}/tokenizer.model and tokenizer.json do not belong together: one of them is damaged; bring both"
-    for content in [*NO_KEY, "\xff"]:
+    for content in [*NO_CHECK, "\xff"]:
         (tmp_path / "tokenizer.json").write_text(content, encoding="latin-1")
         assert damaged_tokenizer(tmp_path).startswith(told)
     save_tokenizer(tmp_path, phrase_tokenizer)
@@ -224,8 +224,7 @@ def test_an_edited_tokenizer_is_named(tmp_path, phrase_tokenizer):
 def test_a_file_that_is_no_vocabulary_is_named_even_if_its_hash_is_right(tmp_path, phrase_tokenizer):
     for model in [*NO_MODEL, phrase_tokenizer.model[:-10], phrase_tokenizer.model[: len(phrase_tokenizer.model) // 2]]:
         (tmp_path / "tokenizer.model").write_bytes(model)
-        key = {"key": "k", "sha256": hashlib.sha256(model).hexdigest()}
-        (tmp_path / "tokenizer.json").write_text(json.dumps(key))
+        (tmp_path / "tokenizer.json").write_text(json.dumps({"sha256": hashlib.sha256(model).hexdigest()}))
         assert "one of them is damaged" in damaged_tokenizer(tmp_path)
         with pytest.raises(ValueError, match="not a SentencePiece model"):
             Tokenizer(model)

@@ -31,7 +31,7 @@ from data.sources.report import SourceReport
 from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer
 from training.run.config_history import find_record
-from training.run.layout import DATA, TOKENIZER, TOKENIZER_KEY, TRAINING_SENTENCES, held_out_path
+from training.run.layout import DATA, TOKENIZER, TOKENIZER_CHECK, TRAINING_SENTENCES, held_out_path
 from training.run.retention import has_checkpoints
 from training.run.row_counts import RowCounts, load_row_counts
 
@@ -74,16 +74,15 @@ def save_corpus(run_dir: Path, prepared: Prepared) -> None:
 def save_tokenizer(run_dir: Path, tokenizer: Tokenizer) -> None:
     """Write the vocabulary, then a file whose hash shows that the two belong together."""
     write_atomically(run_dir / TOKENIZER, tokenizer.model)
-    facts = {"key": tokenizer.key, "sha256": sha256(tokenizer.model)}
-    write_atomically(run_dir / TOKENIZER_KEY, json.dumps(facts) + "\n")
+    write_atomically(run_dir / TOKENIZER_CHECK, json.dumps({"sha256": sha256(tokenizer.model)}) + "\n")
 
 
 def load_tokenizer(run_dir: Path) -> Tokenizer:
     """The tokenizer of a run; UserError if it is missing or damaged."""
     try:
-        model, saved = read_small(run_dir / TOKENIZER), read_json(run_dir / TOKENIZER_KEY)
+        model, saved = read_small(run_dir / TOKENIZER), read_json(run_dir / TOKENIZER_CHECK)
         if saved["sha256"] == sha256(model):
-            return Tokenizer(model, str(saved["key"]))
+            return Tokenizer(model)
     except FileNotFoundError as error:
         missing = Path(error.filename).name
         raise UserError(f"{run_dir} has no {missing}: is it the directory of a training run?") from error
@@ -92,7 +91,7 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
     except (ValueError, KeyError, TypeError):
         pass
     raise UserError(
-        f"{run_dir / TOKENIZER} and {TOKENIZER_KEY} do not belong together: one of them is damaged; bring both back"
+        f"{run_dir / TOKENIZER} and {TOKENIZER_CHECK} do not belong together: one of them is damaged; bring both back"
     )
 
 

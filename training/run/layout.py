@@ -6,7 +6,7 @@ from common.errors import UserError
 from common.files import leads_elsewhere
 
 CONFIG, DATA, ENVIRONMENT = "config.yaml", "data.json", "environment.json"
-TOKENIZER, TOKENIZER_KEY = "tokenizer.model", "tokenizer.json"
+TOKENIZER, TOKENIZER_CHECK = "tokenizer.model", "tokenizer.json"
 TRAINING_SENTENCES, ROW_COUNTS = "training_sentences.npz", "row_counts.json"
 METRICS, REJECTED_METRICS, LOG, EVENTS = "metrics.jsonl", "metrics.rejected.txt", "log.txt", "events"
 LOCK, LOCK_HOLDER = ".lock", "process.json"

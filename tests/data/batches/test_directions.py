@@ -10,7 +10,7 @@ from common.special_tokens import TAGS
 from data.batches.stream import validation_batches
 from data.config import DataConfig, TokenizerConfig
 from data.pairs import Pairs
-from data.tokens.tokenizer import Tokenizer, tokenizer_key, train
+from data.tokens.tokenizer import Tokenizer, train
 from tests.data.batches.test_epochs import sentences
 from tests.prepared import stream_of
 
@@ -84,9 +84,3 @@ def test_a_corpus_that_spells_a_tag_does_not_give_it_to_a_vocabulary_of_one_dire
     spelled = Pairs([f"<2es> {source}" for source in phrases.sources], phrases.targets)
     tokenizer = Tokenizer(train(spelled, TokenizerConfig(vocab_size=330)))
     assert tokenizer.tag("es") == []
-
-
-def test_the_key_of_a_vocabulary_knows_its_tags(phrases):
-    config = TokenizerConfig(vocab_size=330)
-    keys = {tokenizer_key(phrases, config, tags) for tags in ([], ["es", "en"], ["en", "es"])}
-    assert len(keys) == 3
