@@ -15,7 +15,7 @@ import numpy as np
 from common.cache import Entry, keep, peek
 from common.files import hash_files, sha256
 from common.option import select
-from data.batches.encoded import ALGORITHM, EncodedPairs, encode_pairs, fingerprint
+from data.batches.encoded import EncodedPairs, encode_pairs
 from data.batches.stream import BatchStream
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import Corpus, build, parse_sources
@@ -51,8 +51,8 @@ def prepare(
 
     UserError if a source cannot be read, or if training could not use the corpus.
     """
-    (corpus, tokenizer, encoded), key = load(config, tokenizer_config, tokenizer)
-    stream = BatchStream(encoded, tokenizer, config, seed, find_fingerprint(key, encoded, tokenizer, config, seed))
+    corpus, tokenizer, encoded = load(config, tokenizer_config, tokenizer)
+    stream = BatchStream(encoded, tokenizer, config, seed)
     report = DataReport(
         direction=", ".join(f"{direction.source}-{direction.target}" for direction in config.directions),
         files=corpus.files,
@@ -68,10 +68,8 @@ def prepare(
     return Prepared(corpus, tokenizer, stream, report)
 
 
-def load(
-    config: DataConfig, tokenizer_config: TokenizerConfig, tokenizer: Tokenizer | None
-) -> tuple[Encoded, str | None]:
-    """``encode`` from the cache, if the same files were read before with the same settings, and its name there."""
+def load(config: DataConfig, tokenizer_config: TokenizerConfig, tokenizer: Tokenizer | None) -> Encoded:
+    """``encode`` from the cache, if the same files were read before with the same settings."""
     sources = parse_sources(config)
     key = entry_key(config, tokenizer_config, sources)
 
@@ -85,21 +83,8 @@ def load(
         vocabulary = None if tokenizer is None else sha256(tokenizer.model)
         name = key if vocabulary in (None, peek(key).get("vocabulary")) else sha256(f"{key}{vocabulary}")
         with suppress(FileChangedError):
-            return from_entry(keep(name, compute), tokenizer), name
-    return encode(config, tokenizer_config, tokenizer, sources), None
-
-
-def find_fingerprint(
-    name: str | None, encoded: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int
-) -> str:
-    """The fingerprint of batches of the entry of this name, from the cache: it takes a second for a million pairs."""
-
-    def compute() -> Entry:
-        return Entry({}, {"fingerprint": fingerprint(encoded, tokenizer, config, seed)})
-
-    settings = json.dumps([name, seed, config.batch_rows, config.window, config.noise, ALGORITHM])
-    entry = compute() if name is None else keep(sha256(settings), compute)
-    return str(entry.facts["fingerprint"])
+            return from_entry(keep(name, compute), tokenizer)
+    return encode(config, tokenizer_config, tokenizer, sources)
 
 
 def entry_key(config: DataConfig, tokenizer_config: TokenizerConfig, sources: Sources) -> str | None:

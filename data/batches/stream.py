@@ -40,15 +40,13 @@ class Start:
 class BatchStream:
     """All batches of a training run, by step (from 0). Safe to use from several threads.
 
-    ``row_lengths`` is (S, T); ``fingerprint``, computed unless it is known, identifies all that the batches depend on.
+    ``row_lengths`` is (S, T); ``fingerprint`` identifies all that the batches depend on.
     """
 
-    def __init__(
-        self, encoded: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int, known_fingerprint: str = ""
-    ) -> None:
+    def __init__(self, encoded: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> None:
         self.encoded, self.tokenizer, self.config = encoded, tokenizer, config
         self.row_lengths = encoded.row_lengths
-        self.fingerprint = known_fingerprint or fingerprint(encoded, tokenizer, config, seed)
+        self.fingerprint = fingerprint(encoded, tokenizer, config, seed)
         if encoded.weights is not None and (visits := float(encoded.weights.sum())) > MOST_VISITS:
             raise UserError(f"data.weights ask for {visits:.3g} visits to pairs in an epoch; at most {MOST_VISITS:.0g}")
         self.windows = Windows(encoded, tokenizer, config, seed)

@@ -165,11 +165,11 @@ def test_a_tokenizer_that_is_given_is_used_and_shares_the_entry_of_its_corpus(fo
     monkeypatch.setattr(data.prepare, "train", refuse)
     again = prepare(config, VOCABULARY, 1, first.tokenizer)
     assert again.tokenizer is first.tokenizer and again.report == first.report
-    assert len(list(entries.glob("*/"))) == 2  # the corpus, and the fingerprint of its batches
+    assert len(list(entries.glob("*/"))) == 1
     other = Tokenizer(train(first.corpus.training, TokenizerConfig(vocab_size=310)))
     for _ in range(2):
         kept = prepare(config, VOCABULARY, 1, other)
         assert kept.report.tokenizer.vocab_size == 310 and kept.tokenizer is other
-        assert len(list(entries.glob("*/"))) == 4
+        assert len(list(entries.glob("*/"))) == 2
         monkeypatch.setattr(data.prepare, "build", refuse)
     assert prepare(config, VOCABULARY, 1).report == first.report
