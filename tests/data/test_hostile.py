@@ -182,7 +182,7 @@ LETTERS = ["a", "ñ", "ǘ", "é", " ", "가", "\u1100", "\u1161", "\u11a8", "か
 @settings(max_examples=300)
 @given(st.lists(st.one_of(st.sampled_from(MARKS), st.sampled_from(LETTERS)), max_size=40).map("".join))
 def test_marks_in_order_are_the_same_text(text):
-    assert unicodedata.normalize("NFC", sort_combining_marks(text)) == unicodedata.normalize("NFC", text)
+    assert sort_combining_marks(text) == unicodedata.normalize("NFD", text)
     long = f"x{text * 30}"
     assert normalise(long) == unicodedata.normalize("NFC", " ".join(long.split()))
 
