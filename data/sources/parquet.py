@@ -5,8 +5,8 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from data.config import DataConfig
 from data.sentences import BLOCK, scratch_folder
 from data.sources.jsonl import check_texts, suggest
 from data.sources.lines import Malformed
-from data.sources.report import SourceReport
 from data.sources.text import Row, RowReader, Rows, parse_rows
 
 HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
@@ -38,8 +37,7 @@ def read_parquet(config: DataConfig, path: Path) -> Rows:
         except Exception as error:  # pyarrow's errors have no common ancestor
             raise UserError(f"cannot read {path} as Parquet: {first_line(error)}") from error
 
-    report = yield from read_tables(config, tables(), str(path))
-    return replace(report, sha256=sha256_of_file(path))
+    return read_tables(config, tables(), str(path), partial(sha256_of_file, path))
 
 
 def find_folder(config: DataConfig, name: str) -> Path | None:
@@ -57,11 +55,11 @@ def read_dataset(config: DataConfig, name: str, default_split: str) -> Rows:
     place, split = str(find_folder(config, name) or hub_name), split or HUB_SPLITS[default_split]
     tables, file = load_dataset(place, part or None, split), ":".join([place, part, split])
     digest = hashlib.sha256()
-    reader = RowReader(read_tables(config, tables, file))
+    reader = RowReader(read_tables(config, tables, file, digest.hexdigest))
     for first, second in reader:
         digest.update(f"{first}\t{second}\n".encode())
         yield first, second
-    return replace(reader.report, sha256=digest.hexdigest())
+    return reader.report
 
 
 def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
@@ -115,8 +113,8 @@ def go_offline_unless_reachable() -> None:
         constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
 
 
-def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
-    """Read both languages from pyarrow tables; the report has no SHA-256 yet."""
+def read_tables(config: DataConfig, tables: Iterable[Any], place: str, digest: Callable[[], str]) -> Rows:
+    """Read both languages from pyarrow tables."""
 
     def parse(cells: tuple[Any, Any], number: int) -> Row:
         try:
@@ -125,8 +123,7 @@ def read_tables(config: DataConfig, tables: Iterable[Any], place: str) -> Rows:
             raise Malformed(f"{place}: row {number}: {problem}") from None
 
     cells = chain.from_iterable(read_cells(config, table, place) for table in tables)
-    rows, skipped = yield from parse_rows(config, place, enumerate(cells, 1), parse, kind="rows")
-    return SourceReport(place, "", rows, skipped)
+    return parse_rows(config, place, enumerate(cells, 1), parse, digest, "rows")
 
 
 def read_cells(config: DataConfig, table: Any, place: str) -> Iterable[tuple[Any, Any]]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -40,13 +41,12 @@ def read_parallel(config: DataConfig, first: Path, second: Path, name: str) -> R
     def parse(lines: tuple[bytes, bytes], number: int) -> Row:
         return decode_line(lines[0], first, number, encoding), decode_line(lines[1], second, number, encoding)
 
+    def digest() -> str:
+        return sha256(f"{sha256_of_file(first)} {sha256_of_file(second)}")
+
     encoding, together = config.encoding, str(first.with_name(name))
-    lines = pair_lines(encoding, first, second)
-    rows, skipped = yield from parse_rows(config, together, enumerate(lines, 1), parse)
-    if rows == 0:
-        raise UserError(f"{first} is empty; it needs a sentence a line")
-    digest = sha256(f"{sha256_of_file(first)} {sha256_of_file(second)}")
-    return SourceReport(together, digest, rows, skipped)
+    lines = enumerate(pair_lines(encoding, first, second), 1)
+    return parse_rows(config, together, lines, parse, digest)
 
 
 def pair_lines(encoding: str, first: Path, second: Path) -> Iterator[tuple[bytes, bytes]]:
@@ -80,18 +80,22 @@ def read_lines(
 
     lines = islice(read_byte_lines(path, config.encoding), first - 1, None)
     records = join_lines(lines, first, is_open) if is_open else enumerate(lines, first)
-    rows, skipped = yield from parse_rows(config, str(path), records, parse_line)
-    if rows == 0:
-        raise UserError(f"{path} is empty; it needs one sentence pair a line")
-    return SourceReport(str(path), sha256_of_file(path), rows, skipped)
+    return parse_rows(config, str(path), records, parse_line, partial(sha256_of_file, path))
 
 
 def parse_rows(
-    config: DataConfig, place: str, items: Iterable[tuple[int, Item]], parse: Parse[Item], kind: str = "lines"
-) -> Generator[Row, None, tuple[int, int]]:
-    """Yield ``parse(item, number)`` of each numbered item; return how many were read, and how many were malformed.
+    config: DataConfig,
+    place: str,
+    items: Iterable[tuple[int, Item]],
+    parse: Parse[Item],
+    digest: Callable[[], str],
+    kind: str = "lines",
+    hint: str = "",
+) -> Rows:
+    """Yield ``parse(item, number)`` of each numbered item; return the report, with what ``digest`` gives at the end.
 
-    UserError at the first malformed row unless data.malformed=skip, and if more than data.max_malformed are.
+    UserError at the first malformed row unless data.malformed=skip, if more than data.max_malformed are, and if there
+    are no rows, with a ``hint`` at what the file may be.
     """
     rows, skipped, example, rest = 0, 0, None, iter(items)
     for number, item in rest:
@@ -112,9 +116,11 @@ def parse_rows(
                 case _:
                     raise NotImplementedError(f"data.malformed={config.malformed}") from None
         yield row
+    if rows == 0:
+        raise UserError(f"{place} has no sentence pairs: it needs {kind} with one each{hint}")
     if example:
         refuse_too_many(config, place, kind, rows, skipped, example)
-    return rows, skipped
+    return SourceReport(place, digest(), rows, skipped)
 
 
 def can_be_read(parse: Parse[Item], item: Item, number: int) -> bool:

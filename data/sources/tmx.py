@@ -4,6 +4,7 @@ Of entities, XML's own five alone are expanded, and no other file is read: none 
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from common.text import in_brief
 from data.config import DataConfig
 from data.sources.jsonl import suggest
 from data.sources.lines import Malformed, explain_read_errors, open_bytes
-from data.sources.report import SourceReport
 from data.sources.text import Row, Rows, parse_rows
 
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang", "lang"  # of TMX 1.4, and before
@@ -33,10 +33,8 @@ def read_tmx(config: DataConfig, path: Path) -> Rows:
         except Malformed as problem:
             raise Malformed(f"{path}:{number}: {problem}", problem.advice(), problem.for_all) from None
 
-    rows, skipped = yield from parse_rows(config, str(path), read_units(path), parse, "units")
-    if rows == 0:
-        raise UserError(f"{path} has no <tu>, and no sentence pair: is it TMX?")
-    return SourceReport(str(path), sha256_of_file(path), rows, skipped)
+    digest, hint = partial(sha256_of_file, path), ": is it TMX, with <tu>?"
+    return parse_rows(config, str(path), read_units(path), parse, digest, "units", hint)
 
 
 def read_units(path: Path) -> Iterator[tuple[int, Unit]]:

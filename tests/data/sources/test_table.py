@@ -169,7 +169,7 @@ def test_a_line_after_a_header_keeps_its_number(tmp_path):
     (tmp_path / "a.tsv").write_text("en\tes\none\tuno\ntwo\n")
     assert refused(tmp_path, header="skip").startswith("a.tsv:3: no tab in the line")
     (tmp_path / "a.tsv").write_text("en\tes\n")
-    assert refused(tmp_path, header="skip") == "a.tsv is empty; it needs one sentence pair a line"
+    assert refused(tmp_path, header="skip") == "a.tsv has no sentence pairs: it needs lines with one each"
 
 
 @pytest.mark.parametrize("marks", ['",', "", '"'], ids=["as Excel", "all", "where needed"])

@@ -90,7 +90,7 @@ def test_other_languages_are_named_with_the_settings_that_read_them(tmp_path):
         (HEAD + unit(en="a\0", es="b") + TAIL, ":6: broken XML: "),
         ("one\tuno\n", ":1: broken XML: Start tag expected"),
         ("", ":1: broken XML: the file is empty"),
-        ("<xliff><file/></xliff>", " has no <tu>, and no sentence pair: is it TMX?"),
+        ("<xliff><file/></xliff>", " has no sentence pairs: it needs units with one each: is it TMX, with <tu>?"),
     ],
 )
 @pytest.mark.parametrize("malformed", ["stop", "skip"])
