@@ -18,7 +18,6 @@ from common.files import sha256
 from common.special_tokens import EOS
 from common.text import in_brief
 from common.text_table import Table
-from data.batches.encoded import EncodedPairs
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import Dropped
 from data.pairs import Pairs
@@ -69,23 +68,11 @@ class Card:
 
 def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, prepared: Prepared) -> Card:
     """Count the text of a corpus that was prepared with these configs."""
-    corpus, tokenizer = prepared.corpus, prepared.tokenizer
-    training, sources, targets = forward_pairs(prepared.stream.encoded)
-    texts = {"train": (count_text(training.sources, sources), count_text(training.targets, targets))}
-    for split, held_out in (("valid", corpus.valid), ("test", corpus.test)):
-        source, target = (count_text(side, encode(tokenizer, side)) for side in (held_out.sources, held_out.targets))
+    corpus, texts = prepared.corpus, {}
+    for split, pairs in (("train", corpus.training), ("valid", corpus.valid), ("test", corpus.test)):
+        source, target = (count_text(side, encode(prepared.tokenizer, side)) for side in (pairs.sources, pairs.targets))
         texts[split] = source, target
     return Card(config, tokenizer_config, prepared, texts)
-
-
-def forward_pairs(encoded: EncodedPairs) -> tuple[Pairs, TokenTable, TokenTable]:
-    """The training pairs from ``data.source`` to ``data.target``, without tags; the reverse has the same text."""
-    if encoded.tags is None:
-        return encoded.texts, encoded.sources, encoded.targets
-    forward = encoded.tags == encoded.tags[0]
-    tagged = encoded.sources.take(forward)
-    sources = TokenTable(tagged.flat, tagged.start + 1, tagged.length - 1)
-    return encoded.texts.select(forward), sources, encoded.targets.take(forward)
 
 
 def count_text(sentences: Sequence[str], tokens: TokenTable) -> Text:
