@@ -1,7 +1,7 @@
 """Parallel sentences: normalisation of their text, and the folding that decides when two sentences are the same."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, groupby
 
@@ -117,17 +117,6 @@ def sort_combining_marks(text: str) -> str:
 def fold(sentence: str) -> str:
     """The sentence without case, punctuation, invisible characters and repeated spaces; itself if nothing is left."""
     return " ".join(sentence.casefold().translate(PUNCTUATION).split()) or sentence
-
-
-def fold_all(sentences: Iterable[str]) -> Iterator[str]:
-    """``fold`` of each normalised sentence, in blocks for speed: a corpus is folded as a whole."""
-    for block in in_blocks(sentences):
-        text = "\n".join(block).casefold()
-        for character in set(text):
-            if PUNCTUATION[ord(character)] is None:
-                text = text.replace(character, "")
-        for folded, sentence in zip(text.split("\n"), block, strict=True):
-            yield " ".join(folded.split()) or sentence
 
 
 class PunctuationTable(dict[int, int | None]):

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from common.errors import UserError
 from common.text import in_brief
 from data.corpus.report import SPLITS, Overlap, SharedSentences, Sides
-from data.pairs import Pairs, fold, fold_all
+from data.pairs import Pairs, fold
 from data.sentences import in_blocks
 
 FAR_BELOW = 0.75  # of the pairs asked for
@@ -96,7 +96,7 @@ def hash_sentences(sentences: Iterable[str]) -> Hashes:
     """Sorted distinct 8-byte BLAKE2b hashes of the folded sentences."""
     digests = bytearray()  # the sentences themselves would take too much memory
     for block in in_blocks(sentences):
-        digests += b"".join([hashlib.blake2b(one.encode(), digest_size=8).digest() for one in set(fold_all(block))])
+        digests += b"".join([hashlib.blake2b(one.encode(), digest_size=8).digest() for one in set(map(fold, block))])
     hashes = np.frombuffer(digests, dtype="<u8")
     hashes.sort()  # in place: np.unique would put integers into a table of six times their size
     is_new = np.ones(len(hashes), dtype=bool)
@@ -116,9 +116,9 @@ def find_overlap(splits: dict[str, Pairs]) -> Overlap:
 
 def folded_splits(splits: dict[str, Sequence[str]]) -> dict[str, set[str]]:
     """The folded sentences of each split; of ``train``, which may be large, only those that another split has."""
-    others = {name: set(fold_all(sentences)) for name, sentences in splits.items() if name != "train"}
+    others = {name: set(map(fold, sentences)) for name, sentences in splits.items() if name != "train"}
     held_out = set().union(*others.values())
-    return others | {"train": {folded for folded in fold_all(splits["train"]) if folded in held_out}}
+    return others | {"train": {folded for folded in map(fold, splits["train"]) if folded in held_out}}
 
 
 def intersect(some: set[str], others: set[str]) -> SharedSentences:

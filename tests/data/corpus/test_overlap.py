@@ -1,13 +1,11 @@
 import hashlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.errors import UserError
 from data.corpus.report import SharedSentences, Sides
 from data.corpus.splits import find_overlap, hash_sentences, refuse_overlap
-from data.pairs import Pairs, fold, fold_all, normalise
+from data.pairs import Pairs, fold
 
 CLEAN = {
     "train": Pairs(["I see.", "Go!"], ["Ya veo.", "¡Ve!"]),
@@ -30,12 +28,6 @@ CLEAN = {
 )
 def test_fold(sentence, folded):
     assert fold(sentence) == folded
-
-
-@given(st.lists(st.text()))
-def test_many_are_folded_as_each_alone_is(texts):
-    sentences = [normalise(text) for text in texts] * 2 + ["¿Qué?", "...", "", "STRASSE Straße"]
-    assert list(fold_all(sentences)) == [fold(sentence) for sentence in sentences]
 
 
 def test_hashes_are_sorted_distinct_and_of_folded_text():
