@@ -37,4 +37,5 @@ def _classify(key: str, old: RunConfig, new: RunConfig) -> Changes:
         return "model"  # only one of the two states has averaged parameters
     if key == "training.steps" and new.training.schedule in ENDING:
         return "training"  # the learning rate falls to zero at the last step
-    return KEYS[key].changes
+    kind: Changes = KEYS[key].metadata["changes"]
+    return kind

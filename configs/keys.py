@@ -2,27 +2,27 @@
 
 import dataclasses
 import textwrap
-import typing
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import GenericAlias
+from typing import Any, get_type_hints
 
-from common.option import Changes
 from common.text import as_list_item
 from configs.schema import RunConfig
 
 
 @dataclass(frozen=True)
 class Key:
-    """A configurable value; ``type`` is int, float, bool, str, list[str] or list[float]."""
+    """A configurable value; ``type`` is int, float, bool, str, list[str] or list[float].
+
+    ``metadata`` is what ``common.option.option`` says of it.
+    """
 
     name: str
     type: type | GenericAlias
     default: object
-    help: str
-    changes: Changes
-    compared: bool  # whether a comparison of runs names it
+    metadata: Mapping[str, Any]
 
 
 def sections(config: RunConfig) -> dict[str, object]:
@@ -31,19 +31,12 @@ def sections(config: RunConfig) -> dict[str, object]:
 
 
 def _keys(config: object, prefix: str = "") -> list[Key]:
-    types = typing.get_type_hints(type(config))
+    types = get_type_hints(type(config))
     fields = dataclasses.fields(config)  # type: ignore[arg-type]  # RunConfig or one of its sections
     return [
-        Key(
-            prefix + field.name,
-            types[field.name],
-            getattr(config, field.name),
-            field.metadata["help"],
-            field.metadata["changes"],
-            field.metadata["compared"],
-        )
+        Key(prefix + field.name, types[field.name], getattr(config, field.name), field.metadata)
         for field in fields
-        if not dataclasses.is_dataclass(types[field.name])
+        if field.metadata
     ]
 
 
@@ -91,4 +84,5 @@ def describe_keys(accepted: Collection[str] = KEYS.keys()) -> str:
 def _describe(key: Key) -> str:
     kind = key.type.__name__ if isinstance(key.type, type) else str(key.type)
     left = f"  {key.name}={format_value(key.default)}  ({kind})".ljust(46)
-    return textwrap.fill(key.help, 100, initial_indent=left, subsequent_indent=" " * 46, break_on_hyphens=False)
+    text = key.metadata["help"]
+    return textwrap.fill(text, 100, initial_indent=left, subsequent_indent=" " * 46, break_on_hyphens=False)

@@ -106,7 +106,7 @@ def check_comparable(base: ReportedRun, other: ReportedRun) -> None:
 def changes(base: ReportedRun, other: ReportedRun, seed: bool = False) -> list[str]:
     """The differences between two configs that matter to translations, with or without the seed's."""
     found = find_differences(base.config, other.config)
-    return [line for key, line in found.items() if KEYS[key].compared and (seed or key != "training.seed")]
+    return [line for key, line in found.items() if KEYS[key].metadata["compared"] and (seed or key != "training.seed")]
 
 
 def system_of(base: list[ReportedRun], group: list[ReportedRun]) -> System:

@@ -6,22 +6,16 @@ A name that the config allows and the code does not know would otherwise train w
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from configs.keys import DEFAULTS, KEYS, sections
+from configs.keys import DEFAULTS, KEYS
 from tests.test_imports import ROOMS, ROOT
 from tests.variants import KERNELS_ANYWHERE, variants
 
-CHOICES = {
-    f"{name}.{field.name}": field.metadata["choices"]
-    for name, section in sections(DEFAULTS).items()
-    for field in fields(section)  # type: ignore[arg-type]  # a dataclass
-    if field.metadata["choices"]
-}
+CHOICES = {name: key.metadata["choices"] for name, key in KEYS.items() if key.metadata["choices"]}
 # Dtypes are compared with those of arrays; "none" turns something off, and has no other code.
 WORDS = {word for key, words in CHOICES.items() for word in words if not key.endswith("dtype")} - {"none"}
 THAT_COMPUTE = ROOMS - {"benchmarks", "exports", "configs", "cli"}

@@ -2,7 +2,6 @@
 
 import os
 import re
-from dataclasses import fields
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ from cli.command_line import parse_command_line
 from common.errors import UserError
 from configs.keys import KEYS, Key, describe_keys, find_nearest_key, format_value
 from configs.load import EXPECTED, load_config
-from configs.schema import RunConfig
 
 
 def test_every_key_has_one_line_of_help_and_a_type_that_loading_knows():
     for key in KEYS.values():
-        assert key.help and "\n" not in key.help, key.name
+        assert key.metadata["help"] and "\n" not in key.metadata["help"], key.name
         assert key.type in EXPECTED, key.name
         assert isinstance(key.default, key.type if isinstance(key.type, type) else list), key.name
 
@@ -30,7 +28,7 @@ def test_help_lists_every_key_with_default_and_type_within_100_columns():
     for key in KEYS.values():
         assert any(line.startswith(f"  {key.name}={format_value(key.default)}  (") for line in lines), key.name
     unwrapped = " ".join(describe_keys().split())
-    assert all(" ".join(key.help.split()) in unwrapped for key in KEYS.values())
+    assert all(" ".join(key.metadata["help"].split()) in unwrapped for key in KEYS.values())
 
 
 @pytest.mark.parametrize(
@@ -132,15 +130,9 @@ def value_of(path: Path, key: Key, text: str) -> Any:
     return reduce(getattr, key.name.split("."), config)
 
 
-def limits(key: Key) -> dict[str, float]:
-    section, _, name = key.name.rpartition(".")
-    found = next(field for field in fields(getattr(RunConfig(), section)) if field.name == name)
-    return dict(found.metadata["bounds"])
-
-
 def extremes(key: Key) -> tuple[float, float]:
     """The least and the greatest value that a key's own bounds allow, in the type that computes with it."""
-    bounds, step = limits(key), 1 if key.type is int else 0.0
+    bounds, step = key.metadata["bounds"], 1 if key.type is int else 0.0
     least = bounds.get("min", bounds.get("above", -TOO_LARGE[key.type]))
     greatest = bounds.get("max", bounds.get("below", TOO_LARGE[key.type]))
     if "above" in bounds:
@@ -151,7 +143,7 @@ def extremes(key: Key) -> tuple[float, float]:
 
 
 TOO_LARGE: dict[Any, float] = {int: 2**31 - 1, float: float(np.finfo(np.float32).max)}
-NUMBERS = [key for key in KEYS.values() if key.type in (int, float) and limits(key)]
+NUMBERS = [key for key in KEYS.values() if key.type in (int, float) and key.metadata["bounds"]]
 
 
 @pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
@@ -160,7 +152,7 @@ def test_the_least_and_the_greatest_value_of_a_key_are_taken_and_what_lies_beyon
     for value, beyond in zip(extremes(key), ("min above", "max below"), strict=True):
         found = value_of(small_experiment, key, repr(value))
         assert found == value or (str(found).startswith("refused: ") and key.name in found)
-        if not limits(key).keys() & set(beyond.split()):
+        if not key.metadata["bounds"].keys() & set(beyond.split()):
             continue
         further = value + (1 if key.type is int else 0.01) * (1 if "max" in beyond else -1)
         assert f"{key.name} must be " in value_of(small_experiment, key, repr(further))
