@@ -11,7 +11,7 @@ from common.cache import Arrays
 from common.errors import UserError
 from common.files import sha256
 from data.config import DataConfig
-from data.corpus.report import Dropped, Files, Overlap, SharedSentences, Sides, SourceAccount, TakenOutReport
+from data.corpus.report import Dropped, Files, Overlap, SharedSentences, Sides, SourceAccount
 from data.corpus.splits import Hashes, find_overlap, hash_sentences, hold_out, refuse_overlap, without_shared
 from data.corpus.warnings import find_short_sets, find_warnings
 from data.pairs import Pairs, Weights, as_tsv, concatenate
@@ -68,8 +68,7 @@ class Corpus:
         """The corpus of ``arrays`` and ``facts``."""
         training, valid, test = (Pairs.mapped(split, arrays) for split in ("training", "valid", "test"))
         train, *others = (facts["files"][split] for split in ("train", *HELD_OUT))
-        reports = [(SourceReport if each["file"] else TakenOutReport)(**each) for each in others]
-        files = Files([SourceAccount(**account) for account in train], *reports)
+        files = Files([SourceAccount(**account) for account in train], *(SourceReport(**each) for each in others))
         shared = facts["overlap"].items()
         overlap = {splits: Sides(*(SharedSentences(**sides[side]) for side in SIDES)) for splits, sides in shared}
         hashes = Sides(*(arrays[f"{side}_hashes"] for side in SIDES))
@@ -101,7 +100,7 @@ def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
         warnings += find_short_sets(dict(zip(unnamed, map(len, taken), strict=True)), asked)
         training = replace_pairs(training, left, "held_out")
         for split, pairs in zip(unnamed, taken, strict=True):
-            held_out[split] = pairs, TakenOutReport("", sha256(as_file(config, pairs)), len(pairs))
+            held_out[split] = pairs, SourceReport("", sha256(as_file(config, pairs)), len(pairs))
         refuse_nothing_left(training)
     (valid, valid_report), (test, test_report) = held_out["valid"], held_out["test"]
     everything = concatenate([pairs for pairs, _ in training])

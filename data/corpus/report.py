@@ -22,11 +22,6 @@ class Sides(Generic[Fact]):
 
 
 @dataclass(frozen=True)
-class TakenOutReport(SourceReport):
-    """A held-out set taken out of the training pairs; ``file`` is empty until a run is to write it."""
-
-
-@dataclass(frozen=True)
 class Dropped:
     """How many rows are not trained on, by reason."""
 
@@ -111,10 +106,5 @@ class DataReport:
 
     def as_json(self) -> str:
         facts = asdict(self)
-        files = facts["files"]
-        for split, source in (("valid", self.files.valid), ("test", self.files.test)):
-            files[split] = [files[split]]
-            if isinstance(source, TakenOutReport):  # last, and with fewer keys: the format predates this class
-                del files[split]
-                files[split] = [{"file": source.file, "rows": source.rows, "sha256": source.sha256}]
+        facts["files"] |= {split: [facts["files"][split]] for split in ("valid", "test")}
         return json.dumps(with_check(facts), indent=2, ensure_ascii=False) + "\n"

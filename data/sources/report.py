@@ -8,6 +8,7 @@ class SourceReport:
     """What was read: file or dataset, the SHA-256 of its bytes, and its rows.
 
     Of these, some were left out as malformed, and others as empty: without text on either side, or for training on one.
+    A held-out set that was taken out of the training pairs has no ``file`` until a run is to write it.
     """
 
     file: str

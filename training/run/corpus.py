@@ -22,7 +22,7 @@ from common.files import (
 from data.batches.stream import BatchStream, Start
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import as_file
-from data.corpus.report import SPLITS, DataReport, Sides, TakenOutReport
+from data.corpus.report import SPLITS, DataReport, Sides
 from data.corpus.splits import Hashes, hash_sentences
 from data.long_lines import Usual
 from data.pairs import Pairs
@@ -53,7 +53,7 @@ def prepare_for_run(run_dir: Path, config: DataConfig, tokenizer_config: Tokeniz
     prepared.stream.windows.row_counts |= load_row_counts(run_dir, prepared.stream.fingerprint)
     files = prepared.report.files
     valid, test = (
-        replace(report, file=str(held_out_path(run_dir, split))) if isinstance(report, TakenOutReport) else report
+        report if report.file else replace(report, file=str(held_out_path(run_dir, split)))
         for split, report in (("valid", files.valid), ("test", files.test))
     )
     return replace(prepared, report=replace(prepared.report, files=replace(files, valid=valid, test=test)))
@@ -64,7 +64,7 @@ def save_corpus(run_dir: Path, prepared: Prepared) -> None:
     corpus, windows = prepared.corpus, prepared.stream.windows
     windows.row_counts = RowCounts(run_dir, prepared.stream.fingerprint, windows.row_counts)
     for split, pairs, report in (("valid", corpus.valid, corpus.files.valid), ("test", corpus.test, corpus.files.test)):
-        if isinstance(report, TakenOutReport):
+        if not report.file:
             write_atomically(held_out_path(run_dir, split), as_file(prepared.stream.config, pairs))
     save_tokenizer(run_dir, prepared.tokenizer)
     save_hashes(run_dir, with_earlier(run_dir, corpus.hashes) if has_checkpoints(run_dir) else corpus.hashes)

@@ -88,9 +88,8 @@ def test_sets_without_a_name_are_taken_out_kept_and_found_again(two_sources, phr
         held_out[split], found = load_held_out(settings, split, run)
         lines = path.read_text(encoding="utf-8").split("\n")
         assert lines == [*map("\t".join, rows(held_out[split])), ""]
-        assert report["files"][split] == [
-            {"file": str(path), "rows": 12, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-        ]
+        told = {"file": str(path), "rows": 12, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        assert report["files"][split] == [told | {"malformed": 0, "empty": 0}]
         assert (found.rows, found.sha256) == (12, report["files"][split][0]["sha256"])  # 240 / 20 = 12
     assert prepared.corpus.valid == held_out["valid"]
     parts = [*held_out.values(), prepared.stream.encoded.texts]
