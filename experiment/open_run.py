@@ -23,7 +23,7 @@ from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
 from training.config import ENDING
 from training.devices.any_mesh import check_any_mesh, make_programs
-from training.devices.compilation import compile_ahead, in_background, report_compilations
+from training.devices.compilation import compile_ahead, in_background
 from training.devices.compiler import check_compiler, describe_compiler, is_audited
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
@@ -51,7 +51,7 @@ from training.run.pause import Clock, Pause
 from training.run.retention import find_newest_checkpoint
 from training.schedule import Schedule
 from training.state import TrainState
-from training.step import LossStep, StepArguments, StepReport, TrainStep
+from training.step import LossStep, StepReport, TrainStep
 from training.validation import HeldOut, Validation
 
 
@@ -129,7 +129,6 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + data_changes)
     train_step, stream = programs.train_step, prepared.stream
-    shapes = StepArguments(like, devices.batch_shapes(*stream.row_lengths))
     schedule, clock = Schedule(config.training, stream), Clock(step, progress.seconds)
     with (
         closing(Monitor(run_dir, step, schedule.expected_end(step), evaluated=progress.evaluated == step)) as monitor,
@@ -138,19 +137,18 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         place, corpus = f"step {step} of {schedule.describe_end(step)}", describe_corpus(prepared.report)
         monitor.say(f"{run_dir}: {place} on {devices}; {corpus}")
         if not schedule.is_complete(step, progress):
-            compile_ahead(train_step, *shapes)
+            train_step = compile_ahead(train_step, like, devices.batch_shapes(*stream.row_lengths))
         first_state, training = state.result(), config.training
         pause = Pause(clock, training.minutes, training.save_minutes, training.log_every)
         with (
             profiled(train_step, training.profile if is_first() else [], step, run_dir / PROFILE) as profiled_step,
-            report_compilations(profiled_step, shapes, monitor.say) as reported_step,
             handle_signals(pause.record),
         ):
             clock.start_window(step)
             yield Run(
                 config=config,
                 devices=devices,
-                train_step=reported_step,
+                train_step=profiled_step,
                 validation=validation,
                 schedule=schedule,
                 state=first_state,

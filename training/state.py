@@ -86,6 +86,6 @@ def zero_sums() -> Sums:
 
 
 def reset_sums(state: TrainState) -> TrainState:
-    """The state after a line of metrics: zeros, sharded as the sums were; otherwise the step would compile again."""
+    """The state after a line of metrics: zeros, sharded as the sums were; the compiled step takes no others."""
     sums, since_log = jax.tree.map(jnp.zeros_like, (state.sums, state.skipped.since_log))
     return state._replace(sums=sums, skipped=state.skipped._replace(since_log=since_log))

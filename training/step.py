@@ -30,13 +30,6 @@ class StepReport(NamedTuple):
     skipped_in_row: Int[Array, ""]
 
 
-class StepArguments(NamedTuple):
-    """The arguments of a step, or their shapes, dtypes and shardings."""
-
-    state: TrainState
-    batch: Batch
-
-
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepReport]]
 LossStep = Callable[[Params, Batch], Loss]
 Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]
