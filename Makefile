@@ -55,7 +55,7 @@ test-nightly: install install-aot  ## hours: everything as users compile it, the
 	$(BIN)/python -m tests.mutations --jobs 2
 
 test-faults: install  ## hours: 1,000 faults that the date chooses, in programs that then go on
-	$(BIN)/python scripts/prove_faults.py --seed $$(date +%Y%m%d) --faults 1000
+	$(BIN)/python -m tests.faults.prove --seed $$(date +%Y%m%d) --faults 1000
 
 # An environment of its own: where a machine has no such device, libtpu and CUDA would only delay every other program.
 install-aot: .venv-aot/.installed  ## set up .venv-aot with the compilers for GPUs and TPUs (3 GB)

@@ -36,9 +36,9 @@ run agreement 3 python scripts/replay.py "$folder/runs/by-cudnn" "$folder/runs/b
 
 proof="configs/quickstart.yaml $bfloat16 $fast training.steps=1000 training.eval_every=1000 training.save_every=100"
 kills="--seed 3 --faults 2 --scenarios train --kinds SIGKILL"
-run resume 6 XLA_FLAGS=--xla_gpu_deterministic_ops=true python scripts/prove_faults.py $proof $kills \
+run resume 6 XLA_FLAGS=--xla_gpu_deterministic_ops=true python -m tests.faults.prove $proof $kills \
     run_dir="$folder/runs/deterministic"
-run resume 6 python scripts/prove_faults.py $proof $kills run_dir="$folder/runs/as-it-is"
+run resume 6 python -m tests.faults.prove $proof $kills run_dir="$folder/runs/as-it-is"
 # Only runs that differ are left. Where there is none, replay.py says so of the pattern.
 for killed in "$folder"/runs/as-it-is/fault-[0-9]*/run; do
     run resume 3 python scripts/replay.py "$folder/runs/as-it-is/train/run" "$killed"

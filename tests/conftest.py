@@ -1,6 +1,7 @@
 """Tests run on the CPU, offline, and leave nothing in the home folder. Set before anything imports jax or datasets."""
 
 import gc
+import io
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -116,6 +118,37 @@ def call():
         return done
 
     return call
+
+
+@pytest.fixture
+def run_main(monkeypatch, capsys):
+    """``run_main(program.main, argument, …, text=b"")`` in this process; returns exit code, output and errors."""
+
+    def run_main(main, *arguments, text=b""):
+        monkeypatch.setattr("sys.argv", ["program", *map(str, arguments)])
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
+        monkeypatch.setattr("signal.signal", lambda *_: None)  # the test process keeps its handlers
+        capsys.readouterr()  # what fixtures printed
+        code: object = 0
+        try:
+            main()
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, *capsys.readouterr()
+
+    return run_main
+
+
+@pytest.fixture
+def refuses(run_main):
+    """Asserts that ``refuses(program.main, message, argument, …)`` ends with 2 and one line that has ``message``."""
+
+    def refuses(main, message, *arguments):
+        code, out, err = run_main(main, *arguments)
+        assert (code, out) == (2, ""), message
+        assert err.startswith("error: ") and message in err and err.count("\n") == 1, err
+
+    return refuses
 
 
 NO_FLOCK = "#include <errno.h>\nint flock(int file, int how) { (void)file; (void)how; errno = ENOSYS; return -1; }\n"

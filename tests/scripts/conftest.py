@@ -1,8 +1,6 @@
-"""An untrained run, and the programs in this process."""
+"""An untrained run, and runs with translations of a known quality."""
 
-import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,37 +19,6 @@ SENTENCES = drawn_set(40)
 @pytest.fixture(scope="session")
 def run_dir(small_experiment) -> Path:
     return save_untrained(load_config(small_experiment, [f"run_dir={small_experiment.parent / 'run'}"]))
-
-
-@pytest.fixture
-def run_main(monkeypatch, capsys):
-    """``run_main(program.main, argument, …, text=b"")`` in this process; returns exit code, output and errors."""
-
-    def run_main(main, *arguments, text=b""):
-        monkeypatch.setattr("sys.argv", ["program", *map(str, arguments)])
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
-        monkeypatch.setattr("signal.signal", lambda *_: None)  # the test process keeps its handlers
-        capsys.readouterr()  # what fixtures printed
-        code: object = 0
-        try:
-            main()
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return run_main
-
-
-@pytest.fixture
-def refuses(run_main):
-    """Asserts that ``refuses(program.main, message, argument, …)`` ends with 2 and one line that has ``message``."""
-
-    def refuses(main, message, *arguments):
-        code, out, err = run_main(main, *arguments)
-        assert (code, out) == (2, ""), message
-        assert err.startswith("error: ") and message in err and err.count("\n") == 1, err
-
-    return refuses
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from configs.load import load_config
-from scripts.prove_faults import SMALL, main
-from tests.faults.prove import KINDS, Fault, Proof, draw, flip_bit
+from tests.faults.commit import KINDS, Fault, Proof, draw, flip_bit
+from tests.faults.prove import SMALL, main
 from tests.faults.scenarios import SCENARIOS
 from tests.mutations import ROOT, copy_tree
 from tests.run_digest import digest_run
@@ -25,17 +25,18 @@ from training.progress import Progress
 from training.run.checkpoint import read_notes, restore
 from training.state import state_shapes
 
-PROGRAM = "scripts/prove_faults.py"
+COMMAND = [sys.executable, "-m", "tests.faults.prove"]
 LINES = [["write run/log.txt", 1, 0.0], ["write run/checkpoints/.2/manifest.json", 1, 1.0], ["write run/d", 1, 2.0]]
 
 
 @pytest.mark.slow
-def test_ten_faults_that_the_commit_chooses_change_nothing(tmp_path, call):
+def test_five_faults_that_the_commit_chooses_change_nothing(tmp_path):
     commit = subprocess.run(["git", "rev-parse", "-q", "--verify", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     seed = int(commit.stdout[:8] or "1", 16)
-    printed = call(PROGRAM, "--seed", seed, "--faults", 10, f"run_dir={tmp_path / 'faults'}").stdout.decode()
-    assert printed.endswith("\nno differences\n"), printed
-    assert len(re.findall(r"^ +\d+  ", printed, re.MULTILINE)) == 10
+    command = [*COMMAND, f"--seed={seed}", "--faults=5", f"run_dir={tmp_path / 'faults'}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith("\nno differences\n"), done.stdout + done.stderr
+    assert len(re.findall(r"^ +\d+  ", done.stdout, re.MULTILINE)) == 5
     assert not list(tmp_path.glob("faults/fault-*/"))
 
 
@@ -76,14 +77,7 @@ def test_a_manifest_that_comes_after_its_checkpoint_is_found_within_fifty_faults
     late = "                write_manifest(temporary, step, notes)\n"
     assert whole.count(early) == whole.count(late) == 1
     file.write_text(whole.replace(late, "").replace(early, early + late.replace("temporary", "final")))
-    command = [
-        sys.executable,
-        PROGRAM,
-        "--seed=1",
-        "--faults=50",
-        "--scenarios=train",
-        f"run_dir={tmp_path / 'faults'}",
-    ]
+    command = [*COMMAND, "--seed=1", "--faults=50", "--scenarios=train", f"run_dir={tmp_path / 'faults'}"]
     done = subprocess.run(command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True)
     assert done.returncode == 1 and "damaged the checkpoints" in done.stdout, done.stdout + done.stderr
 
@@ -142,7 +136,7 @@ def test_each_kind_is_what_it_says(commit, tmp_path):
 def test_a_fault_is_a_function_of_seed_and_number(tmp_path, small_experiment):
     def drawn(seed):
         proof = Proof([], load_config(small_experiment), tmp_path, seed, [*SCENARIOS], KINDS, 1)
-        return [draw(proof, number, dict.fromkeys(SCENARIOS, LINES)) for number in range(200)]
+        return [draw(proof, number, lambda scenario: LINES) for number in range(200)]
 
     assert drawn(1) == drawn(1) != drawn(2)
     assert {fault.scenario for fault in drawn(1)} == {*SCENARIOS} and {fault.kind for fault in drawn(1)} == {*KINDS}
