@@ -1,4 +1,4 @@
-"""Programs compiled for GPUs and TPUs by their own compilers: make test-aot installs them, and runs these tests."""
+"""Training steps compiled for GPUs and TPUs by their own compilers: make test-aot installs them and runs this."""
 
 import json
 import math
@@ -8,8 +8,7 @@ from importlib.util import find_spec
 import jax
 import pytest
 
-from benchmarks.compiled.compile import Compiled, compile_program
-from benchmarks.compiled.programs import list_programs
+from benchmarks.compiled.compile import Compiled, compile_step
 from benchmarks.compiled.targets import open_target
 from common.programs import ROOT
 from configs.load import load_config
@@ -20,7 +19,7 @@ SMALL = "configs/tatoeba-base.yaml"
 CHANGES = """
 model.d_model=256 model.num_heads=8 model.head_dim=128 model.d_ff=512 model.encoder_layers=1 model.decoder_layers=1
 model.dropout=0.1 model.positions=sinusoidal tokenizer.vocab_size=2048 data.row_length=128 data.batch_rows=32
-training.ema_decay=0 decoding.batch_sentences=8
+training.ema_decay=0
 """.split()
 GPU = pytest.mark.skipif(find_spec("jax_plugins") is None, reason="needs pip install -e '.[aot-cuda]'")
 TPU = pytest.mark.skipif(find_spec("libtpu") is None, reason="needs pip install -e '.[aot-tpu]'")
@@ -32,10 +31,10 @@ def config_of(*changes: str) -> RunConfig:
 
 
 @cache
-def compiled(target: str, *changes: str, program: int = 0) -> Compiled:
-    """The training step, or another program, of a small model."""
+def compiled(target: str, *changes: str) -> Compiled:
+    """The training step of a small model."""
     opened, config = open_target(target), config_of(*changes)
-    return compile_program(list_programs(config, make_mesh(config.mesh, opened.devices))[program], opened)
+    return compile_step(config, make_mesh(config.mesh, opened.devices), opened)
 
 
 def assert_state_is_written_over(target: str, found: Compiled, config: RunConfig) -> None:
@@ -78,18 +77,11 @@ def test_a_step_on_each_mesh(target, mesh):
     assert_state_is_written_over(target, compiled(target, *mesh.split()), config_of(*mesh.split()))
 
 
-@pytest.mark.parametrize("target", [pytest.param("h200:2", marks=GPU), pytest.param("v5e:2x2", marks=TPU)])
-@pytest.mark.parametrize("program", [1, 2])
-def test_validation_and_search(target, program):
-    found = compiled(target, program=program)
-    assert 0 < found.held < found.peak
-
-
 @pytest.mark.parametrize("target", [pytest.param("h200:1", marks=GPU), pytest.param("v5e:1x1", marks=TPU)])
 def test_what_does_not_fit_is_one_line(target, call, tmp_path):
     figures = tmp_path / "figures.json"
     rows = 131072 if target == "h200:1" else 16384
-    more = f"data.batch_rows={rows}", "--only=training step", "--json", figures
+    more = f"data.batch_rows={rows}", "--json", figures
     done = call("scripts/compile_for.py", target, ROOT / SMALL, *CHANGES, *more, code=2)
     [line] = done.stderr.decode().splitlines()
     assert line.startswith("error: the training step does not fit: it needs "), line
@@ -107,5 +99,5 @@ LARGE = [
 def test_the_papers_models(target, name, changes, call, tmp_path):
     figures = tmp_path / "figures.json"
     call("scripts/compile_for.py", target, ROOT / f"configs/{name}.yaml", *changes.split(), "--json", figures)
-    step, *_ = json.loads(figures.read_text())["programs"]
+    step = json.loads(figures.read_text())["step"]
     assert step["written_over"] == pytest.approx(step["held"], rel=0.01)  # all but the batch
