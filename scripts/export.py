@@ -163,11 +163,10 @@ def describe_folder(
         "license": arguments.license or "not stated; that of the training data binds what is made from it",
         "data": describe_data(run.folder),
         "scores": describe_scores(read_json_object(report) if report else None),
-        "search": describe_search(arguments.FORMAT, run.config.decoding),
         "longest": describe_lines(**facts["lines"]),
         "check": "\n".join(found.lines()) if found else "Not compared with the run.",
     }
-    write_readme(folder, arguments.FORMAT, facts | words)
+    write_readme(folder, arguments.FORMAT, facts | words | describe_search(run.config.decoding))
 
 
 if __name__ == "__main__":
