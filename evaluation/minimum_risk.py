@@ -24,29 +24,12 @@ def expected_utilities(candidates: list[str], weights: list[float], utility: str
     ``utility`` is ``bleu`` or ``chrf``: sacreBLEU's sentence score, from 0 to 100; equal texts, even empty ones, score
     100. Repeated texts are scored once, with the sum of their weights.
     """
-    if utility not in UTILITIES:
-        raise ValueError(f"utility must be {' or '.join(UTILITIES)}, not {utility}")
-    shares, score = weigh_texts(candidates, weights), UTILITIES[utility].sentence_score
+    score, total = UTILITIES[utility].sentence_score, math.fsum(weights)
+    pairs = list(zip(candidates, weights, strict=True))
+    shares = {text: math.fsum(weight / total for each, weight in pairs if each == text) for text in candidates}
     utilities = {
         (one, other): 100.0 if one == other else score(one, [other]).score for one in shares for other in shares
     }
     # fsum does not depend on the order: rounding must not break a tie.
     expected = {text: math.fsum(share * utilities[text, other] for other, share in shares.items()) for text in shares}
     return [expected[candidate] for candidate in candidates]
-
-
-def weigh_texts(candidates: list[str], weights: list[float]) -> dict[str, float]:
-    """The distinct texts and their weights, which sum to 1; ValueError for weights that cannot be normalised."""
-    total = math.fsum(weights)
-    if not 0 < total < math.inf or min(weights) < 0:
-        raise ValueError(f"weights must be finite, at least 0, and not all 0: {weights}")
-    pairs = list(zip(candidates, weights, strict=True))
-    return {text: math.fsum(weight / total for each, weight in pairs if each == text) for text in candidates}
-
-
-def probabilities(log_probs: list[float]) -> list[float]:
-    """The softmax: each hypothesis's probability within its n-best list."""
-    largest = max(log_probs)
-    weights = [math.exp(log_prob - largest) for log_prob in log_probs]
-    total = math.fsum(weights)
-    return [weight / total for weight in weights]

@@ -22,7 +22,7 @@ from data.long_lines import Usual, cut, has_fewer_sentences, split_line
 from data.pairs import beginning_of, normalise
 from data.tokens.tokenizer import Tokenizer
 from evaluation.buckets import SearchBatch, batch_size, group_by_bucket
-from evaluation.minimum_risk import choose, probabilities
+from evaluation.minimum_risk import choose
 from evaluation.over_devices import mesh_of, shard_rows
 from evaluation.search import search_batch, search_settings
 from evaluation.side_by_side import side_by_side
@@ -111,8 +111,9 @@ class Translator:
 
     def _least_risk(self, candidates: list[Translation]) -> Translation:
         """The candidate of least risk: samples have equal weights, hypotheses of a beam their probabilities."""
-        log_probs = [candidate.log_prob for candidate in candidates]
-        weights = [1.0] * len(candidates) if self.decoding.draws else probabilities(log_probs)
+        likeliest = max(candidate.log_prob for candidate in candidates)
+        draws = self.decoding.draws
+        weights = [1.0 if draws else math.exp(candidate.log_prob - likeliest) for candidate in candidates]
         return candidates[choose([candidate.text for candidate in candidates], weights, self.decoding.mbr)]
 
     def candidates(

@@ -7,7 +7,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.minimum_risk import choose, expected_utilities, probabilities
+from evaluation.minimum_risk import choose, expected_utilities
 
 UTILITIES = ("bleu", "chrf")
 SENTENCE_SCORE = {"bleu": sacrebleu.BLEU(effective_order=True).sentence_score, "chrf": sacrebleu.CHRF().sentence_score}
@@ -57,17 +57,3 @@ def test_only_the_proportion_of_the_weights_matters_and_a_tie_goes_to_the_first(
     for candidates in (["uno", "sé", "ayer"], ["ayer", "uno", "sé"], ["sé", "ayer", "uno"]):
         assert choose(candidates, [0.1, 0.1, 0.1], utility) == 0
         assert choose(candidates, [0.1, 0.2, 0.2], utility) == 1
-
-
-def test_wrong_weights_and_utilities_are_refused():
-    for weights in ([0.0, 0.0], [2.0, -1.0], [math.nan, 1.0], [math.inf, 1.0]):
-        with pytest.raises(ValueError, match="weights must be finite"):
-            choose(["a", "b"], weights, "bleu")
-    with pytest.raises(ValueError, match="bleu or chrf, not comet"):
-        choose(["a", "b"], [1.0, 1.0], "comet")
-
-
-def test_probabilities_are_the_softmax():
-    assert probabilities([math.log(0.1), math.log(0.3)]) == pytest.approx([0.25, 0.75])
-    assert probabilities([-5000.0, -5000.0 + math.log(4)]) == pytest.approx([0.2, 0.8])
-    assert probabilities([-5000.0, 0.0, -math.inf]) == [0, 1, 0]

@@ -170,6 +170,16 @@ def test_minimum_risk_chooses_among_draws_that_depend_on_the_seed(translator, pa
         assert each == candidates[int(np.argmax(utilities))]
 
 
+def test_minimum_risk_weighs_a_beams_hypotheses_by_their_probabilities(translator, params):
+    by_risk = with_settings(translator, mbr="chrf", candidates=6, beam_size=6)
+    lines = ["Tom eats here.", "Ana runs."]
+    found = with_settings(translator, beam_size=6).candidates(params, lines, 6)
+    for each, candidates in zip(by_risk.translate(params, lines), found, strict=True):
+        weights = [math.exp(candidate.log_prob) for candidate in candidates]
+        utilities = expected_utilities([candidate.text for candidate in candidates], weights, "chrf")
+        assert each == candidates[int(np.argmax(utilities))]
+
+
 def test_sources_end_where_training_ended_or_positions_do(translator):
     learned = replace(translator.models[0], positions="learned", max_positions=20)
     assert translator.longest == 64
