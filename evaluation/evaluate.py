@@ -37,15 +37,6 @@ class Evaluation:
         """Translations cut off by their length limit."""
         return sum(not sentence.ended for sentence in self.sentences)
 
-    @property
-    def sentences_per_second(self) -> float:
-        return len(self.sentences) / self.seconds
-
-    @property
-    def target_tokens_per_second(self) -> float:
-        """Tokens of all translations, without EOS."""
-        return sum(len(sentence.tokens) for sentence in self.sentences) / self.seconds
-
 
 def evaluate(
     translator: Translator, params: Ensemble, pairs: Pairs, *, set_name: str | None = None, progress: bool = False

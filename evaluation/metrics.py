@@ -45,12 +45,7 @@ def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[li
 
 
 def score(translations: list[str], references: list[list[str]]) -> Scores:
-    """Score each translation against its own list of references, without an interval.
-
-    ValueError for an empty set, no references, or lists of different lengths, none of which sacreBLEU checks.
-    """
-    if not translations or len(translations) != len(references) or not all(references):
-        raise ValueError(f"{len(translations)} translations and {len(references)} lists of references cannot be scored")
+    """Score each translation against its own list of references, of which it has at least one; without an interval."""
     streams = reference_streams(references)
     repeated = [text for text, group in zip(translations, references, strict=True) for _ in group]
     bleu, chrf = _measure(BLEU(), translations, streams), _measure(CHRF(), translations, streams)

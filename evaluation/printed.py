@@ -20,8 +20,6 @@ def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
     print(f"          on {rows} rows, each with its one reference")
     if unscored := describe_unscored(file):
         print(f"dropped   {unscored}")
-    speed = f"{evaluation.sentences_per_second:.1f} sentences/s, {evaluation.target_tokens_per_second:.0f} target"
-    print(f"speed     {evaluation.seconds:.1f} s, {speed} tokens/s, compilation included")
 
 
 def print_near(near: Neighbours) -> None:

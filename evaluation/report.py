@@ -160,8 +160,6 @@ def write_report(
         "noised": noised and {"bleu": noised.scores.bleu, "chrf": noised.scores.chrf, "seed": SEED},
         **asdict(key),
         "seconds": evaluation.seconds,
-        "sentences_per_second": evaluation.sentences_per_second,
-        "target_tokens_per_second": evaluation.target_tokens_per_second,
         "device": jax.devices()[0].device_kind,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }

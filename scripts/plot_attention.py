@@ -21,13 +21,15 @@ if __name__ == "__main__":
     prepare_process()
 
 from cli.command_line import add_output, offer_output, parse_command_line
-from common.errors import UserError, exit_on_user_error
+from common.errors import exit_on_user_error
 from common.files import write_atomically
 from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend
 from experiment.load_run import MAY_CHANGE, load_run
 from training.run.layout import PICTURES
 
-ACCEPTED = MAY_CHANGE - {f"decoding.{key}" for key in ("ensemble", "mbr", "candidates", "batch_sentences")}
+# One model, and the translation that its search finds.
+ONE_SEARCH = [f"decoding.{change}" for change in ("ensemble=[]", "mbr=none", "candidates=0", "batch_sentences=1")]
+ACCEPTED = MAY_CHANGE - {change.partition("=")[0] for change in ONE_SEARCH}
 
 
 @exit_on_user_error()
@@ -37,9 +39,7 @@ def main() -> None:
     positionals = {"RUN": "a run directory, such as runs/tatoeba-small", "SENTENCE": sentence_help}
     arguments = parse_command_line(__doc__, positionals, add_options, ACCEPTED)
     run_dir = Path(arguments.RUN)
-    run = load_run(run_dir, [*arguments.overrides, "decoding.batch_sentences=1"], "looking at it")
-    if len(run.params) > 1 or run.config.decoding.mbr != "none":
-        raise UserError("this draws one model and the translation that it finds: no decoding.ensemble or decoding.mbr")
+    run = load_run(run_dir, [*arguments.overrides, *ONE_SEARCH], "looking at it")
     attended = translate_and_attend(run.translator, run.params[0], arguments.SENTENCE)
     files = render_files(attended, str(run_dir), arguments.svg)
     folder = arguments.output or run_dir / PICTURES

@@ -186,7 +186,7 @@ def test_bad_lines_of_another_file_can_be_skipped_and_are_counted(run_dir, run_m
     assert code == 0, err
     report = read_report(run_dir, "rough")
     assert (report["rows"], report["rows_read"], report["malformed"]) == (151, 152, 1)
-    assert "dropped   1 of 152 rows are not scored: 1 malformed, 0 empty\nspeed" in out
+    assert "dropped   1 of 152 rows are not scored: 1 malformed, 0 empty\noverlap" in out
 
 
 def test_a_set_of_which_too_much_would_be_dropped_has_no_score_unless_asked_for(run_dir, run_main, tmp_path):
@@ -197,7 +197,7 @@ def test_a_set_of_which_too_much_would_be_dropped_has_no_score_unless_asked_for(
     assert not list((run_dir / "eval").glob("rougher*"))
     code, out, err = run_main(main, *arguments, "data.max_malformed=0.34")
     assert code == 0, err
-    assert "dropped   2 of 4 rows are not scored: 1 malformed, 1 empty\nspeed" in out
+    assert "dropped   2 of 4 rows are not scored: 1 malformed, 1 empty\noverlap" in out
 
 
 def test_a_set_in_another_form_is_read_as_the_settings_say(run_dir, run_main, tmp_path):

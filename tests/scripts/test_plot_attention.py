@@ -13,10 +13,12 @@ from flax import nnx
 from matplotlib.image import imread
 
 from common.special_tokens import BOS, EOS
+from configs.load import load_config
 from evaluation.attention_view.sentence import heat_maps, slug, translate_and_attend
 from experiment.load_run import load_run
 from model.decoding.forced import compute_attention_weights
 from scripts import plot_attention
+from tests.prepared import save_untrained
 
 GREEDY = "decoding.beam_size=1"
 NAME = "tom-runs-here-53995d"
@@ -92,6 +94,15 @@ def test_the_last_row_is_eos_only_if_the_search_chose_it(run_dir, beam_size, lim
     maps = heat_maps(attended)
     assert ("cut at the length limit" in maps["decoder"].queries_are) == (not found.ended)
     assert np.isnan(maps["decoder"].weights).sum() == attended.weights.decoder[:, :, 0].size * len(target) / 2
+
+
+@pytest.mark.slow
+def test_a_run_that_chooses_by_risk_shows_what_its_search_finds(run_dir, small_experiment, tmp_path, run_main):
+    by_risk = save_untrained(load_config(small_experiment, [f"run_dir={tmp_path / 'run'}", "decoding.mbr=chrf"]))
+    code, out, err = run_main(plot_attention.main, by_risk, "Tom runs here.", GREEDY)
+    assert (code, err) == (0, "")
+    translator, params = parts_of(run_dir, GREEDY)
+    assert out.splitlines()[0] == translator.translate(params, ["Tom runs here."])[0].text
 
 
 def test_mistakes_end_in_one_line_and_code_2(run_dir, refuses, tmp_path):
