@@ -24,12 +24,6 @@ def test_an_engine_that_is_not_installed_says_how_to_get_it(monkeypatch):
         load("ctranslate2-int8", DECODING)
 
 
-@pytest.mark.slow
-@RUNS_ON_CPU
-def test_puente_never_ends_a_sentence_early():
-    assert list(prepare([1, 3], Contestant("puente-bfloat16", DECODING)).timers) == [1, 3]
-
-
 @RUNS_ON_CPU
 @pytest.mark.parametrize("name", ["ctranslate2", "ctranslate2-2x1", "ctranslate2-int8"])
 def test_peers_decode_as_many_tokens(name):

@@ -66,16 +66,6 @@ def test_every_place_of_a_batch_is_a_real_token(sentences):
     assert (batch.target_inputs[:, 1:][~first[:, 1:]] == batch.target_labels[:, :-1][~first[:, 1:]]).all()
 
 
-def test_parameters_by_hand():
-    attention = 4 * (16 * 16 + 16)
-    feed_forward = 16 * 32 + 32 + 32 * 16 + 16
-    norm = 2 * 16
-    encoder = attention + feed_forward + 2 * norm
-    decoder = 2 * (2 * attention + feed_forward + 3 * norm)
-    parameters = 50 * 16 + encoder + decoder + 2 * norm
-    assert COST.parameters() == parameters
-
-
 def test_two_views_have_twice_the_products():
     assert COST.of_views(TrainingConfig(steps=1, consistency="simcut")).flops() == 2 * COST.flops()
 
