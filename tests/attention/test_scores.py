@@ -20,14 +20,9 @@ def test_every_score_has_a_float64_oracle_and_a_test_by_hand(name):
 
 
 def test_scaled_dot_product_by_hand():
-    # (1·3 + 2·4) / √2 and (1·0 − 2·1) / √2
-    scores = scaled_dot_product(jnp.array([[1.0, 2]]), jnp.array([[3.0, 4], [0, -1]]))
-    np.testing.assert_allclose(scores, [[7.778175, -1.414214]], rtol=1e-6)
-
-
-def test_the_scale_is_the_root_of_the_width_and_not_of_the_number_of_keys():
-    scores = scaled_dot_product(jnp.ones((1, 9)), jnp.ones((16, 9)))
-    np.testing.assert_allclose(scores, np.full((1, 16), 3.0))  # 9 / √9
+    # (1·3 + 2·4) / √2, (1·0 − 2·1) / √2 and (1·1 + 2·1) / √2: the root of the width, not of the number of keys.
+    scores = scaled_dot_product(jnp.array([[1.0, 2]]), jnp.array([[3.0, 4], [0, -1], [1, 1]]))
+    np.testing.assert_allclose(scores, [[7.778175, -1.414214, 2.121320]], rtol=1e-6)
 
 
 def test_dot_product_by_hand():

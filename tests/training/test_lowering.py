@@ -25,18 +25,12 @@ def for_a_tpu(jitted, *arguments, **options):
         return jitted.trace(*arguments, **options).lower(lowering_platforms=("tpu",)).as_text()
 
 
-def calls_in_the_training_step(kernel, *shape):
+def calls_in_the_training_step(*shape):
     """How often it calls a kernel that is made for TPUs, on a mesh of this shape."""
-    model, mesh = replace(MODEL, kernel=kernel), make_mesh(MeshConfig(*shape))
+    model, mesh = replace(MODEL, kernel="tpu"), make_mesh(MeshConfig(*shape))
     like = abstract_state(mesh, model, TRAINING, VOCAB)
     step = make_train_step(build(model, VOCAB), TRAINING, like)
     return for_a_tpu(step, like, Devices(mesh, ROWS).place(make_batch(0))).count("@tpu_custom_call")
-
-
-@pytest.mark.slow
-def test_the_training_step():
-    assert calls_in_the_training_step("definition", 1, 1, 1) == 0
-    assert calls_in_the_training_step("tpu", 1, 1, 1) > 1
 
 
 @pytest.mark.slow
@@ -45,11 +39,11 @@ def test_the_training_step_of_eight_devices_has_the_kernels_of_one():
 import jax
 jax.config.update("jax_num_cpu_devices", 8)
 from tests.training.test_lowering import calls_in_the_training_step as calls
-print(*(calls("tpu", *shape) for shape in ((1, 1, 1), (8, 1, 1), (2, 2, 2))))
+print(*(calls(*shape) for shape in ((1, 1, 1), (8, 1, 1), (2, 2, 2))))
 """
     done = run_code(code)
     one, *eight = done.stdout.split()
-    assert eight == [one, one], done.stderr
+    assert eight == [one, one] and int(one) > 1, done.stderr
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from attention.kernels.layout import on_each_device
-from attention.kernels.request import tracing_for
 from attention.masks import Mask
 from attention.multihead import attend
 
@@ -25,9 +24,8 @@ def arrays(groups: int) -> list[np.ndarray]:
     return [generator.normal(size=(4, heads, 6, 8)).astype(np.float32) for heads in (4, groups, groups)]
 
 
-def attended(*three: Any, kernel: str = "definition") -> jax.Array:
-    query, key, value, mask = three
-    return attend(query, key, value, mask=mask, kernel=kernel)
+def attended(query: Any, key: Any, value: Any, mask: Mask) -> jax.Array:
+    return attend(query, key, value, mask=mask)
 
 
 def differentiated(mesh: jax.sharding.Mesh, groups: int) -> list[list[float]]:
@@ -43,29 +41,12 @@ def differentiated(mesh: jax.sharding.Mesh, groups: int) -> list[list[float]]:
     return [np.ravel(array).tolist() for array in (output, *gradients)]
 
 
-def kernels_for_a_tpu(mesh: jax.sharding.Mesh) -> int:
-    """How often the program of a TPU calls splash attention."""
-
-    def total(*three: jax.Array) -> jax.Array:
-        with jax.sharding.use_abstract_mesh(mesh.abstract_mesh), tracing_for("tpu"):
-            return attended(*three, MASK, kernel="tpu").sum()
-
-    of_rows = NamedSharding(mesh, PartitionSpec("rows"))
-    like = [jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=of_rows) for array in arrays(2)]
-    lowered = jax.jit(jax.grad(total, (0, 1, 2))).trace(*like).lower(lowering_platforms=("tpu",))
-    return lowered.as_text().count("@tpu_custom_call")
-
-
 def main() -> None:
     jax.config.update("jax_platforms", "cpu")  # on a machine with a GPU, too
     jax.config.update("jax_num_cpu_devices", 8)
     make = partial(jax.make_mesh, axis_names=("rows", "heads"), axis_types=(AxisType.Auto,) * 2)
     one, eight = make((1, 1), devices=jax.devices()[:1]), make((2, 4))
-    report = {
-        "numbers": {groups: [differentiated(mesh, groups) for mesh in (one, eight)] for groups in (4, 2)},
-        "kernels": [kernels_for_a_tpu(mesh) for mesh in (one, eight)],
-    }
-    print(json.dumps(report))
+    print(json.dumps({groups: [differentiated(mesh, groups) for mesh in (one, eight)] for groups in (4, 2)}))
 
 
 if __name__ == "__main__":

@@ -17,11 +17,6 @@ def report(call):
 
 @pytest.mark.parametrize("groups", ["4", "2"])  # key/value heads for 4 devices: 2 are repeated
 def test_output_and_gradients_are_those_of_one_device(report, groups):
-    one, eight = report["numbers"][groups]
+    one, eight = report[groups]
     for expected, found in zip(one, eight, strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-
-
-def test_programs_for_tpus_have_the_same_kernels_on_one_and_on_eight(report):
-    one, eight = report["kernels"]
-    assert one == eight > 1
