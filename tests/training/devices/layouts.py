@@ -1,6 +1,7 @@
 """Train the same small model on meshes of simulated devices, and print losses, bytes and digests as JSON.
 
-test_mesh.py runs this in a process of its own, because JAX fixes its devices once: python layouts.py FOLDER
+test_mesh.py and test_any_mesh.py run this in a process of its own, because JAX fixes its devices once: python
+layouts.py FOLDER, or python layouts.py FOLDER SHAPE… with training.reproducible=any_mesh on meshes of these shapes.
 """
 
 import json
@@ -32,7 +33,7 @@ FOR_SMALL_DATA = (
     replace(MODEL, activation_dropout=0.1, source_word_dropout=0.1, target_word_dropout=0.1, decoder_layer_drop=0.3),
     replace(TRAINING, consistency="simcut", cutoff=0.2, optimizer="muon"),
 )
-LAYOUTS = {"1 1 1": (1, 1, 1), "8 1 1": (8, 1, 1), "1 8 1": (1, 8, 1), "2 2 2": (2, 2, 2)}
+LAYOUTS = ("1 1 1", "8 1 1", "1 8 1", "2 2 2")
 
 
 def make_batch(step: int) -> Batch:
@@ -49,10 +50,8 @@ def make_batch(step: int) -> Batch:
 class Training:
     """A state on a mesh, and its updates."""
 
-    def __init__(
-        self, shape: tuple[int, int, int], model: ModelConfig = MODEL, training: TrainingConfig = TRAINING
-    ) -> None:
-        self.devices = Devices(make_mesh(MeshConfig(*shape)), ROWS)
+    def __init__(self, shape: str, model: ModelConfig = MODEL, training: TrainingConfig = TRAINING) -> None:
+        self.devices = Devices(make_mesh(MeshConfig(*map(int, shape.split()))), ROWS)
         self.like = abstract_state(self.devices.mesh, model, training, VOCAB)
         self.programs = make_programs(build(model, VOCAB), training, self.like)
         self.step: Any = self.programs.train_step
@@ -65,6 +64,12 @@ class Training:
             losses.append(float(report.loss))
         return losses
 
+    def digest(self) -> str:
+        """Of all that the third and fourth update leave, and of a loss without dropout."""
+        self.take(2, 4)
+        loss = self.programs.loss_step(self.state.inference_params, self.devices.place(make_batch(0)))
+        return digest_tree(jax.tree.map(np.asarray, (self.state, loss)))
+
     def restored(self, folder: Path, step: int) -> "Training":
         self.state = restore(folder, step, self.like)
         return self
@@ -73,20 +78,19 @@ class Training:
         return sum(leaf.addressable_shards[0].data.nbytes for leaf in jax.tree.leaves(self.state))
 
 
-def main(folder: Path) -> None:
-    jax.config.update("jax_num_cpu_devices", 8)
-    jax.config.update("jax_enable_compilation_cache", False)  # what XLA loads from it hangs here in a collective
-    trainings = {name: Training(shape) for name, shape in LAYOUTS.items()}
+def report(folder: Path) -> dict[str, Any]:
+    """Of the usual step."""
+    trainings = {shape: Training(shape) for shape in LAYOUTS}
     losses = {name: training.take(0, STEPS) for name, training in trainings.items()}
     compiled = {name: training.step._cache_size() for name, training in trainings.items()}
 
-    small_data = {name: Training(LAYOUTS[name], *FOR_SMALL_DATA).take(0, STEPS) for name in ("1 1 1", "2 2 2")}
+    small_data = {shape: Training(shape, *FOR_SMALL_DATA).take(0, STEPS) for shape in ("1 1 1", "2 2 2")}
 
     written = digest_tree(trainings["2 2 2"].state)
     save(folder, trainings["2 2 2"].state, {})
     after = trainings["2 2 2"].take(STEPS, STEPS + 2)
     restored = {name: training.restored(folder, STEPS) for name, training in trainings.items()}
-    report = {
+    return {
         "losses": losses,
         "small_data": small_data,
         "compiled": compiled,
@@ -97,8 +101,27 @@ def main(folder: Path) -> None:
         "continued": {name: training.take(STEPS, STEPS + 2) for name, training in restored.items()},
         "compiled_at_the_end": {name: training.step._cache_size() for name, training in trainings.items()},
     }
-    print(json.dumps(report))
+
+
+def digests(folder: Path, shapes: list[str]) -> dict[str, str]:
+    """With training.reproducible=any_mesh: of each mesh, and of each that goes on where the first began."""
+    model, config = FOR_SMALL_DATA[0], replace(FOR_SMALL_DATA[1], reproducible="any_mesh", accumulation=1)
+    trainings = {shape: Training(shape, model, config) for shape in shapes}
+    found: dict[str, str] = {}
+    for shape, training in trainings.items():
+        training.take(0, 2)
+        if not found:
+            save(folder, training.state, {})
+        found[shape] = training.digest()
+        found[f"{shape}, continued"] = training.restored(folder, 2).digest()
+    return found
+
+
+def main(folder: Path, *shapes: str) -> None:
+    jax.config.update("jax_num_cpu_devices", 8)
+    jax.config.update("jax_enable_compilation_cache", False)  # what XLA loads from it hangs here in a collective
+    print(json.dumps(digests(folder, list(shapes)) if shapes else report(folder)))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -19,12 +19,17 @@ ANY_MESH = replace(TRAINING, reproducible="any_mesh", accumulation=1)
 WITHOUT_DROPOUT = replace(MODEL, dropout=0.0)
 
 
-@pytest.mark.slow
-def test_meshes_of_one_to_eight_devices_give_one_digest_also_where_another_mesh_began(call, tmp_path):
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        pytest.param(["1 1 1", "2 2 1"], marks=pytest.mark.slow),
+        pytest.param(["1 1 1", "2 1 1", "2 2 1", "1 8 1"], marks=pytest.mark.nightly),
+    ],
+)
+def test_meshes_of_one_to_eight_devices_give_one_digest_also_where_another_mesh_began(shapes, call, tmp_path):
     """All techniques that draw or that sum over a matrix: dropout, word dropout, LayerDrop, SimCut, Muon, averages."""
-    done = call("tests/training/devices/any_meshes.py", tmp_path)
-    digests = json.loads(done.stdout)
-    assert len(digests) == 8 and len(set(digests.values())) == 1, digests
+    digests = json.loads(call("tests/training/devices/layouts.py", tmp_path, *shapes).stdout)
+    assert len(digests) == 2 * len(shapes) and len(set(digests.values())) == 1, digests
 
 
 def test_a_step_is_the_usual_one_up_to_rounding_where_nothing_is_drawn():
