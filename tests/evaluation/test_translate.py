@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import UserError
 from data.long_lines import Usual, has_fewer_sentences
 from evaluation.buckets import batch_size, bucket_of, group_by_bucket
 from evaluation.minimum_risk import expected_utilities
@@ -148,16 +147,6 @@ def test_the_n_best_differ_as_texts_and_are_n(translator):
     candidates = partial(translator.candidates, [params])
     assert n_best(candidates, lines, 3) == [distinct(each)[:3] for each in many]
     assert [len(each) for each in n_best(candidates, lines, 3)] == [3, 3, 1, 3]
-
-
-@pytest.mark.slow
-def test_a_prefix_begins_every_translation(translator, params):
-    sentences = ["Tom eats.", "", "Tom"]
-    found = translator.candidates(params, sentences, 2, prefix="Ana")
-    for sentence, of_line in zip(sentences, found, strict=True):
-        assert all(each.text.startswith("Ana") for each in of_line) == bool(sentence.strip())
-    with pytest.raises(UserError, match=r"^the prefix has \d+ tokens, but the translation of this sentence may"):
-        translator.candidates(params, ["Tom"], 1, prefix="Ana runs there and there and there and there.")
 
 
 def test_minimum_risk_chooses_among_draws_that_depend_on_the_seed(translator, params):

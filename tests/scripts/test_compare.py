@@ -116,13 +116,6 @@ def test_keys_that_change_no_translation_make_no_system(make_run, run_main, tmp_
     assert len(facts["systems"]) == 2 and facts["systems"][0] == f"{one} (seeds 1, 5)"
 
 
-def test_another_search_of_the_same_run(make_run, run_main, tmp_path):
-    run = make_run("run", 0.4, 1)
-    make_run("run", 0.4, 2, "decoding.beam_size=1", report="test-0a1b2c3d")
-    _, facts = compared(run_main, tmp_path, run, run / "eval/test-0a1b2c3d.json")
-    assert facts["against"][0]["config"] == ["decoding.beam_size: 2 → 1"]
-
-
 def test_a_report_of_another_checkpoint_or_test_set_than_the_runs_own_is_refused(make_run, refuses, run_main, tmp_path):
     """As in a copy of a run that was trained further: at the copied step, it would show the score of the original."""
     run, base = make_run("run", 0.4, 1), make_run("base", 0.4, 2, "training.seed=2")

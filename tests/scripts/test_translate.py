@@ -52,16 +52,8 @@ def test_json_has_a_line_for_a_line_and_agrees_with_the_text(run):
     first, empty = scored[0]["translations"][0], scored[1]["translations"][0]
     assert first["log_prob"] < first["score"] < 0
     assert empty == {"text": "", "log_prob": 0.0, "score": 0.0, "ended": True}
-
-
-@pytest.mark.slow
-def test_n_best_lists_differ_as_texts_and_begin_with_the_best(run):
-    plain, lists = run(BEAM), [json.loads(line)["translations"] for line in run(BEAM, "--nbest", "2")]
-    for text, translations in zip(plain, lists, strict=True):
-        assert translations[0]["text"] == text
-        assert len({each["text"] for each in translations}) == len(translations) <= 2
-        order = [(each["ended"], each["score"]) for each in translations]
-        assert order == sorted(order, reverse=True)
+    lists = [json.loads(line)["translations"] for line in run(BEAM, "--nbest", "2")]
+    assert [each[0]["text"] for each in lists] == run(BEAM) and [len(each) for each in lists] == [2, 1, 2]
 
 
 @pytest.mark.slow
@@ -152,13 +144,6 @@ def test_mistakes_end_in_one_line_before_anything_is_printed(run_dir, refuses, t
     }.items():
         refuses(translate.main, message, run_dir, *options)
     refuses(translate.main, "is not a run directory", tmp_path)
-
-
-def test_a_line_for_a_line(run):
-    lines = ["Tom runs here.", "", "Ana eats\u2028there today now.", "Tom", "  ", "Ana eats there today now."]
-    translations = run(text="\n".join(lines))
-    assert [bool(line) for line in translations] == [bool(line.strip()) for line in lines]
-    assert translations[2] == translations[5]
 
 
 @pytest.mark.slow
