@@ -114,8 +114,3 @@ def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
         character = text.index("\ufffd") + 1
         raise Malformed(f"{place}: invalid {encoding} at character {character} of the line", not_text=path)
     return text
-
-
-def is_blank(text: str) -> bool:
-    """Whether a text is white space, as ``data.pairs.normalise`` understands it."""
-    return not text.replace("\ufeff", " ").split()

@@ -10,7 +10,8 @@ from typing import TypeVar
 from common.errors import UserError
 from common.files import sha256, sha256_of_file
 from data.config import DataConfig
-from data.sources.lines import IsOpen, Malformed, decode_line, is_blank, join_lines, read_byte_lines
+from data.invisible import is_blank
+from data.sources.lines import IsOpen, Malformed, decode_line, join_lines, read_byte_lines
 from data.sources.report import SourceReport
 
 Item = TypeVar("Item")

@@ -296,7 +296,7 @@ def test_a_bad_line_of_csv_costs_no_other_line(tmp_path, line, told):
 def test_blank_lines_are_left_out_and_counted_in_every_form(tmp_path, name, split):
     """A pair of which one side is empty stays a pair; only training drops it."""
     (tmp_path / "a.tsv").write_text("\none\tuno\n\n \t \u2003\n\tdos\n\t\t\n")
-    objects = '\n{"en": "one", "es": "uno"}\n\n  \t\n{"en": "", "es": "dos"}\n{"en": "", "es": " "}\n'
+    objects = '\n{"en": "one", "es": "uno"}\n\n \t\u200b\n{"en": "", "es": "dos"}\n{"en": "", "es": " "}\n'
     (tmp_path / "a.jsonl").write_text(objects)
     (tmp_path / "n.en").write_text("\none\n\n \t\n\n\n")
     (tmp_path / "n.es").write_text("\nuno\n\n\u2003\ndos\n\n")
