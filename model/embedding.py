@@ -13,7 +13,7 @@ from model.layers import DropoutKey, bernoulli, dropout
 from model.loss import Loss, LossOfLogits, loss_in_chunks
 from model.matmul import matmul
 from model.positions import sinusoidal_positions
-from model.sharding import copy_to_groups, count_row_groups, gather_width, shard_rows, split_rows
+from model.sharding import copy_to_groups, count_row_groups, shard_rows, split_rows
 
 
 class Embedding(nnx.Module):
@@ -82,7 +82,7 @@ def look_up(table: Float[Array, "V D"], ids: Int[Array, "B T"]) -> Float[Array, 
     """Rows of the table. On a mesh, each device looks them up in its own copy: see ``Embedding.loss``."""
     groups = count_row_groups(ids.shape[0])
     if groups == 1:
-        return gather_width(table)[ids]
+        return table[ids]
     found = jax.vmap(lambda table, ids: table[ids])(copy_to_groups(table, groups), split_rows(ids, groups))
     return found.reshape(*ids.shape, -1)
 

@@ -65,13 +65,6 @@ def _shard_groups(x: Shaped[Array, "groups ..."]) -> Shaped[Array, "groups ..."]
     return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS, *rest))
 
 
-def gather_width(table: Float[Array, "V D"]) -> Float[Array, "V D"]:
-    """Gather the width of a table, so that each device looks up whole rows; its gradient is divided as the table is."""
-    if jax.sharding.get_abstract_mesh().empty:
-        return table
-    return jax.lax.with_sharding_constraint(table, PartitionSpec(PartitionSpec.UNCONSTRAINED, None))
-
-
 def replicate(tree: Any) -> Any:
     """Replicate results on every device, so that every process can read them; without a mesh, return them."""
     if jax.sharding.get_abstract_mesh().empty:

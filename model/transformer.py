@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from attention.masks import Mask
@@ -25,7 +26,6 @@ from model.layers import (
     split_key,
 )
 from model.positions import Order, RelativeBias, alibi_bias
-from model.sharding import gather_width
 
 Params = dict  # nested, from names to arrays
 Collected = list[Array] | None  # attention weights "B N T S", appended in the order of the layers; S may differ
@@ -239,9 +239,15 @@ class Transformer(nnx.Module):
 
 
 def gather_embeddings(params: Params) -> Params:
-    """Gather the table for all uses of it together, so that their gradients are added before devices sum them."""
-    embedding = params["embedding"]
-    return params | {"embedding": embedding | {"table": gather_width(embedding["table"])}}
+    """Gather the table's width, so that each device looks up whole rows; its gradient is divided as the table is.
+
+    For all uses of it together, so that their gradients are added before devices sum them.
+    """
+    if jax.sharding.get_abstract_mesh().empty:
+        return params
+    embedding, whole_rows = params["embedding"], PartitionSpec(PartitionSpec.UNCONSTRAINED, None)
+    table = jax.lax.with_sharding_constraint(embedding["table"], whole_rows)
+    return params | {"embedding": embedding | {"table": table}}
 
 
 def build(config: ModelConfig, vocab_size: int) -> nnx.GraphDef[Transformer]:
