@@ -76,30 +76,12 @@ def test_saves_by_the_clock_change_nothing(small_experiment, tmp_path):
     assert found[0] == found[1]
 
 
-@pytest.fixture(scope="module")
-def finished(small_experiment, tmp_path_factory):
-    """A run of two steps."""
-    run_dir = tmp_path_factory.mktemp("finished") / "run"
-    train_here(small_experiment, run_dir, "training.steps=2")
-    return run_dir
-
-
-def test_a_finished_run_says_so_and_changes_nothing(finished, small_experiment, capsys):
-    before = {path: path.read_bytes() for path in (finished / "checkpoints").rglob("*") if path.is_file()}
-    train_here(small_experiment, finished, "training.steps=2")
+def test_a_finished_run_says_so_and_changes_nothing(small_experiment, tmp_path, capsys):
+    train_here(small_experiment, tmp_path, "training.steps=2")
+    before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
+    train_here(small_experiment, tmp_path, "training.steps=2")
     assert "is complete at step 2" in capsys.readouterr().out
-    assert before == {path: path.read_bytes() for path in (finished / "checkpoints").rglob("*") if path.is_file()}
-
-
-@pytest.mark.slow
-def test_evaluated_on_its_validation_set_a_run_has_the_score_of_its_validation(
-    finished, small_experiment, tmp_path, call
-):
-    shutil.copytree(finished, tmp_path / "run")
-    call("eval.py", tmp_path / "run", f"data.test={small_experiment.parent / 'valid.tsv'}")
-    validated = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()][-1]
-    report = json.loads((tmp_path / "run" / "eval" / "valid.json").read_text())
-    assert (report["bleu"], report["chrf"]) == (validated["bleu"], validated["chrf"])
+    assert before == {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -147,32 +129,27 @@ def test_short_references_and_a_rising_validation_loss_are_told_beside_the_score
 
 @pytest.mark.slow
 def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills(small_experiment, tmp_path):
-    """The run goes on where it was; what it leaves is what it leaves without a stop."""
-    changes = ["training.steps=300", "training.eval_every=200", "training.log_every=1"]
-    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    process = start(small_experiment, stopped, *changes)
-    wait_until(lambda: steps_told(stopped) >= 3, process)
+    """The run goes on where it was; tests below and prove_faults.py have the digests."""
+    changes, run = ["training.steps=100000", "training.eval_every=100000", "training.log_every=1"], tmp_path / "run"
+    process = start(small_experiment, run, *changes)
+    wait_until(lambda: steps_told(run) >= 3, process)
     process.send_signal(signal.SIGTERM)
     lines, told = (stream.decode() for stream in process.communicate())
     assert process.returncode == 128 + signal.SIGTERM, told
-    step = good_steps(stopped)[-1]
-    assert step == steps_told(stopped) < 200
+    step = good_steps(run)[-1]
+    assert step == steps_told(run)
     assert "SIGTERM: finishing the step and saving" in told
     assert f"paused at step {step} after SIGTERM; the same command continues" in lines
-    assert lines == (stopped / "log.txt").read_text(encoding="utf-8")
+    assert lines == (run / "log.txt").read_text(encoding="utf-8")
 
-    process = start(small_experiment, stopped, *changes)
-    wait_until(lambda: steps_told(stopped) > step, process)
+    process = start(small_experiment, run, *changes)
+    wait_until(lambda: steps_told(run) > step, process)
     process.send_signal(signal.SIGINT)
     while b"again: quit at once" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert process.returncode == -signal.SIGINT
-
-    train_here(small_experiment, stopped, *changes)
-    train_here(small_experiment, straight, *changes)
-    assert outcome_of(stopped) == outcome_of(straight)
 
 
 @pytest.mark.slow

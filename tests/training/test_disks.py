@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from configs.load import load_config
+from tests.prepared import save_untrained
 from training.run.metrics import read_metrics
 
 ROOT = Path(__file__).parents[2]
@@ -65,9 +67,9 @@ def test_a_disk_that_fills_up_and_one_that_is_read_only_cost_nothing_but_time(sm
 def test_a_run_on_a_read_only_disk_is_scored_translates_and_is_drawn(small_experiment, tmp_path):
     disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
     python, sentence = sys.executable, "echo Tom runs here."
+    saved = save_untrained(load_config(small_experiment, [f"run_dir={tmp_path / 'saved'}"]))
     script = f"""
-        mount -o remount,rw,size=30m $DISK; {TRAIN} training.steps=1 training.keep=1 >/dev/null 2>&1
-        mount -o remount,ro $DISK
+        mount -o remount,rw,size=30m $DISK; cp -r {saved} $DISK/run; mount -o remount,ro $DISK
         {python} {ROOT}/eval.py $DISK/run 2>&1; echo status $?
         {python} {ROOT}/eval.py $DISK/run --output {elsewhere} 2>&1; echo status $?
         {python} {ROOT}/scripts/plot_attention.py $DISK/run Tom --svg --output {elsewhere} 2>&1; echo status $?
