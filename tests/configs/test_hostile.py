@@ -25,6 +25,10 @@ TOO_MANY = "above 10,000 values, aliases expanded; write fewer"
 THOUSANDS = "1" + ":59" * 3000  # to YAML, a number in base 60
 
 FILES = {  # what a config file holds, and what is said of it
+    "a section twice": ("data:\n  source: es\ndata:\n  target: en", ":3: found duplicate key data"),
+    "a tab": ("training:\n\tsteps: 3", ":2: found character that cannot start any token"),
+    "nothing": ("# nothing", ": a config is a YAML mapping of sections to keys and values; this file has none"),
+    "a number": ("3", ": Invalid loaded object type: int"),
     "an alias of nothing": ("training: {steps: *nope}", ":1: found undefined alias"),
     "a list in itself": ("data: {train: &a [*a]}", ":1: YAML recursive aliases are not supported."),
     "a billion laughs": (BOMB, f":1: {TOO_MANY}"),
@@ -81,6 +85,8 @@ def test_every_monster_is_refused_in_one_short_line(tmp_path):
 
 
 VALUES = {  # what stands behind the equals sign, and what is said of it
+    "data.columns=[es,en": "command line: data.columns=[es,en: did not find expected ',' or ']'",
+    "training.steps=a: b: c": "command line: training.steps=a: b: c: mapping values are not allowed",
     "training.steps=*nope": "command line: training.steps=*nope: found undefined alias",
     f"training.profile={{{LINES}}}": TOO_MANY,
     f"data.train={'[' * 50_000}": TOO_DEEP,

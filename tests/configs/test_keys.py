@@ -159,8 +159,11 @@ def test_the_least_and_the_greatest_value_of_a_key_are_taken_and_what_lies_beyon
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
-def test_four_surprises_of_yaml_are_refused_or_mean_what_they_say(small_experiment, key):
+def test_four_surprises_of_yaml_are_refused_or_mean_what_they_say_and_no_count_is_negative(small_experiment, key):
     """In YAML 1.1, 010 is 8, 1:30 is 90, yes is true, and ~ is nothing."""
+    if key.type is int and key.name != "training.seed":
+        zero, negative = (str(value_of(small_experiment, key, text)) for text in ("0", "-1"))
+        assert zero.startswith(("0", "refused: ")) and negative.startswith("refused: ")
     for text in ("010", "1:30", "yes", "~"):
         found, meant = value_of(small_experiment, key, text), os.path.expanduser(text)
         if not (key.type in (int, float, list[int], list[float]) or str(found).startswith("refused: ")):

@@ -54,11 +54,8 @@ def test_what_is_no_file_is_refused_without_being_read(tmp_path):
     )
     for line, name in zip(printed_by(code, tmp_path, *names), names, strict=True):
         assert line.startswith(f"no train file at {tmp_path / name.replace('LANG', 'en')}; set data.root=FOLDER ")
-
-
-@pytest.mark.parametrize("name", ["a\0.tsv", "a\0.LANG", "x" * 5000, f"{'x' * 5000}:en-es", "/dev/zero", "a\0b"])
-def test_a_name_that_no_file_can_have_is_refused(tmp_path, name):
-    assert refused(tmp_path, name).startswith(("no train file at ", "cannot read "))
+    for name in ("a\0.tsv", "a\0.LANG"):
+        assert refused(tmp_path, name).startswith("no train file at ")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.txt", "a.jsonl", "a.LANG", "a.parquet"])

@@ -238,7 +238,10 @@ def test_words_such_as_none_are_text_in_a_folder_with_csv_and_longer_rows_are_re
     assert "split train: Length of header or names does not match length of data." in refused(tmp_path, "set")
 
 
-@pytest.mark.parametrize("name", ["text", "csv", "a.dat", "mine.tsv.bz2", "/x/y", "../x", "a/b/c", "a b", "a:b/c"])
+NO_NAMES = ["text", "csv", "a.dat", "mine.tsv.bz2", "/x/y", "../x", "a/b/c", "a b", "a:b/c", "/dev/zero", "a\0b"]
+
+
+@pytest.mark.parametrize("name", [*NO_NAMES, "x" * 5000, f"{'x' * 5000}:en-es"])
 def test_a_name_that_can_be_nothing_is_refused_at_once(tmp_path, monkeypatch, name):
     (tmp_path / "a.dat").write_text("x\ty\n")
     (tmp_path / "notes.txt").write_text("en,es\n")  # which datasets would read for the name text, or csv

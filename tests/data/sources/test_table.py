@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from data.config import DataConfig
 from data.pairs import Pairs
 from data.sources.lines import Malformed
 from data.sources.table import Cells
@@ -42,15 +41,6 @@ def test_columns_are_read_by_name_and_skipped(tmp_path, columns, cells):
     write(tmp_path, *cells)
     assert load(tmp_path, columns=columns)[0] == READ
     assert load(tmp_path, columns=columns, source="es", target="en")[0] == Pairs(SPANISH, ENGLISH)
-
-
-def test_each_language_has_one_column():
-    for columns in (["en"], ["en", "en"]):
-        with pytest.raises(ValueError, match=r"data\.columns must name two different languages"):
-            DataConfig(columns=columns)
-    for columns in (["id", "en"], ["en", "es", "en"]):
-        with pytest.raises(ValueError, match=r"data\.source and data\.target must be two of data\.columns, \["):
-            DataConfig(columns=columns)
 
 
 HASHES = [f"{int(number) * 7919:08x}a1" for number in IDS]
