@@ -39,13 +39,10 @@ def needed(package, extras=("",)):
 
 
 @pytest.mark.parametrize("name", ["py311.txt", "py312.txt", "aot.txt"])
-def test_every_package_has_a_version_and_hashes(name):
-    assert all(pins(name).values())
-
-
-@pytest.mark.parametrize("name", ["py311.txt", "py312.txt"])
 def test_every_package_that_puente_needs_is_pinned_and_compiled_ones_for_several_platforms(name):
     """Hashes are demanded of all packages as soon as one has them."""
     pinned = pins(name)
-    assert needed("puente", ("", "dev")) <= pinned.keys()
-    assert min(pinned[package] for package in ("jaxlib", "numpy", "scipy", "sentencepiece", "lxml", "pyarrow")) >= 3
+    assert all(pinned.values())
+    if name != "aot.txt":
+        assert needed("puente", ("", "dev")) <= pinned.keys()
+        assert min(pinned[package] for package in ("jaxlib", "numpy", "scipy", "sentencepiece", "lxml", "pyarrow")) >= 3

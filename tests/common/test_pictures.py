@@ -1,6 +1,5 @@
 """Pictures are the same under other people's settings, and letters come from whatever font has them."""
 
-import pytest
 from matplotlib.font_manager import findfont, fontManager, get_font
 
 from common.pictures import Figure, fonts_for, picture
@@ -54,8 +53,3 @@ def test_a_letter_that_no_font_has_is_a_box_with_a_note(capsys):
     capsys.readouterr()
     assert text(letter)
     assert capsys.readouterr().err == f"note: no font here has {letter}: the picture has boxes instead\n"
-
-
-def test_a_form_that_is_not_known_is_an_error():
-    with pytest.raises(KeyError):
-        picture(Figure, "gif")

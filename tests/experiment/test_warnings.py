@@ -35,15 +35,10 @@ def test_a_corpus_in_the_wrong_direction_is_told_before_training(experiment, tmp
     assert told.startswith(f"warning: {tmp_path / 'mine.tsv'}: source and target look exchanged: in ")
     assert told.endswith("set data.columns=[en,es] (with data.source=es data.target=en to translate from es)\n")
     assert told.count("\n") == 1
-
-
-def test_one_of_several_sources_in_the_wrong_order_is_told(experiment, small_experiment, tmp_path, capsys):
-    turned = ["\t".join(reversed(line.rstrip("\n").split("\t"))) + "\n" for line in PHRASES[300:]]
-    (tmp_path / "mine.tsv").write_text("".join(PHRASES[:300]), encoding="utf-8")
+    turned = ["\t".join(reversed(line.rstrip("\n").split("\t"))) + "\n" for line in PHRASES]
     (tmp_path / "turned.tsv").write_text("".join(turned), encoding="utf-8")
-    config = experiment(f"data.train=[{tmp_path / 'mine.tsv'},{tmp_path / 'turned.tsv'}]")
-    told = prepared(config, tmp_path, capsys)
-    assert told.count("warning: ") == 1 and f"{tmp_path / 'turned.tsv'}: source and target look exchanged" in told
+    told = prepared(experiment(f"data.train=[{tmp_path / 'mine.tsv'},{tmp_path / 'turned.tsv'}]"), tmp_path, capsys)
+    assert told.startswith(f"warning: {tmp_path / 'turned.tsv'}: source and target look") and told.count("\n") == 1
 
 
 def test_bad_rows_of_a_held_out_set_are_told(experiment, tmp_path, capsys):

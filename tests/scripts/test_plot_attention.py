@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import unicodedata
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from matplotlib.image import imread
 
 from common.special_tokens import BOS, EOS
 from configs.load import load_config
-from evaluation.attention_view.sentence import heat_maps, slug, translate_and_attend
+from evaluation.attention_view.sentence import heat_maps, translate_and_attend
 from experiment.load_run import load_run
 from model.decoding.forced import compute_attention_weights
 from scripts import plot_attention
@@ -118,14 +117,3 @@ def test_mistakes_end_in_one_line_and_code_2(run_dir, refuses, tmp_path):
     }
     for message, arguments in mistakes.items():
         refuses(plot_attention.main, message, *arguments)
-
-
-def test_file_names_are_short_and_safe_and_never_shared():
-    assert slug("¿Dónde está la biblioteca?").startswith("donde-esta-la-biblioteca-")
-    decomposed = unicodedata.normalize("NFD", " ¿Dónde  está la biblioteca?")
-    assert slug(decomposed) == slug("¿Dónde está la biblioteca?")
-    odd = ["../../etc/passwd", "a" * 300, "…", "漢", *"where is it|where is it?|Where is it?".split("|"), "a b c " * 40]
-    names = [slug(sentence) for sentence in odd]
-    assert len(set(names)) == len(odd)
-    for name in names:
-        assert len(name) <= 50 and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")

@@ -58,10 +58,6 @@ def test_decays_by_hand(schedule):
     assert rates(schedule, updates) == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
 
-def test_no_warm_up_starts_at_the_peak():
-    assert rates("inverse_sqrt", [0], warmup_steps=0) == [0.5]
-
-
 def test_adam_by_its_paper_with_clipping():
     config = TrainingConfig(steps=9, warmup_steps=0, schedule="constant", learning_rate=0.1, clip_norm=1.0)
     transform, params = optimizer(config), {"w": jnp.array([1.0, 2.0])}

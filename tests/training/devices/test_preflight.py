@@ -37,10 +37,8 @@ def test_a_named_kernel_serves_every_use_and_auto_chooses_for_each():
     ("changes", "told"),
     [
         ({"kernel": "cudnn"}, "model.kernel=cudnn: kernel cudnn needs an NVIDIA GPU, and this is a cpu; for this"),
-        ({"kernel": "tpu"}, "model.kernel=tpu: kernel tpu needs a TPU, and this is a cpu; for this"),
         ({"kernel": "xla", "score": "additive"}, "kernel xla has dot-product scores only, not additive ones"),
         ({"kernel": "xla", "value_dim": 5}, "kernel xla needs values as wide as keys, not 5 beside 64"),
-        ({"kernel": "chunked", "positions": "relative"}, "kernel chunked takes no position bias"),
         ({"kernel": "chunked", "attention_dropout": 0.1}, "no attention dropout; for this attention choose definition"),
     ],
     ids=str,

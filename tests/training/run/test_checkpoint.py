@@ -127,14 +127,6 @@ def test_a_damaged_newest_checkpoint_is_not_replaced_by_an_older_one_in_silence(
     assert load_for_inference(tmp_path, "2", MODEL, VOCAB)[1].step == 2
 
 
-def test_missing_checkpoints_are_the_users_to_fix(tmp_path):
-    with pytest.raises(UserError, match="no complete checkpoint"):
-        load_for_inference(tmp_path, "best", MODEL, VOCAB)
-    save(tmp_path, make_state(2), {})
-    with pytest.raises(UserError, match="no checkpoint at step 5; there are 2"):
-        load_for_inference(tmp_path, "5", MODEL, VOCAB)
-
-
 def test_leftovers_of_an_interrupted_save_are_not_believed_and_go(tmp_path):
     save(tmp_path, make_state(2), {})
     for leftover in (".3", ".4"):

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from common.streams import escape_on_streams
 from training.run.log import tell, warn
 from training.run.monitor import Monitor
 
@@ -96,15 +95,6 @@ def test_text_of_a_corpus_steers_no_terminal_on_which_the_log_is_read(tmp_path, 
     warn(tmp_path, "\u202ewarned")
     assert said(tmp_path) == ["\\u001b[2Jtold", "warning: \\u202ewarned"]
     assert capsys.readouterr().err == "warning: \\u202ewarned\n"
-
-
-def test_an_encoding_without_the_letters_loses_no_line(tmp_path, monkeypatch):
-    shown = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
-    escape_on_streams()
-    tell(tmp_path, "line → é")
-    assert shown.getvalue().endswith(rb" line \u2192 \u00e9" + b"\n")
-    assert said(tmp_path) == ["line → é"]
 
 
 class Terminal(io.StringIO):
