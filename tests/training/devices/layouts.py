@@ -51,7 +51,8 @@ class Training:
     """A state on a mesh, and its updates."""
 
     def __init__(self, shape: str, model: ModelConfig = MODEL, training: TrainingConfig = TRAINING) -> None:
-        self.devices = Devices(make_mesh(MeshConfig(*map(int, shape.split()))), ROWS)
+        data, fsdp, tensor = map(int, shape.split())
+        self.devices = Devices(make_mesh(MeshConfig(data, fsdp, tensor)), ROWS)
         self.like = abstract_state(self.devices.mesh, model, training, VOCAB)
         self.programs = make_programs(build(model, VOCAB), training, self.like)
         self.step: Any = self.programs.train_step
