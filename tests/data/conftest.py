@@ -3,7 +3,9 @@ from pathlib import Path
 import pytest
 
 from data.config import DataConfig, TokenizerConfig
+from data.corpus.report import SPLITS
 from data.pairs import Pairs
+from data.sources.report import SourceReport
 from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer, train
 
@@ -18,13 +20,19 @@ def corpus(corpus_root: Path) -> DataConfig:
 
 
 @pytest.fixture(scope="session")
-def real_training(corpus: DataConfig) -> Pairs:
-    return load_source(corpus, "train.tsv", "train")[0]
+def real_splits(corpus: DataConfig) -> dict[str, tuple[Pairs, SourceReport]]:
+    """The pairs of the real corpus and what was read of each file."""
+    return {split: load_source(corpus, f"{split}.tsv", split) for split in SPLITS}
+
+
+@pytest.fixture(scope="session")
+def real_training(real_splits: dict[str, tuple[Pairs, SourceReport]]) -> Pairs:
+    return real_splits["train"][0]
 
 
 @pytest.fixture(scope="session")
 def real_tokenizer(real_training: Pairs) -> Tokenizer:
-    return Tokenizer(train(real_training, TokenizerConfig(vocab_size=4000)))
+    return Tokenizer(train(real_training.take(range(20_000)), TokenizerConfig(vocab_size=4000)))
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from data.corpus.build import filter_pairs
 from data.corpus.report import Dropped
 from data.pairs import Pairs
 from data.sources.phrasebook import TABLE
-from data.sources.source import Source, load_source
+from data.sources.source import Source
 from tests.data.sources.reading import load
 
 README = {  # rows and sha256 as the corpus's README states them
@@ -20,8 +20,8 @@ README = {  # rows and sha256 as the corpus's README states them
 
 
 @pytest.mark.parametrize("split", README)
-def test_the_real_corpus_has_the_rows_of_its_readme(corpus, split):
-    pairs, report = load_source(corpus, f"{split}.tsv", split)
+def test_the_real_corpus_has_the_rows_of_its_readme(real_splits, split):
+    pairs, report = real_splits[split]
     assert (report.rows, report.sha256) == README[split]
     assert len(pairs.sources) == len(pairs.targets) == report.rows
 

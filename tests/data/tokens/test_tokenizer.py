@@ -7,7 +7,6 @@ from common.errors import UserError
 from common.special_tokens import BOS, EOS, PAD
 from data.config import TokenizerConfig
 from data.pairs import Pairs, normalise
-from data.sources.source import load_source
 from data.tokens.tokenizer import Tokenizer, train
 
 CONFIG = TokenizerConfig(vocab_size=330)
@@ -29,8 +28,8 @@ ODD = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_every_line_of_the_real_corpus_comes_back(corpus, real_tokenizer, split):
-    pairs, _ = load_source(corpus, f"{split}.tsv", split)
+def test_every_line_of_the_real_corpus_comes_back(real_splits, real_tokenizer, split):
+    pairs, _ = real_splits[split]
     for side in (pairs.sources, pairs.targets):
         ids = real_tokenizer.encode(side)
         assert real_tokenizer.decode(ids) == side
