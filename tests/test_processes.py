@@ -24,6 +24,14 @@ from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps, good_steps
 
 LIMIT = 400  # seconds: a process that takes longer hangs
+PROGRAM = [str(ROOT / "train.py")]
+IMPATIENT = """
+from cli.process import prepare_process
+prepare_process()
+import train, training.run.lock
+training.run.lock.PATIENCE = 1.0
+train.main()
+"""
 CHEAP = ["data.batch_rows=4", "decoding.beam_size=1", "training.log_every=1"]
 
 
@@ -44,9 +52,9 @@ def start(small_experiment):
     """``start(run_dir, *overrides)`` starts the two processes of a run; what is left of them at the end is killed."""
     started = []
 
-    def start(run_dir, *overrides, own=None, variables=({}, {}), folders=(None, None)):
+    def start(run_dir, *overrides, own=None, variables=({}, {}), folders=(None, None), program=PROGRAM):
         for overrides_of_one, variables_of_one, folder in zip(own or by_hand(), variables, folders, strict=True):
-            command = [sys.executable, ROOT / "train.py", small_experiment, f"run_dir={run_dir}", *CHEAP]
+            command = [sys.executable, *program, small_experiment, f"run_dir={run_dir}", *CHEAP]
             environment = os.environ | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
             process = subprocess.Popen(
                 [*command, *overrides, *overrides_of_one],
@@ -268,7 +276,7 @@ def test_processes_that_do_not_share_the_run_directory_are_refused_before_the_fi
         folder.mkdir()
     if has_copy:
         (folders[1] / "run/checkpoints").mkdir(parents=True)
-    for code, told in ended(start("run", "training.steps=3", folders=folders)):
+    for code, told in ended(start("run", "training.steps=3", folders=folders, program=["-c", IMPATIENT])):
         assert code == 2
         assert told.strip().splitlines()[-1].startswith("error: run is not the same folder for all processes")
     assert not (folders[0] / "run").exists()

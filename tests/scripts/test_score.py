@@ -12,31 +12,35 @@ PROGRAM = "scripts/score.py"
 
 
 @pytest.mark.slow
-def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, call, run_main):
-    """A long pair is scored as a whole, an empty one as EOS alone, and standard error has the totals."""
-    lines = ["Tom runs here.", "Ana eats there today now."]
-    search, text = ["--scores", "decoding.beam_size=1"], "\n".join(lines).encode()
-    given = [
-        json.loads(line)["translations"][0] for line in run_main(translate, run_dir, *search, text=text)[1].splitlines()
-    ]
-    pairs = [
-        *((line, each["text"]) for line, each in zip(lines, given, strict=True)),
-        ("Tom", ""),
-        ("Tom " * 90, "Ana"),
-    ]
+def test_a_searchs_own_translations_get_the_searchs_scores(run_dir, run_main):
+    """They are spelled as the tokenizer spells them, and end: a beam of all tokens has EOS after the given ones."""
+    lines, limits = ["Tom runs here.", "Ana eats."], ["decoding.max_length_factor=0", "decoding.max_length_extra=10"]
+    search = ["--scores", "--prefix", "Ana runs.", "decoding.beam_size=297", *limits]
+    found = run_main(translate, run_dir, *search, text="\n".join(lines).encode())[1].splitlines()
+    own = [json.loads(line)["translations"][0] for line in found]
+    assert [(each["text"], each["ended"]) for each in own] == [("Ana runs.", True)] * 2
+    text = "".join(f"{line}\tAna runs.\n" for line in lines)
+    facts = [json.loads(line) for line in run_main(score.main, run_dir, text=text.encode())[1].splitlines()]
+    for key in ("log_prob", "score"):
+        assert [each[key] for each in facts] == pytest.approx([each[key] for each in own], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_pair_is_scored_as_a_whole_an_empty_one_as_eos_alone_and_standard_error_has_the_totals(run_dir, call):
+    pairs = [("Tom runs here.", "Ana runs."), ("Tom", ""), ("Tom " * 90, "Ana")]
     done = call(PROGRAM, run_dir, text="".join(f"{source}\t{target}\n" for source, target in pairs).encode())
     facts = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [each["line"] for each in facts] == [1, 2, 3, 4]
+    assert [each["line"] for each in facts] == [1, 2, 3]
     for each in facts:
         assert len(each["tokens"]) == len(each["token_log_probs"])
         assert each["tokens"][-1] == "</s>"
         assert math.isclose(each["log_prob"], sum(each["token_log_probs"]), rel_tol=1e-6)
         assert math.isclose(each["perplexity"], math.exp(-each["log_prob"] / len(each["tokens"])), rel_tol=1e-6)
         assert math.isclose(each["score"], each["log_prob"] / ((5 + len(each["tokens"])) / 6), rel_tol=1e-5)
-    assert len(facts[2]["tokens"]) == 1
+    assert len(facts[1]["tokens"]) == 1
     total, tokens = sum(each["log_prob"] for each in facts), sum(len(each["tokens"]) for each in facts)
     err = done.stderr.decode()
-    assert f"4 translations, {tokens} tokens" in err and f"{math.exp(-total / tokens):.4f} per token" in err
+    assert f"3 translations, {tokens} tokens" in err and f"{math.exp(-total / tokens):.4f} per token" in err
 
 
 def test_a_warning_of_exchanged_columns_comes_first(run_dir, run_main):
