@@ -49,8 +49,9 @@ def started(small_experiment, tmp_path_factory):
 
 
 @pytest.fixture
-def here(started, tmp_path):
-    """A copy of them for one test, whose config says where it is."""
+def here(started, tmp_path, monkeypatch):
+    """A copy of them for one test, whose config says where it is. A run that is only opened compiles no step."""
+    monkeypatch.setattr("experiment.open_run.compile_ahead", lambda step, *_: step)
     here = tmp_path / "here"
     shutil.copytree(started, here)
     saved = here / "run" / "config.yaml"
