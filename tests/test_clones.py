@@ -10,7 +10,8 @@ import pytest
 
 from tests.test_imports import ROOMS, ROOT
 
-PROGRAMS = [Path("train.py"), Path("eval.py"), *(path.relative_to(ROOT) for path in sorted(ROOT.glob("scripts/*.py")))]
+SCRIPTS = [path.relative_to(ROOT) for path in sorted(ROOT.glob("scripts/*.py"))]
+PROGRAMS = [Path("train.py"), Path("eval.py"), *SCRIPTS]
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +56,13 @@ def test_an_edit_of_a_second_clone_is_seen_by_its_programs(clone, other, program
         errors.write_text(code, encoding="utf-8")
 
 
+def test_every_script_looks_in_its_own_clone_first():
+    line = "    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has\n"
+    assert [script for script in SCRIPTS if line not in (ROOT / script).read_text(encoding="utf-8")] == []
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.parametrize("program", ["train.py", "scripts/translate.py", "scripts/check_numbers.py"])
 def test_a_clone_that_was_moved_after_its_installation_runs(clone, other, program):
     """Also beside another project. Without site, Python does not see what pip wrote of where the clone was."""
     done = says(clone / program, "-S", PYTHONPATH=f"{other}{os.pathsep}{sysconfig.get_path('purelib')}")
