@@ -130,7 +130,9 @@ def test_losses_of_tokens_add_up_to_the_objective(method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", FIRST_METHOD)
+@pytest.mark.parametrize(
+    "method", [METHODS[0], *(pytest.param(each, marks=pytest.mark.nightly) for each in METHODS[1:])]
+)
 def test_accumulation_adds_up_its_slices(method):
     """Two slices, each with the key that the split gives it: the sum of their gradients, divided once."""
     config = settings(consistency=method, cutoff=0.3, accumulation=2)

@@ -19,7 +19,6 @@ SMALL = [
     *("model.encoder_layers=1", "model.decoder_layers=1", "training.warmup_steps=1", "training.label_smoothing=0"),
 ]
 OVERRIDES = [
-    ["model.score=general", "model.key_value_heads=1"],
     *([f"model.{key}={value}" for key, value in changes.items()] for changes in variants().values()),
     ["model.rematerialize=true"],
     ["model.attention_dropout=0.1"],
