@@ -11,7 +11,8 @@ from common.files import read_json_object
 from configs.keys import KEYS
 from configs.load import find_differences, load_run_config
 from configs.schema import RunConfig
-from evaluation.comparison.compare import EvaluatedRun, System
+from evaluation.comparison.compare import Comparison, EvaluatedRun, System, compare_systems, metrics_of
+from evaluation.groups import group_sentences
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
 from experiment.reports import find_mismatch, own_report
@@ -51,7 +52,9 @@ def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
         own_set = "" if is_report else set_name
         problem = find_mismatch(run_dir, report_path, reported.decoding.checkpoint, own_set)
         model = f"{run_dir.resolve()} {report['step']}"
-        run = ReportedRun(name or argument, config.training.seed, model, sentences, run_dir, reported, report)
+        run = ReportedRun(
+            name or argument, config.training.seed, model, sentences, *metrics_of(sentences), run_dir, reported, report
+        )
         check_scores(report_path, run)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # values of other types
         raise UserError(f"{report_path} is damaged: evaluate {run_dir} again") from error
@@ -72,6 +75,12 @@ def as_reported(config: RunConfig, report: dict[str, Any]) -> RunConfig:
     known = {key: value for key, value in report.get("decoding", {}).items() if key in vars(config.decoding)}
     decoding, model = replace(config.decoding, **known), replace(config.model, **report.get("precision", {}))
     return replace(config, decoding=decoding, model=model)
+
+
+def compare_reported(found: Sequence[ReportedRun]) -> Comparison:
+    """Compare the systems of these runs with that of the first."""
+    groups = group_sentences(found[0].sentences, str(found[0].report.get("test_set", "")))
+    return compare_systems(group_by_system(found), groups)
 
 
 def group_by_system(found: Sequence[ReportedRun]) -> list[System]:

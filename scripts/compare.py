@@ -22,9 +22,8 @@ if __name__ == "__main__":
 from cli.command_line import Parser, output_file, write_and_print
 from common.errors import UserError, exit_on_user_error
 from common.text_table import as_text
-from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import tables_of
-from experiment.evaluated_runs import group_by_system, read_reported
+from experiment.evaluated_runs import compare_reported, read_reported
 from experiment.sweep.cells import without_outputs
 
 EXAMPLES = """examples:
@@ -46,7 +45,7 @@ def main() -> None:
     if len(names) < 2:
         raise UserError(f"name two runs or more, not {', '.join(names) or 'what sweeps leave beside them'} alone")
     found = [read_reported(name, arguments.set) for name in names]
-    comparison = compare_systems(group_by_system(found), str(found[0].report.get("test_set", "")))
+    comparison = compare_reported(found)
     figures = json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n"
     write_and_print(arguments.json, figures, "\n\n".join(map(as_text, tables_of(comparison))))
 

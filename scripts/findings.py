@@ -5,10 +5,12 @@ What those pages find rests on reports that are kept in docs/reports/NAME.tar.xz
 NAME/*, and the first run's system is the baseline. With KEYs of the config, the table has only the systems that change
 no other key; p is adjusted for all systems. With lengths in place of compare it is BLEU by words of the source.
 
---keep adds an archive: of every run in a folder, the config and the report on the validation set.
+--keep adds an archive: of every run in a folder, its config and the counts from which BLEU and chrF on the validation
+set are computed, sentence by sentence, without a word of the corpus.
 """
 
 import io
+import json
 import re
 import sys
 import tarfile
@@ -18,19 +20,26 @@ from dataclasses import replace
 from lzma import LZMAError
 from pathlib import Path
 
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
 
 from cli.command_line import Parser, path
 from common.errors import UserError, exit_on_user_error
-from common.files import write_atomically
+from common.files import read_json_object, write_atomically
+from configs.load import load_config, to_yaml
 from evaluation.comparison.compare import Against, Comparison, compare_systems
+from evaluation.comparison.significance import Statistics
 from evaluation.comparison.tables import span
-from evaluation.report import sentences_beside
-from evaluation.sentences import as_lines, read_sentences
-from experiment.evaluated_runs import group_by_system, read_reported
-from training.run.layout import CONFIG, report_path
+from evaluation.groups import Groups, group_sentences
+from evaluation.sentences import Sentence
+from experiment.evaluated_runs import SAME, ReportedRun, group_by_system, read_reported
+from training.run.layout import CONFIG
 
+REPORT, COUNTS = "report.json", "counts.npz"  # beside the config of a kept run
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- begin (compare|lengths) (.+?) -->\n\n)(.*?)(\n\n<!-- end \2 -->)", re.DOTALL)
 
@@ -56,20 +65,33 @@ def pack(folder: Path) -> bytes:
     if not runs:
         raise UserError(f"{folder} has no run with a report on the validation set, RUN/eval/valid.json")
     with tarfile.open(fileobj=content, mode="w:xz", preset=9) as archive:
-        for run_dir in runs:
-            report = report_path(run_dir, "valid")
-            for file in (run_dir / CONFIG, report, sentences_beside(report)):
-                lines = smaller(file) if file.suffix == ".jsonl" else file.read_bytes()
-                member = tarfile.TarInfo(str(file.relative_to(folder.parent)))
-                member.size = len(lines)
-                archive.addfile(member, io.BytesIO(lines))
+        for run in (read_reported(str(run_dir), "valid") for run_dir in runs):
+            for name, data in files_of(run).items():
+                member = tarfile.TarInfo(f"{folder.name}/{run.run_dir.name}/{name}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
     return content.getvalue()
 
 
-def smaller(file: Path) -> bytes:
-    """The sentences without what comparisons do not read."""
-    kept = [replace(each, tokens=[], log_prob=0.0, score=0.0) for each in read_sentences(file)]
-    return as_lines(kept).encode()
+def files_of(run: ReportedRun) -> dict[str, bytes]:
+    """What comparisons read of a run, without a word of its corpus and without the folders of a machine."""
+    arrays, lengths = io.BytesIO(), [len(each.source.split()) for each in run.sentences]
+    groups = group_sentences(run.sentences, str(run.report.get("test_set", "")))
+    facts = {"bleu": run.bleu.counts, "chrf": run.chrf.counts, "groups": groups, "lengths": lengths}
+    np.savez(arrays, allow_pickle=False, **{name: np.asarray(values, np.int32) for name, values in facts.items()})
+    config = replace(run.config, run_dir=".", data=replace(run.config.data, root="."))
+    report = {key: run.report.get(key) for key in SAME}
+    return {CONFIG: to_yaml(config).encode(), REPORT: json.dumps(report).encode(), COUNTS: arrays.getvalue()}
+
+
+def read_kept(folder: Path) -> tuple[ReportedRun, Groups]:
+    """A run of an archive, whose sentences have lengths only, and the groups of these."""
+    config, report = load_config(folder / CONFIG, []), read_json_object(folder / REPORT)
+    arrays = np.load(folder / COUNTS, allow_pickle=False)
+    sentences = [Sentence("word " * int(length), [""], "", [], 0.0, 0.0, True, 1) for length in arrays["lengths"]]
+    metrics = Statistics(BLEU(), arrays["bleu"].astype(float)), Statistics(CHRF(), arrays["chrf"].astype(float))
+    name = f"{folder.parent.name}/{folder.name}"
+    return ReportedRun(name, config.training.seed, name, sentences, *metrics, folder, config, report), arrays["groups"]
 
 
 def compute(docs: Path) -> dict[Path, str]:
@@ -94,8 +116,8 @@ def table(folder: Path, kind: str, words: list[str]) -> str:
     names = dict.fromkeys(str(each) for pattern in patterns for each in sorted(folder.glob(pattern)))
     if not names:
         raise UserError(f"docs/reports has no {' '.join(patterns)}")
-    found = [read_reported(name, "valid") for name in names]
-    comparison = compare_systems(group_by_system(found), str(found[0].report.get("test_set", "")))
+    found, (groups, *_) = zip(*(read_kept(Path(name)) for name in names), strict=True)
+    comparison = compare_systems(group_by_system(found), groups)
     keys = set(words) - set(patterns)
     chosen = [each for each in comparison.against if not keys or keys.issuperset(changed_keys(each))]
     if not chosen:

@@ -26,9 +26,8 @@ from cli.command_line import Parser, positive_integer
 from common.errors import UserError, exit_on_user_error, write_note
 from common.files import explain_write_errors
 from common.text_table import as_text
-from evaluation.comparison.compare import compare_systems
 from evaluation.comparison.tables import differences, scores
-from experiment.evaluated_runs import group_by_system, read_reported
+from experiment.evaluated_runs import compare_reported, read_reported
 from experiment.sweep.cells import Cell, Sweep, load_sweep
 from experiment.sweep.jobs import Jobs, shares
 from experiment.sweep.states import COMPLETE, FAILED, State, check_directories, read_state, table_of_states
@@ -91,7 +90,7 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
 
 def print_comparison(cells: list[Cell], set_name: str) -> None:
     found = [read_reported(str(cell.run_dir), set_name, cell.name) for cell in cells]
-    comparison = compare_systems(group_by_system(found), str(found[0].report.get("test_set", "")))
+    comparison = compare_reported(found)
     print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
@@ -11,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 from evaluation.comparison import significance
 from evaluation.comparison.differences import Change, LengthGroup, changed_sentences, source_lengths
 from evaluation.comparison.significance import Effects, Estimate, Interval, SeedVariance, Statistics
-from evaluation.groups import Groups, group_sentences
+from evaluation.groups import Groups
 from evaluation.metrics import note_on_bleu
 from evaluation.sentences import Sentence
 
@@ -20,20 +19,19 @@ FEWEST_SENTENCES = 100
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A run with a score: its name, seed, the model that was scored, and the sentences that the score is of."""
+    """A run with scores: its name, seed, the model that was scored, and the sentences that the scores are of."""
 
     name: str
     seed: int
     model: str  # two searches of one have the same
     sentences: list[Sentence]
+    bleu: Statistics
+    chrf: Statistics
 
-    @cached_property
-    def bleu(self) -> Statistics:
-        return significance.statistics_of(BLEU(), self.sentences)
 
-    @cached_property
-    def chrf(self) -> Statistics:
-        return significance.statistics_of(CHRF(), self.sentences)
+def metrics_of(sentences: Sequence[Sentence]) -> tuple[Statistics, Statistics]:
+    """The statistics of BLEU and of chrF."""
+    return significance.statistics_of(BLEU(), sentences), significance.statistics_of(CHRF(), sentences)
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,9 @@ class Comparison:
     notes: list[str]  # what to know of the set before its scores are read
 
 
-def compare_systems(systems: Sequence[System], set_name: str = "") -> Comparison:
-    """Compare every other system with the first, on one test set; ``set_name`` is that of its reports."""
+def compare_systems(systems: Sequence[System], groups: Groups) -> Comparison:
+    """Compare every other system with the first, on one test set whose sentences are in these groups."""
     sentences = systems[0].runs[0].sentences
-    groups = group_sentences(sentences, set_name)
     by_bleu = [[run.bleu for run in system.runs] for system in systems]
     bleu = differences_of(systems, by_bleu, groups)
     chrf = differences_of(systems, [[run.chrf for run in system.runs] for system in systems], groups)

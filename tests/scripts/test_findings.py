@@ -1,6 +1,7 @@
 """scripts/findings.py: tables from kept reports, as compare.py has them from the runs; and the tables of docs/."""
 
 import json
+import tarfile
 
 import pytest
 
@@ -43,6 +44,9 @@ def test_tables_from_kept_reports_are_those_of_the_runs(docs, run_main, tmp_path
     assert run_main(main, "--keep", sweep, "--docs", docs)[0::2] == (0, "")
     assert run_main(compare.main, *sorted(sweep.iterdir()), "--set", "valid", "--json", figures)[0] == 0
     facts = json.loads(figures.read_text(encoding="utf-8"))
+    with tarfile.open(docs / "reports/sweep.tar.xz") as archive:
+        archive.extractall(tmp_path / "kept", filter="data")
+    assert not [file for file in tmp_path.glob("kept/*/*/*") if str(tmp_path).encode() in file.read_bytes()]
     lines = [line for line in (docs / "found.md").read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.replace("\u2212", "-").strip("|").split("|")] for line in lines]
     other = facts["against"][0]

@@ -3,9 +3,10 @@
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from evaluation.comparison.compare import EvaluatedRun, System, compare_systems
+from evaluation.comparison.compare import EvaluatedRun, System, compare_systems, metrics_of
 from evaluation.comparison.differences import changed_sentences
 from evaluation.comparison.significance import statistics_of
+from evaluation.groups import group_sentences
 from tests.evaluation.comparison.systems import drawn_set, noisy
 
 
@@ -13,21 +14,26 @@ def systems(chosen):
     """Two systems of two seeds, on a part of one set."""
 
     def run(name, rate, seed):
-        return EvaluatedRun(name, seed, f"{name}{seed}", chosen(noisy(drawn_set(80), rate, seed)))
+        sentences = chosen(noisy(drawn_set(80), rate, seed))
+        return EvaluatedRun(name, seed, f"{name}{seed}", sentences, *metrics_of(sentences))
 
     return [
         System(name, [run(name, rate, seed) for seed in (1, 2)], []) for name, rate in (("base", 0.3), ("other", 0.1))
     ]
 
 
+def compare(chosen):
+    return compare_systems(systems(chosen), group_sentences(chosen(drawn_set(80)), ""))
+
+
 def test_a_group_of_lengths_is_what_a_set_of_its_sentences_would_be():
     def short(sentences):
         return [each for each in sentences if len(each.source.split()) < 6]
 
-    groups = compare_systems(systems(list)).against[0].lengths
+    groups = compare(list).against[0].lengths
     assert [group.name for group in groups] == ["1 to 5", "6 to 10", "11 to 15"]
     assert sum(group.size for group in groups) == 80
-    alone = compare_systems(systems(short))
+    alone = compare(short)
     assert [groups[0].base, groups[0].other] == pytest.approx([each.mean for each in alone.bleu])
     assert groups[0].interval == alone.against[0].bleu.interval
     assert groups[0].size == len(short(drawn_set(80))) > 10
