@@ -129,7 +129,7 @@ def test_short_references_and_a_rising_validation_loss_are_told_beside_the_score
 
 @pytest.mark.slow
 def test_sigterm_ends_the_step_saves_and_says_how_to_go_on_and_a_second_ctrl_c_kills(small_experiment, tmp_path):
-    """The run goes on where it was; tests below and prove_faults.py have the digests."""
+    """The run goes on where it was; tests below and those by faults have the digests."""
     changes, run = ["training.steps=100000", "training.eval_every=100000", "training.log_every=1"], tmp_path / "run"
     process = start(small_experiment, run, *changes)
     wait_until(lambda: steps_told(run) >= 3, process)
