@@ -40,8 +40,10 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".jax_cache" / pro
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ["MPLCONFIGDIR"] = os.path.join(_cache.name, "matplotlib")
 
-# The folder of the real corpus is for the tests that ask for it; experiments here have corpora of their own.
-CORPUS = Path(os.environ.pop("PUENTE_CORPUS", ROOT.parent / "shared/corpus/tatoeba-en-es"))
+# The folder of the real corpus is for the tests that ask for it; experiments here have corpora of their own. Workers of
+# pytest-xdist find it under the other name.
+_corpus = os.environ.pop("PUENTE_CORPUS", str(ROOT.parent / "shared/corpus/tatoeba-en-es"))
+CORPUS = Path(os.environ.setdefault("PUENTE_CORPUS_OF_TESTS", _corpus))
 
 # The same examples on every run, and no limit of time for one of them: machines are shared.
 settings.register_profile("puente", derandomize=True, deadline=None)
