@@ -6,7 +6,8 @@ NAME/*, and the first run's system is the baseline. With KEYs of the config, the
 no other key; p is adjusted for all systems. With lengths in place of compare it is BLEU by words of the source.
 
 --keep adds an archive: of every run in a folder, its config and the counts from which BLEU and chrF on the validation
-set are computed, sentence by sentence, without a word of the corpus.
+set are computed, sentence by sentence, without a word of the corpus. In place of runs, a folder may have reports, each
+in a folder of its own, as eval.py --output writes them.
 """
 
 import io
@@ -29,7 +30,7 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser, path
 from common.errors import UserError, exit_on_user_error
-from common.files import read_json_object, write_atomically
+from common.files import read_json_object, sha256, write_atomically
 from configs.load import load_config, to_yaml
 from evaluation.comparison.compare import Against, Comparison, compare_systems
 from evaluation.comparison.significance import Statistics
@@ -60,14 +61,15 @@ def main() -> None:
 
 
 def pack(folder: Path) -> bytes:
-    """The archive of all runs in a folder that have a report on the validation set."""
+    """The archive of all runs in a folder that have a report on the validation set, or of reports by themselves."""
     content, runs = io.BytesIO(), sorted(each.parent.parent for each in folder.glob("*/eval/valid.json"))
-    if not runs:
+    found = {run.name: run for run in runs} or {each.parent.name: each for each in sorted(folder.glob("*/*.json"))}
+    if not found:
         raise UserError(f"{folder} has no run with a report on the validation set, RUN/eval/valid.json")
     with tarfile.open(fileobj=content, mode="w:xz", preset=9) as archive:
-        for run in (read_reported(str(run_dir), "valid") for run_dir in runs):
-            for name, data in files_of(run).items():
-                member = tarfile.TarInfo(f"{folder.name}/{run.run_dir.name}/{name}")
+        for kept, path in found.items():
+            for name, data in files_of(read_reported(str(path), "valid")).items():
+                member = tarfile.TarInfo(f"{folder.name}/{kept}/{name}")
                 member.size = len(data)
                 archive.addfile(member, io.BytesIO(data))
     return content.getvalue()
@@ -80,7 +82,7 @@ def files_of(run: ReportedRun) -> dict[str, bytes]:
     facts = {"bleu": run.bleu.counts, "chrf": run.chrf.counts, "groups": groups, "lengths": lengths}
     np.savez(arrays, allow_pickle=False, **{name: np.asarray(values, np.int32) for name, values in facts.items()})
     config = replace(run.config, run_dir=".", data=replace(run.config.data, root="."))
-    report = {key: run.report.get(key) for key in SAME}
+    report = {key: run.report.get(key) for key in SAME} | {"model": sha256(run.model)}
     return {CONFIG: to_yaml(config).encode(), REPORT: json.dumps(report).encode(), COUNTS: arrays.getvalue()}
 
 
@@ -91,7 +93,8 @@ def read_kept(folder: Path) -> tuple[ReportedRun, Groups]:
     sentences = [Sentence("word " * int(length), [""], "", [], 0.0, 0.0, True, 1) for length in arrays["lengths"]]
     metrics = Statistics(BLEU(), arrays["bleu"].astype(float)), Statistics(CHRF(), arrays["chrf"].astype(float))
     name = f"{folder.parent.name}/{folder.name}"
-    return ReportedRun(name, config.training.seed, name, sentences, *metrics, folder, config, report), arrays["groups"]
+    model = str(report.get("model", name))
+    return ReportedRun(name, config.training.seed, model, sentences, *metrics, folder, config, report), arrays["groups"]
 
 
 def compute(docs: Path) -> dict[Path, str]:

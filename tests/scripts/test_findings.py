@@ -62,6 +62,30 @@ def test_tables_from_kept_reports_are_those_of_the_runs(docs, run_main, tmp_path
     assert cells[7][1].startswith(f"{groups[0]['other'] - groups[0]['base']:+.2f} (")
 
 
+def test_two_searches_of_the_same_models_are_compared_run_by_run(docs, make_run, run_main, tmp_path):
+    searches, figures = tmp_path / "searches", tmp_path / "figures.json"
+    for seed, rate in ((1, 0.2), (2, 0.4)):
+        for beam, more in ((5, 0.0), (1, 0.02)):
+            name = f"beam{beam}-seed{seed}"
+            change = f"decoding.beam_size={beam}"
+            run = make_run(f"models/{seed}", rate + more, seed, f"training.seed={seed}", change, report=name)
+            (searches / name).mkdir(parents=True)
+            report = json.loads((run / f"eval/{name}.json").read_text()) | {"run": str(run)}
+            (searches / name / "test.json").write_text(json.dumps(report))
+            (run / f"eval/{name}.jsonl").rename(searches / name / "test.jsonl")
+    (docs / "found.md").write_text(
+        PAGE[: PAGE.index("<!-- begin lengths")]
+        .replace("sweep/base,*", "searches/beam5*")
+        .replace("sweep/* model.dropout", "searches/beam1*")
+    )
+    assert run_main(main, "--keep", searches, "--docs", docs)[0::2] == (0, "")
+    reports = [searches / f"beam{beam}-seed{seed}/test.json" for beam in (5, 1) for seed in (1, 2)]
+    assert run_main(compare.main, *reports, "--json", figures)[0] == 0
+    bleu = json.loads(figures.read_text(encoding="utf-8"))["against"][0]["bleu"]
+    between = "{low:+.2f} to {high:+.2f}".format(**bleu["interval"]).replace("-", "\u2212")
+    assert between in (docs / "found.md").read_text(encoding="utf-8")
+
+
 def test_what_was_not_kept_has_no_table(docs, refuses):
     refuses(main, "docs/reports has no sweep/base,* sweep/*", "--docs", docs)
 
