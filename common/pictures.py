@@ -17,7 +17,6 @@ import matplotlib as mpl  # noqa: E402
 from matplotlib import colormaps as colormaps  # noqa: E402
 from matplotlib import style  # noqa: E402
 from matplotlib.axes import Axes as Axes  # noqa: E402
-from matplotlib.colors import ListedColormap as ListedColormap  # noqa: E402
 from matplotlib.colors import to_hex as to_hex  # noqa: E402
 from matplotlib.figure import Figure as Figure  # noqa: E402
 from matplotlib.font_manager import findfont, fontManager, get_font  # noqa: E402

@@ -36,6 +36,7 @@ from evaluation.comparison.compare import Against, Comparison, compare_systems
 from evaluation.comparison.significance import Statistics
 from evaluation.comparison.tables import span
 from evaluation.groups import Groups, group_sentences
+from evaluation.report import sentences_beside
 from evaluation.sentences import Sentence
 from experiment.evaluated_runs import SAME, ReportedRun, group_by_system, read_reported
 from training.run.layout import CONFIG
@@ -62,10 +63,10 @@ def main() -> None:
 
 def pack(folder: Path) -> bytes:
     """The archive of all runs in a folder that have a report on the validation set, or of reports by themselves."""
-    content, runs = io.BytesIO(), sorted(each.parent.parent for each in folder.glob("*/eval/valid.json"))
-    found = {run.name: run for run in runs} or {each.parent.name: each for each in sorted(folder.glob("*/*.json"))}
+    content, found = io.BytesIO(), find_reported(folder)
     if not found:
-        raise UserError(f"{folder} has no run with a report on the validation set, RUN/eval/valid.json")
+        expected = "RUN/eval/valid.json, and no reports of eval.py --output"
+        raise UserError(f"{folder} has no run with a report on the validation set, {expected}")
     with tarfile.open(fileobj=content, mode="w:xz", preset=9) as archive:
         for kept, path in found.items():
             for name, data in files_of(read_reported(str(path), "valid")).items():
@@ -73,6 +74,20 @@ def pack(folder: Path) -> bytes:
                 member.size = len(data)
                 archive.addfile(member, io.BytesIO(data))
     return content.getvalue()
+
+
+def find_reported(folder: Path) -> dict[str, Path]:
+    """The runs with a report on the validation set or else the reports, by their names in the archive.
+
+    UserError for two reports in one folder, which would have one name.
+    """
+    runs = sorted(each.parent.parent for each in folder.glob("*/eval/valid.json"))
+    reports = [each for each in sorted(folder.glob("*/*.json")) if sentences_beside(each).exists()]
+    found = {run.name: run for run in runs} or {each.parent.name: each for each in reports}
+    if not runs and len(found) < len(reports):
+        crowded = next(each.parent for each in reports if each not in found.values())
+        raise UserError(f"{crowded} has several reports: give each a folder of its own with eval.py --output FOLDER")
+    return found
 
 
 def files_of(run: ReportedRun) -> dict[str, bytes]:

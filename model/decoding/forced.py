@@ -39,9 +39,9 @@ def alignment_weights(
 ) -> Float[Array, "B T S"]:
     """A soft alignment: how much the step that predicts a target token attends to each source token.
 
-    The weights are those of the last decoder block but one, averaged over heads and over the models of an ensemble. Of
-    six blocks its heads align better than the last block's (Garg et al. 2019, section 4.1); of three, both say alike
-    which word matters most (docs/findings.md).
+    The weights are those of the last decoder block but one, averaged over heads and over the models of an ensemble.
+    Where a decoder has six blocks, these heads align better than those of the last (Garg et al. 2019, section 4.1).
+    Where it has three, both find the source word that matters most equally often (docs/findings.md).
     """
     source, target = Tokens.one_per_row(source_tokens), decoder_inputs(target_tokens)
 

@@ -90,6 +90,17 @@ def test_what_was_not_kept_has_no_table(docs, refuses):
     refuses(main, "docs/reports has no sweep/base,* sweep/*", "--docs", docs)
 
 
+def test_what_cannot_be_kept_is_named(make_run, refuses, tmp_path):
+    """Files of a run, such as data.json, are no reports; two reports in one folder would have one name."""
+    run = make_run("runs/only-tested", 0.2, 1, report="test")
+    (run / "data.json").write_text("{}")
+    refuses(main, "has no run with a report on the validation set", "--keep", tmp_path / "runs")
+    for name in ("a", "b"):
+        make_run("reports/beam", 0.2, 1, report=name)
+    (tmp_path / "reports/beam/eval").rename(tmp_path / "reports/both")
+    refuses(main, f"{tmp_path / 'reports/both'} has several reports", "--keep", tmp_path / "reports")
+
+
 @pytest.mark.slow
 def test_the_tables_of_the_documentation_are_those_of_its_reports():
     assert [page.name for page, text in compute(DOCS).items() if text != page.read_text(encoding="utf-8")] == []
