@@ -9,8 +9,8 @@ A sweep file names a base config, changes to it, and seeds:
 
 Each combination is a cell, a run in runs/sweeps/NAME/CELL. The same command goes on where the last one stopped, however
 it stopped: cells that are complete are skipped, interrupted ones continue, failed ones are tried again. Ctrl-C saves
-all that are training. At the end, all cells are compared with the first, grouped by seed, on the validation set as of
-their last evaluation or, with --set test, on the test set.
+all that are training. At the end, all cells are compared with the first, on the validation set as of their last
+evaluation or, with --set test, on the test set; cells that differ by their seed alone are one system.
 """
 
 import sys

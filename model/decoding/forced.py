@@ -41,7 +41,7 @@ def alignment_weights(
 
     The weights are those of the last decoder block but one, averaged over heads and over the models of an ensemble.
     Where a decoder has six blocks, these heads align better than those of the last (Garg et al. 2019, section 4.1).
-    Where it has three, both find the source word that matters most equally often (docs/findings.md).
+    Where it has three, the two find the source word that matters most as often to within 2 in 100 (docs/findings.md).
     """
     source, target = Tokens.one_per_row(source_tokens), decoder_inputs(target_tokens)
 
