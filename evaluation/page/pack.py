@@ -48,8 +48,10 @@ class PackedRun:
     content: bytes
 
 
-def pack_run(name: str, translators: list[Translator], params: Params, bits: int, costs: list[Cost]) -> PackedRun:
-    """Pack a run; there is a translator for each direction of its one model."""
+def pack_run(
+    name: str, translators: list[Translator], vocabulary: str, params: Params, bits: int, costs: list[Cost]
+) -> PackedRun:
+    """Pack a run; there is a translator for each direction of its one model. ``vocabulary`` is unigram or bpe."""
     translator = translators[0]
     places, content = pack_params(params, bits)
     facts = {
@@ -58,7 +60,7 @@ def pack_run(name: str, translators: list[Translator], params: Params, bits: int
         "model": asdict(translator.models[0]) | sizes(translator.models[0]),
         "decoding": asdict(translator.decoding),
         "directions": [{"source": each.source, "target": each.target, "tag": each.tag} for each in translators],
-        "tokenizer": describe_tokenizer(translator.tokenizer),
+        "tokenizer": describe_tokenizer(translator.tokenizer, vocabulary),
         "reading": READING,
         "parameters": places,
         "costs": [each.head._asdict() | {"change": each.change, "half": each.half} for each in costs],
@@ -73,15 +75,12 @@ def sizes(config: ModelConfig) -> dict[str, Any]:
 
 def pack_params(params: Params, bits: int) -> tuple[list[dict[str, Any]], bytes]:
     """Each parameter's name, shape, bits and place, and the bytes of all."""
-    places, parts, length = [], list[bytes](), 0
+    places, content = [], bytearray()
     for name, array in rows_of_outputs(params):
-        packed = pack_array(array, bits if array.ndim > 1 else 32)
-        places.append(
-            {"name": name, "shape": array.shape, "bits": bits if array.ndim > 1 else 32, "start": length}
-        )
-        parts.append(packed)
-        length += len(packed)
-    return places, b"".join(parts)
+        own_bits = bits if array.ndim > 1 else 32
+        places.append({"name": name, "shape": array.shape, "bits": own_bits, "start": len(content)})
+        content += pack_array(array, own_bits)
+    return places, bytes(content)
 
 
 def rows_of_outputs(params: Params, prefix: str = "") -> Iterator[tuple[str, Array]]:
@@ -113,13 +112,13 @@ def quantise(array: Array, bits: int) -> tuple[Float[np.ndarray, "*rows 1"], np.
     return scales, numbers.astype(WHOLE[bits])
 
 
-def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+def describe_tokenizer(tokenizer: Tokenizer, kind: str) -> dict[str, Any]:
     """The vocabulary as the SentencePiece file spells it; pieces that spell a byte, and symbols, are no text."""
     return {
-        "type": tokenizer.type,
+        "type": kind,
         "pieces": tokenizer.vocabulary(),
         "scores": tokenizer.scores.tolist(),
         "is_byte": np.flatnonzero(tokenizer.is_byte).tolist(),
-        "is_symbol": np.flatnonzero(tokenizer.is_symbol).tolist(),
+        "is_symbol": sorted({*range(tokenizer.vocab_size)} - tokenizer.spelled.keys()),
         "meta_stand_in": META_STAND_IN,
     }

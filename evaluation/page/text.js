@@ -71,7 +71,8 @@ class Tokenizer {
     vocabulary.pieces.forEach((piece, id) => { if (!isNoText.has(id)) this.ids.set(piece, id); });
     const texts = [...this.ids];
     this.longest = texts.reduce((longest, [piece]) => Math.max(longest, [...piece].length), 1);
-    this.unknownScore = texts.reduce((least, [, id]) => Math.min(least, vocabulary.scores[id]), 0) - UNKNOWN_PENALTY;
+    const least = texts.reduce((least, [, id]) => Math.min(least, vocabulary.scores[id]), 0);
+    this.unknownScore = Math.fround(least - UNKNOWN_PENALTY);
     this.byteOf = new Map(vocabulary.is_byte.map((id, byte) => [id, byte]));
   }
 
@@ -96,7 +97,7 @@ class Tokenizer {
 
   /**
    * Unigram: the segmentation of the highest probability, by Viterbi's algorithm (Kudo 2018). SentencePiece keeps the
-   * score of each best path in float32, but compares with it in float64.
+   * score of a best path in float32, but compares those through known pieces in float64.
    * @param {string[]} letters
    */
   likeliest(letters) {
@@ -108,7 +109,8 @@ class Tokenizer {
         piece += letters[end - 1];
         const id = this.ids.get(piece), isLetter = end === start + 1;
         if (id === undefined && !isLetter) continue;
-        const score = scores[start] + (id === undefined ? this.unknownScore : this.vocabulary.scores[id]);
+        const score = id === undefined
+          ? Math.fround(scores[start] + this.unknownScore) : scores[start] + this.vocabulary.scores[id];
         if (score > scores[end]) [scores[end], starts[end]] = [score, start];
       }
     }

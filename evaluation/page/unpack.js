@@ -1,10 +1,10 @@
 "use strict";
 // From the bytes of pack.py to parameters by their names: parameters.encoder[0].self_attention.query.kernel.
 
-/** @typedef {{ name: string, shape: number[], bits: number, start: number }} Place */
+/** @typedef {{ name: string, shape: number[], bits: number, start: number }} PackedPlace */
 
 /**
- * @param {Place[]} places
+ * @param {PackedPlace[]} places
  * @param {ArrayBuffer} content
  * @returns {any}
  */
@@ -25,7 +25,7 @@ function put(tree, [name, ...rest], array) {
 }
 
 /**
- * @param {Place} place
+ * @param {PackedPlace} place
  * @param {ArrayBuffer} content
  */
 function unpackArray({ shape, bits, start }, content) {
