@@ -18,13 +18,6 @@
  */
 /** @typedef {{ query: Dense, key: Dense, value: Dense, output: Dense, score?: { weights: Float32Array } }} Projections */
 /** @typedef {{ keys: Float64Array[], values: Float64Array[] }} Memory A row for each token that queries attend to. */
-/** @typedef {{ stack: "encoder" | "decoder", use: "self_attention" | "cross_attention", layer: number }} Place */
-/**
- * @typedef {object} Changes What a reader changes about the model.
- * @property {string[]} cut heads, by nameOf a place and a head
- * @property {boolean} unscaled whether scores are not divided by √H
- * @property {Record<string, number>} weights by nameOf a place, a head, a query and a key
- */
 /**
  * @typedef {object} Attended What one attention read and gave, row by row, for who wants to look.
  * @property {Float64Array[]} queries
@@ -34,17 +27,6 @@
  * @property {Float64Array[]} after
  */
 /** @typedef {Map<string, Attended> | undefined} Watch */
-
-/** @type {Changes} */
-const UNCHANGED = { cut: [], unscaled: false, weights: {} };
-
-/**
- * @param {Place} place
- * @param {...number} numbers a head, or more
- */
-function nameOf({ stack, use, layer }, ...numbers) {
-  return [stack, use, layer, ...numbers].join(".");
-}
 
 /**
  * The columns of a head.

@@ -1,8 +1,6 @@
 "use strict";
 // The encoder-decoder Transformer (Vaswani et al. 2017, figure 1), as in model/transformer.py, one sentence at a time.
 
-const PAD = 0, BOS = 2, EOS = 3;
-
 /**
  * @typedef {{ self_attention: Projections, cross_attention: Projections, feed_forward: { up: Dense, down: Dense },
  *   residuals: { norm: Norm }[] }} Block

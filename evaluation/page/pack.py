@@ -27,6 +27,10 @@ READING = {
     "blank": f"^{BLANK.pattern}$",
     "fewest_capitals": FEWEST,
 }
+EXAMPLES = {
+    "en": "My sister is going to buy the white shoes.",
+    "es": "Mi hermana va a comprar los zapatos blancos.",
+}
 
 Array = Float[np.ndarray, "..."]
 
@@ -59,7 +63,10 @@ def pack_run(
         "bits": bits,
         "model": asdict(translator.models[0]) | sizes(translator.models[0]),
         "decoding": asdict(translator.decoding),
-        "directions": [{"source": each.source, "target": each.target, "tag": each.tag} for each in translators],
+        "directions": [
+            {"source": each.source, "target": each.target, "tag": each.tag, "example": EXAMPLES.get(each.source, "")}
+            for each in translators
+        ],
         "tokenizer": describe_tokenizer(translator.tokenizer, vocabulary),
         "reading": READING,
         "parameters": places,

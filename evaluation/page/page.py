@@ -10,8 +10,8 @@ from common.page.page import embed, embed_bytes, fill, render_page
 from evaluation.page.pack import PackedRun
 
 FOLDER = Path(__file__).parent
-WORKER = "tensors unpack text positions attention model search attribution worker"
-VIEW = "state elements maps cell tree words panel view"
+WORKER = "shared tensors unpack text positions attention model search attribution worker"
+VIEW = "shared state words maps cell tree panel view"
 
 
 def render_live_page(runs: Sequence[PackedRun]) -> str:

@@ -7,12 +7,11 @@
  * @property {number} bits
  * @property {Config} model
  * @property {Omit<SearchSettings, "count" | "limit" | "prefix"> & { max_length_factor: number, max_length_extra: number }} decoding
- * @property {{ source: string, target: string, tag: number[] }[]} directions
+ * @property {{ source: string, target: string, tag: number[], example: string }[]} directions
  * @property {Vocabulary} tokenizer
  * @property {Reading} reading
  * @property {PackedPlace[]} parameters
  * @property {Cost[]} costs
- * @property {string} example
  */
 /** @typedef {{ stack: Place["stack"], use: Place["use"], layer: number, head: number, change: number, half: number }} Cost */
 /**
@@ -22,6 +21,8 @@
  * @property {number} beam
  * @property {number[]} prefix
  * @property {Changes} changes
+ * @property {boolean} isChanged
+ * @property {number} chosen the translation to look at
  */
 /** @typedef {{ tokens: number[], text: string, logProb: number, score: number, ended: boolean, node: number }} Translation */
 /** @typedef {{ token: number, piece: string, probability: number }} Choice */
@@ -222,7 +223,10 @@ async function translate(id, question) {
   if (source.length > bench.positions) {
     throw new Error(`this sentence has ${source.length} pieces, and the model's positions end at ${bench.positions}`);
   }
-  if (!source.length) return self.postMessage({ id, kind: "translated", source, translations: [], tree: [] });
+  if (!source.length) {
+    self.postMessage({ id, kind: "translated", source, translations: [], tree: [] });
+    return;
+  }
   const found = await run(id, bench.search(source, question), ({ live, best }) => {
     const [newest] = live.length ? live : best;
     self.postMessage({ id, kind: "partial", text: bench.textOf(newest.tokens) });
@@ -231,6 +235,12 @@ async function translate(id, question) {
   const translations = found.best.map((hypothesis) => bench.describe(hypothesis));
   const tree = found.tree.map((branch) => ({ ...branch, piece: bench.tokenizer.piece(branch.token) }));
   self.postMessage({ id, kind: "translated", source, translations, tree });
+  const { tokens } = translations[Math.min(question.chosen, translations.length - 1)];
+  self.postMessage({ id, kind: "look", sight: bench.look(source, tokens, question.changes) });
+  await nextTurn();
+  if (id !== newest || !question.isChanged) return;
+  const before = await run(id, bench.search(source, { ...question, changes: UNCHANGED }));
+  if (before) self.postMessage({ id, kind: "before", text: bench.textOf(before.best[0].tokens) });
 }
 
 /**
