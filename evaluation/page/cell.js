@@ -48,7 +48,7 @@ function drawSteps(cell, { score, head_dim: width }, at, [query, ...keys]) {
   const added = bias ? `, ${bias < 0 ? "−" : "+"} ${shown(Math.abs(bias))} for the distance = ${scores[at].toFixed(3)}` : "";
   const names = element("tr", {}, element("td"), ...keys.slice(0, scores.length).map((key) => element("th", { scope: "col" }, key)));
   return [
-    element("p", {}, `The query of ${query} meets the key of ${keys[at]}; both have ${width} numbers.`),
+    element("p", {}, `The query for ${query} meets the key of ${keys[at]}; both have ${width} numbers.`),
     numbersTable("query and key", numbersRow("q", cell.query), numbersRow("k", cell.key),
       ...(isProduct ? [numbersRow("q × k", products)] : [])),
     element("p", { class: "formula" }, `${FORMULAS[score]} = ${match.toFixed(3)}${division}${added}`),

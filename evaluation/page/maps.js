@@ -63,28 +63,32 @@ function heatMapOf(use, values, { source, inputs, outputs }, units, isShifted) {
 }
 
 /**
- * The value that gets the full colour: 1 for weights, else the largest of all maps.
+ * The value of each row that gets the full colour: 1 for weights, the largest of all maps for norms, and the largest of
+ * the row for gradients.
  * @param {HeadMap[][]} maps
- * @param {Measure} measure
+ * @param {boolean} hasNorms
+ * @param {boolean} hasGradient
+ * @returns {number[]}
  */
-function scaleOf(maps, measure) {
-  const values = maps.flat().flatMap(({ map }) => map.values.flat()).map((value) => Math.abs(value ?? 0));
-  const largest = values.reduce((most, value) => Math.max(most, value), 0);
-  return measure === "norms" || (measure === "gradient" && maps.length === 1 && maps[0].length === 1) ? largest || 1 : 1;
+function scalesOf(maps, hasNorms, hasGradient) {
+  const all = maps.flat().map(({ map }) => map.values), [{ length }] = all;
+  const largest = (/** @type {(number | null)[][]} */ rows) => rows.flat().reduce((/** @type {number} */ most, value) => Math.max(most, Math.abs(value ?? 0)), 1e-9);
+  const ofAll = hasNorms ? largest(all.flat()) : 1;
+  return Array.from({ length }, (_, row) => (hasGradient ? largest([all[0][row]]) : ofAll));
 }
 
 /**
  * A pixel for each cell; where there is nothing to see, the canvas stays transparent.
  * @param {HTMLCanvasElement} canvas
  * @param {HeatMap} map
- * @param {number} scale
+ * @param {number[]} scales of the rows
  */
-function paint(canvas, { values }, scale) {
+function paint(canvas, { values }, scales) {
   [canvas.width, canvas.height] = [values[0]?.length ?? 1, values.length || 1];
   const context = canvas.getContext("2d");
   values.forEach((row, y) => row.forEach((value, x) => {
     if (value === null || !context) return;
-    context.fillStyle = heat(Math.abs(value) / scale);
+    context.fillStyle = heat(Math.abs(value) / scales[y]);
     context.fillRect(x, y, 1, 1);
   }));
 }
@@ -114,18 +118,18 @@ function walk(grid, arrive) {
 
 /**
  * @param {HeadMap[][]} maps
- * @param {number} scale
+ * @param {number[]} scales of the rows
  * @param {HeadChoice} chosen
  * @param {(choice: HeadChoice) => void} choose
  */
-function drawSmallMaps(maps, scale, chosen, choose) {
+function drawSmallMaps(maps, scales, chosen, choose) {
   const grid = maps.map((row) => row.map((head) => {
     const canvas = element("canvas"), { layer, head: number } = head.choice;
     const isChosen = layer === chosen.layer && number === chosen.head;
     const label = head.isCut ? `${head.name}, cut` : head.name;
     const button = element("button", { type: "button", title: label, "aria-label": label, "aria-pressed": String(isChosen) }, canvas);
     if (head.isCut) button.classList.add("cut");
-    paint(canvas, head.map, scale);
+    paint(canvas, head.map, scales);
     button.addEventListener("click", () => {
       for (const other of grid.flat()) other.setAttribute("aria-pressed", String(other === button));
       choose(head.choice);
@@ -145,11 +149,11 @@ function drawSmallMaps(maps, scale, chosen, choose) {
 /**
  * A table of cells: who points at one, or walks to it, reads its value in the line above.
  * @param {HeadMap} head
- * @param {number} scale
+ * @param {number[]} scales of the rows
  * @param {string} term
  * @param {(row: number, key: number) => void} open is called with places in the map
  */
-function drawLargeMap({ name, map }, scale, term, open) {
+function drawLargeMap({ name, map }, scales, term, open) {
   const line = element("output", {}, `${term}, ${name}: point at a cell`);
   const tell = (/** @type {number} */ y, /** @type {number} */ x) => {
     const value = map.values[y][x], [query, key] = [map.queries[y].text, map.keys[x].text];
@@ -157,7 +161,7 @@ function drawLargeMap({ name, map }, scale, term, open) {
   };
   const cells = map.values.map((row, y) => row.map((value, x) => {
     const cell = element("td", { "aria-label": `${map.queries[y].text} reads ${map.keys[x].text}: ${value === null ? "not yet" : value.toFixed(3)}` });
-    if (value !== null) cell.style.backgroundColor = heat(Math.abs(value) / scale);
+    if (value !== null) cell.style.backgroundColor = heat(Math.abs(value) / scales[y]);
     if (value !== null && value < 0) cell.append(element("span", { class: "minus" }, "−"));
     cell.addEventListener("pointerenter", () => tell(y, x));
     cell.addEventListener("click", () => open(y, x));

@@ -19,6 +19,14 @@ function percent(share) {
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 }
 
+/**
+ * A share as style sheets write it.
+ * @param {number} share
+ */
+function cssShare(share) {
+  return `${(100 * share).toFixed(1)}%`;
+}
+
 class Panel {
   /**
    * @param {App} app
@@ -49,7 +57,7 @@ class Panel {
     this.before = element("p", { class: "quiet before" });
     this.parts = {
       changes: part("changes"), words: part("words"), alternatives: part("alternatives"), best: part("best"),
-      tree: element("div", { class: "scroll", tabindex: 0 }), uses: part("uses"), cell: part("cell"), costs: part("costs"),
+      tree: element("div", { class: "scroll high", tabindex: 0, role: "region", "aria-label": "the tree of the search" }), uses: part("uses"), cell: part("cell"), costs: part("costs"),
     };
     this.root = this.arrange();
     this.drawCosts();
@@ -115,7 +123,7 @@ class Panel {
         this.drawCell(answer.cell);
         break;
       case "before":
-        this.before.textContent = answer.text === this.text.textContent ? "unchanged" : `without the changes: ${answer.text}`;
+        this.before.textContent = answer.text === this.text.textContent ? "the translation stays as it was" : `without the changes: ${answer.text}`;
         break;
       case "failed":
         this.note.textContent = answer.problem;
@@ -202,14 +210,14 @@ class Panel {
       const label = `${span.text}: probability ${percent(probability)}, ${percent(share)} of it from the source`;
       const chip = element("button", { type: "button", class: "chip", title: label, "aria-label": label, "aria-expanded": "false" },
         span.text, element("small", {}, percent(probability)), element("small", { class: "share" }, percent(share)));
-      chip.style.setProperty("--share", percent(share));
+      chip.style.setProperty("--share", cssShare(share));
       chip.addEventListener("click", () => this.offer(span, chip, written));
       return chip;
     });
     const point = (/** @type {number} */ use, /** @type {number} */ row, /** @type {HTMLElement[]} */ chips) => {
       const values = this.chosenMap(use)?.map.values[row] ?? [];
       const largest = values.reduce((/** @type {number} */ most, value) => Math.max(most, Math.abs(value ?? 0)), 1e-9);
-      chips.forEach((chip, key) => chip.style.setProperty("--read", percent(0.7 * Math.abs(values[key] ?? 0) / largest)));
+      chips.forEach((chip, key) => chip.style.setProperty("--read", cssShare(0.7 * Math.abs(values[key] ?? 0) / largest)));
     };
     const both = [...read, ...written];
     const leave = () => both.forEach((chip) => chip.style.setProperty("--read", "0%"));
@@ -268,12 +276,13 @@ class Panel {
     const large = element("div", { class: "large" });
     const heading = [element("h3", {}, title), element("p", { class: "quiet" }, `${term}: rows read, columns are read`)];
     if (!maps.length) return element("div", { class: "use" }, ...heading, element("p", {}, "computing …"));
-    const scale = scaleOf(maps, state.measure);
+    const isCross = USES[use].use === "cross_attention";
+    const scales = scalesOf(maps, state.measure === "norms", isCross && state.measure === "gradient");
     const show = () => {
       const head = this.chosenMap(use);
-      if (head) large.replaceChildren(...this.headActions(use, head), ...drawLargeMap(head, scale, term, (row, key) => this.open(use, head, row, key)));
+      if (head) large.replaceChildren(...this.headActions(use, head), ...drawLargeMap(head, scales, term, (row, key) => this.open(use, head, row, key)));
     };
-    const small = drawSmallMaps(maps, scale, this.own.heads[use], (choice) => {
+    const small = drawSmallMaps(maps, scales, this.own.heads[use], (choice) => {
       this.own.heads[use] = choice;
       this.app.changed();
       show();
@@ -342,7 +351,7 @@ class Panel {
     const { own: { cell: chosen, changes }, sight, facts } = this, part = this.parts.cell;
     if (!chosen || !cell || !sight) return part.replaceChildren();
     const { use, layer, head, row, key } = chosen, { stack, use: name, term } = USES[use];
-    const keys = use === 1 ? sight.inputs : sight.source, queries = use === 0 ? sight.source : sight.inputs;
+    const keys = use === 1 ? sight.inputs : sight.source, queries = use === 0 ? sight.source : sight.outputs;
     const place = nameOf({ stack, use: name, layer }, head, row, key);
     const number = element("input", { type: "number", min: 0, max: 1, step: 0.05, value: cell.weights[key].toFixed(2) });
     number.addEventListener("change", () => {
@@ -363,7 +372,7 @@ class Panel {
         const head = nameOf(cost, cost.head), isCut = this.own.changes.cut.includes(head);
         const label = `${headName(head)}: ${cost.change.toFixed(2)} ± ${cost.half.toFixed(2)} BLEU without it`;
         const button = action(cost.change.toFixed(2).replace("-", "−"), () => this.toggleHead(head), { "aria-pressed": String(isCut), title: label, "aria-label": label });
-        button.style.setProperty("--size", percent(0.5 * Math.max(0, -cost.change) / largest));
+        button.style.setProperty("--size", cssShare(0.5 * Math.max(0, -cost.change) / largest));
         return element("td", {}, button);
       })));
     this.parts.costs.replaceChildren(
