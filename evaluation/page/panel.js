@@ -89,6 +89,7 @@ class Panel {
     this.isWaiting = true;
     const question = { line, direction, beam, prefix, changes, chosen, isChanged: isChanged(changes) };
     this.worker.postMessage({ id: ++this.id, kind: "translate", question });
+    this.setBusy(true);
     this.drawChanges();
   }
 
@@ -96,6 +97,7 @@ class Panel {
   askToLook() {
     const { tokens } = this.translations[this.own.chosen];
     this.gradient = undefined;
+    this.setBusy(true);
     this.worker.postMessage({ id: ++this.id, kind: "look", source: this.source, target: tokens, changes: this.own.changes });
   }
 
@@ -110,10 +112,12 @@ class Panel {
         [this.source, this.translations, this.tree] = [answer.source, answer.translations, answer.tree];
         if (this.own.chosen >= this.translations.length) this.own.chosen = 0;
         this.drawTranslations();
+        this.setBusy(this.translations.length > 0);
         break;
       case "look":
         this.sight = answer.sight;
         this.draw();
+        this.setBusy(!answer.isLast);
         break;
       case "gradient":
         this.gradient = answer.gradient;
@@ -124,13 +128,20 @@ class Panel {
         break;
       case "before":
         this.before.textContent = answer.text === this.text.textContent ? "the translation stays as it was" : `without the changes: ${answer.text}`;
+        this.setBusy(false);
         break;
       case "failed":
         this.note.textContent = answer.problem;
+        this.setBusy(false);
         break;
       default:
         throw new Error(`an answer of the kind ${answer.kind}`);
     }
+  }
+
+  /** @param {boolean} isBusy */
+  setBusy(isBusy) {
+    this.root.setAttribute("aria-busy", String(isBusy));
   }
 
   /** @param {string} text */

@@ -236,7 +236,8 @@ async function translate(id, question) {
   const tree = found.tree.map((branch) => ({ ...branch, piece: bench.tokenizer.piece(branch.token) }));
   self.postMessage({ id, kind: "translated", source, translations, tree });
   const { tokens } = translations[Math.min(question.chosen, translations.length - 1)];
-  self.postMessage({ id, kind: "look", sight: bench.look(source, tokens, question.changes) });
+  const sight = bench.look(source, tokens, question.changes);
+  self.postMessage({ id, kind: "look", sight, isLast: !question.isChanged });
   await nextTurn();
   if (id !== newest || !question.isChanged) return;
   const before = await run(id, bench.search(source, { ...question, changes: UNCHANGED }));

@@ -24,10 +24,11 @@ from tests.evaluation.page.node import UNCHANGED, ask
 from tests.variants import variants
 
 HOSTILE = [
-    "HELLO WORLD, I AM HERE. AND i TOO", "ΑΣ ΣΟΦΟΣ ΔΡΟΜΟΣ", "İSTANBUL ÇOK", "ǅEMPER ǄABCDE", "  Tom \u3000 \x1f Ana\ufeff ",
-    "Tom\u200bruns \u00adhere \u2066now", "日本語 🎉 n\ufe0f 👩\u200d👧", "e\u0301\u0327" * 9, "▁Tom ▁", "<s></s> <0x41> <2es>",
-    "\ufffd\x00a", "</script><!--", "a" * 200, "\u034f", "", "￿\U000e0001.",
-]  # fmt: skip
+    *("HELLO WORLD, I AM HERE. AND i TOO", "ΑΣ ΣΟΦΟΣ ΔΡΟΜΟΣ", "İSTANBUL ÇOK", "ǅEMPER ǄABCDE"),
+    *("  Tom \u3000 \x1f Ana\ufeff ", "Tom\u200bruns \u00adhere \u2066now", "日本語 🎉 n\ufe0f 👩\u200d👧"),
+    *("e\u0301\u0327" * 9, "▁Tom ▁", "<s></s> <0x41> <2es>", "\ufffd\x00a", "</script><!--", "a" * 200),
+    *("\u034f", "", "\uffff\U000e0001."),
+]
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
@@ -83,22 +84,23 @@ def test_fewer_bits_are_a_model_with_rounded_parameters(translator, params, tmp_
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("beam", "changes"), [
-    (1, {}), (4, {}), (4, {"normalization": "length", "length_penalty": 0.6, "coverage_penalty": 0.3}),
-])  # fmt: skip
+BY_LENGTH = {"normalization": "length", "length_penalty": 0.6, "coverage_penalty": 0.3}
+
+
+@pytest.mark.parametrize(("beam", "changes"), [(1, {}), (4, {}), (4, BY_LENGTH)])
 def test_translations_of_500_sentences(translator, params, tmp_path, beam, changes):
     """All of the n best, some of which end at the limit."""
     params = jax.tree.map(jnp.asarray, params[0])
     make_ending(params, 1.0, 1.0)
-    decoding = replace(translator.decoding, beam_size=beam, **changes)
+    limits = {"max_length_factor": 0.5, "max_length_extra": 1}
+    decoding = replace(translator.decoding, beam_size=beam, **limits, **changes)
     searching = replace(translator, decoding=decoding)
     draw = np.random.default_rng(2)
     sources = [draw.integers(4, 300, draw.integers(1, 12)).tolist() for _ in range(500)]
     expected = searching.search((params,), sources, beam)
     question = {"ask": "search", "beam": beam, "prefix": [], "changes": UNCHANGED}
-    found = ask(pack_run("run", [searching], "unigram", params, 32, []), tmp_path, *[
-        question | {"source": [*source, EOS]} for source in sources
-    ])  # fmt: skip
+    asked = [question | {"source": [*source, EOS]} for source in sources]
+    found = ask(pack_run("run", [searching], "unigram", params, 32, []), tmp_path, *asked)
     ends = {each.ended for hypotheses in expected for each in hypotheses}
     assert ends == {True, False}
     for ours, theirs in zip(expected, found, strict=True):
@@ -153,7 +155,7 @@ def test_without_the_root_of_h_scores_are_dot_products(looked):
 
 
 def test_a_cell_shows_how_its_weight_comes_about(looked):
-    """From the numbers shown: q · k / √H of this key, the softmax of all scores, the weighted value as a part of the sum.
+    """From the numbers shown: q · k / √H, the softmax of the scores of all keys, and the sum of the weighted values.
 
     A weight that is set stays, and the others share the rest as before.
     """
