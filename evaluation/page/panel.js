@@ -1,7 +1,7 @@
 "use strict";
 // One run: its worker, its translation, and what there is to see and to change.
 
-/** @typedef {{ state: State, changed: () => void }} App */
+/** @typedef {{ state: State, changed: () => void, languages: () => { source: string, target: string } }} App */
 
 /**
  * @param {string} text
@@ -83,7 +83,9 @@ class Panel {
 
   /** Ask for the translation of what is typed. */
   ask() {
-    const { line, direction, beam } = this.app.state, { prefix, changes, chosen } = this.own;
+    const { line, beam } = this.app.state, { prefix, changes, chosen } = this.own;
+    const { source, target } = this.app.languages();
+    const direction = this.facts.directions.findIndex((each) => each.source === source && each.target === target);
     this.gradient = undefined;
     this.asked = performance.now();
     this.isWaiting = true;

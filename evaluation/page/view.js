@@ -18,7 +18,8 @@ function startPage() {
     units: "pieces", measure: "weights", panels: runs.map(startingPanel),
   });
   const changed = () => history.replaceState(null, "", `#${linkOf(app.state)}`);
-  const app = { state: stateOf(location.hash.slice(1), runs, usual), changed };
+  const languages = () => runs[0].directions[app.state.direction];
+  const app = { state: stateOf(location.hash.slice(1), runs, usual), changed, languages };
   const panels = runs.map((facts, number) => new Panel(app, number, facts));
   byId("panels").append(...panels.map(({ root }) => root));
   byId("panels").style.setProperty("--runs", String(runs.length));

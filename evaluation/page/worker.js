@@ -219,6 +219,7 @@ async function run(id, work, tell) {
  * @param {Question} question
  */
 async function translate(id, question) {
+  if (question.direction < 0) throw new Error(`${bench.facts.name} does not translate in this direction`);
   const source = bench.sourceOf(question.line, question.direction);
   if (source.length > bench.positions) {
     throw new Error(`this sentence has ${source.length} pieces, and the model's positions end at ${bench.positions}`);

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,10 @@ import pytest
 
 NAMES = "chromium", "chromium-browser", "google-chrome"
 FLAGS = "--headless --no-sandbox --disable-gpu --remote-debugging-pipe --no-first-run".split()
+
+# Chromium reads commands from descriptor 3 and writes answers to 4.
+AS_3_AND_4 = "import os, sys; ours = [os.dup(int(each)) for each in sys.argv[1:3]]; "
+AS_3_AND_4 += "os.dup2(ours[0], 3); os.dup2(ours[1], 4); os.execv(sys.argv[3], sys.argv[3:])"
 
 
 class Page:
@@ -50,6 +55,8 @@ class Page:
         for domain in ("Runtime", "Log", "Page"):
             self.send(f"{domain}.enable")
         self.send("Page.navigate", url=url)
+        while self._receive().get("method") != "Page.loadEventFired":
+            pass
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page, which is awaited."""
@@ -81,8 +88,8 @@ def browser(folder: Path) -> Iterator[Page]:
         pytest.skip("needs Chromium")
     theirs_in, commands = os.pipe()
     answers, theirs_out = os.pipe()
-    redirect = ["sh", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "sh"]
-    command = [*redirect, program, *FLAGS, f"--user-data-dir={folder / 'profile'}"]
+    start = [sys.executable, "-ISc", AS_3_AND_4, str(theirs_in), str(theirs_out)]
+    command = [*start, program, *FLAGS, f"--user-data-dir={folder / 'profile'}"]
     process = subprocess.Popen(
         command, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -11,7 +11,7 @@ from evaluation.page.page import render_live_page
 from tests.evaluation.page.browser import browser
 
 HOSTILE = "</script><script>document.title='broken'</script>$policy"
-READY = "!document.querySelector('[aria-busy=true]')"
+READY = "document.querySelector('.panel') && !document.querySelector('[aria-busy=true]')"
 TRANSLATION = "document.querySelector('.translation').textContent"
 LINE = "Tom runs here."
 
