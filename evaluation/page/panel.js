@@ -73,7 +73,7 @@ class Panel {
     const more = element("details", {}, element("summary", {}, "The search: translations and tree"), best, tree);
     const heads = element("details", {}, element("summary", {}, "What each head is worth"), costs);
     return element("section", { class: "panel", "aria-label": title },
-      this.app.state.panels.length > 1 ? element("h2", {}, title) : "",
+      element("h2", {}, this.app.state.panels.length > 1 ? title : "Translation"),
       this.text, this.note, changes, words, alternatives, more, uses, cell, this.facts.costs.length ? heads : "");
   }
 
@@ -166,8 +166,8 @@ class Panel {
     const rows = this.translations.map(({ text, score, logProb, ended }, number) => element("tr", {},
       element("td", {}, action(text || "(nothing)", () => this.choose(number), { "aria-pressed": String(number === chosen) })),
       element("td", { class: "number" }, score.toFixed(3)), element("td", { class: "number" }, logProb.toFixed(3)),
-      element("td", {}, ended ? "" : "cut at the limit")));
-    const names = ["translation", "score", "log-probability", ""].map((name) => element("th", { scope: "col" }, name));
+      element("td", {}, ended ? "yes" : "cut at the limit")));
+    const names = ["translation", "score", "log-probability", "ended"].map((name) => element("th", { scope: "col" }, name));
     best.replaceChildren(element("table", { class: "table" }, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows)));
     tree.replaceChildren(drawTree(this.tree, this.translations, (tokens) => this.goOnFrom(tokens)));
   }
@@ -221,8 +221,8 @@ class Panel {
       const share = sight.shares.slice(span.from, span.to).reduce((sum, each) => sum + each, 0) / (span.to - span.from);
       const probability = probabilityOf(span, sight.chosen);
       const label = `${span.text}: probability ${percent(probability)}, ${percent(share)} of it from the source`;
-      const chip = element("button", { type: "button", class: "chip", title: label, "aria-label": label, "aria-expanded": "false" },
-        span.text, element("small", {}, percent(probability)), element("small", { class: "share" }, percent(share)));
+      const chip = element("button", { type: "button", class: "chip", title: label, "aria-expanded": "false" },
+        span.text, element("small", {}, percent(probability)), element("small", { class: "share" }, `${percent(share)} from the source`));
       chip.style.setProperty("--share", cssShare(share));
       chip.addEventListener("click", () => this.offer(span, chip, written));
       return chip;
@@ -230,7 +230,7 @@ class Panel {
     const point = (/** @type {number} */ use, /** @type {number} */ row, /** @type {HTMLElement[]} */ chips) => {
       const values = this.chosenMap(use)?.map.values[row] ?? [];
       const largest = values.reduce((/** @type {number} */ most, value) => Math.max(most, Math.abs(value ?? 0)), 1e-9);
-      chips.forEach((chip, key) => chip.style.setProperty("--read", cssShare(0.7 * Math.abs(values[key] ?? 0) / largest)));
+      chips.forEach((chip, key) => chip.style.setProperty("--read", cssShare(0.45 * Math.abs(values[key] ?? 0) / largest)));
     };
     const both = [...read, ...written];
     const leave = () => both.forEach((chip) => chip.style.setProperty("--read", "0%"));

@@ -16,8 +16,13 @@ NAMES = "chromium", "chromium-browser", "google-chrome"
 FLAGS = "--headless --no-sandbox --disable-gpu --remote-debugging-pipe --no-first-run".split()
 
 # Chromium reads commands from descriptor 3 and writes answers to 4.
-AS_3_AND_4 = "import os, sys; ours = [os.dup(int(each)) for each in sys.argv[1:3]]; "
-AS_3_AND_4 += "os.dup2(ours[0], 3); os.dup2(ours[1], 4); os.execv(sys.argv[3], sys.argv[3:])"
+AS_3_AND_4 = """
+import os, sys
+for number, ours in enumerate([os.dup(int(each)) for each in sys.argv[1:3]], start=3):
+    os.dup2(ours, number)
+    os.set_inheritable(number, True)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Page:

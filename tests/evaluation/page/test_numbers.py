@@ -91,7 +91,7 @@ BY_LENGTH = {"normalization": "length", "length_penalty": 0.6, "coverage_penalty
 def test_translations_of_500_sentences(translator, params, tmp_path, beam, changes):
     """All of the n best, some of which end at the limit."""
     params = jax.tree.map(jnp.asarray, params[0])
-    make_ending(params, 1.0, 1.0)
+    make_ending(params, -1.0 if beam > 1 else 2.0, 1.0)
     limits = {"max_length_factor": 0.5, "max_length_extra": 1}
     decoding = replace(translator.decoding, beam_size=beam, **limits, **changes)
     searching = replace(translator, decoding=decoding)
@@ -101,8 +101,7 @@ def test_translations_of_500_sentences(translator, params, tmp_path, beam, chang
     question = {"ask": "search", "beam": beam, "prefix": [], "changes": UNCHANGED}
     asked = [question | {"source": [*source, EOS]} for source in sources]
     found = ask(pack_run("run", [searching], "unigram", params, 32, []), tmp_path, *asked)
-    ends = {each.ended for hypotheses in expected for each in hypotheses}
-    assert ends == {True, False}
+    assert {each.ended for hypotheses in expected for each in hypotheses} == {True, False}
     for ours, theirs in zip(expected, found, strict=True):
         assert [[*each.tokens, *[EOS] * each.ended] for each in ours] == [each["tokens"] for each in theirs]
         for each, other in zip(ours, theirs, strict=True):
