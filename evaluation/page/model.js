@@ -224,9 +224,18 @@ class Transformer {
   bias({ stack, use }, head, distance) {
     const { positions, num_heads: heads } = this.config, causal = stack === "decoder";
     if (use === "cross_attention") return 0;
-    if (positions === "alibi") return alibiBias(distance, head, heads);
-    if (positions !== "relative") return 0;
-    return this.parameters.relative_biases[Number(causal)].table[bucketOf(distance, causal) * heads + head];
+    switch (positions) {
+      case "sinusoidal":
+      case "learned":
+      case "rotary":
+        return 0;
+      case "alibi":
+        return alibiBias(distance, head, heads);
+      case "relative":
+        return this.parameters.relative_biases[Number(causal)].table[bucketOf(distance, causal) * heads + head];
+      default:
+        throw new Error(`model.positions=${positions}`);
+    }
   }
 
   /**

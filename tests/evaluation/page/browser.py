@@ -70,8 +70,10 @@ class Page:
         return found["result"].get("value")
 
     def wait(self, condition: str) -> None:
-        """Until an expression in the page is true."""
-        self.run(f"new Promise((go) => {{ const look = () => {condition} ? go() : setTimeout(look, 20); look(); }})")
+        """Until an expression in the page is true; an error if it is not in two minutes."""
+        stop = f"setTimeout(() => fail(new Error({json.dumps(condition)})), 120_000)"
+        look = f"const look = () => {condition} ? go() : setTimeout(look, 20)"
+        self.run(f"new Promise((go, fail) => {{ {stop}; {look}; look(); }})")
 
     def press(self, *keys: str) -> None:
         for key in keys:
