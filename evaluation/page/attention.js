@@ -61,11 +61,16 @@ function match(config, projections, head, query, key) {
     case "scaled_dot_product":
     case "dot_product":
       return dot(query, key);
-    case "general": { // qᵀ W k
+    case "general": {
+      // qᵀ W k
       const matrix = learned(projections).subarray(head * width * width, (head + 1) * width * width);
-      return query.reduce((total, value, i) => total + value * dot(matrix.subarray(i * width, (i + 1) * width), key), 0);
+      return query.reduce(
+        (total, value, i) => total + value * dot(matrix.subarray(i * width, (i + 1) * width), key),
+        0,
+      );
     }
-    case "additive": { // v·tanh(q + k)
+    case "additive": {
+      // v·tanh(q + k)
       const vector = learned(projections).subarray(head * width, (head + 1) * width);
       return vector.reduce((total, value, i) => total + value * Math.tanh(query[i] + key[i]), 0);
     }
@@ -115,7 +120,8 @@ function weightsOf(scores, changes, name) {
  * @param {Float64Array[]} values
  */
 function weightedSum({ num_heads, groups, value_width: width }, head, weights, values) {
-  const total = new Float64Array(width), start = Math.floor(head / (num_heads / groups)) * width;
+  const total = new Float64Array(width),
+    start = Math.floor(head / (num_heads / groups)) * width;
   values.forEach((value, key) => {
     for (let i = 0; i < width; i++) total[i] += weights[key] * value[start + i];
   });

@@ -28,7 +28,10 @@ function inputsOf(target) {
  * @param {number[]} source
  */
 function embedSource(model, source) {
-  return model.embed(source, source.map((_, position) => position));
+  return model.embed(
+    source,
+    source.map((_, position) => position),
+  );
 }
 
 /**
@@ -48,13 +51,22 @@ function projectionsAt(model, { stack, use, layer }) {
  * @returns {Float64Array[][][]} of each row, key and head
  */
 function addedVectors(model, place, { memories, weights }) {
-  const heads = Array.from({ length: model.config.num_heads }, (_, head) => head), known = new Map();
-  return memories.map((memory, row) => weights[row][0].reduce((keys, _, key) => {
-    const value = memory.values[key];
-    if (!known.has(value)) known.set(value, heads.map((head) => transformed(model, place, head, value)));
-    const vectors = heads.map((head) => known.get(value)[head].map((/** @type {number} */ x) => x * weights[row][head][key]));
-    return [...keys, vectors];
-  }, /** @type {Float64Array[][]} */ ([])));
+  const heads = Array.from({ length: model.config.num_heads }, (_, head) => head),
+    known = new Map();
+  return memories.map((memory, row) =>
+    weights[row][0].reduce((keys, _, key) => {
+      const value = memory.values[key];
+      if (!known.has(value))
+        known.set(
+          value,
+          heads.map((head) => transformed(model, place, head, value)),
+        );
+      const vectors = heads.map((head) =>
+        known.get(value)[head].map((/** @type {number} */ x) => x * weights[row][head][key]),
+      );
+      return [...keys, vectors];
+    }, /** @type {Float64Array[][]} */ ([])),
+  );
 }
 
 /**
@@ -65,9 +77,11 @@ function addedVectors(model, place, { memories, weights }) {
  * @param {Float64Array} value
  */
 function transformed({ config, changes, parameters }, place, head, value) {
-  const width = config.value_width, added = new Float64Array(config.d_model);
+  const width = config.value_width,
+    added = new Float64Array(config.d_model);
   if (changes.cut.includes(nameOf(place, head))) return added;
-  const { kernel } = parameters[place.stack][place.layer][place.use].output, own = headOf(value, groupOf(config, head), width);
+  const { kernel } = parameters[place.stack][place.layer][place.use].output,
+    own = headOf(value, groupOf(config, head), width);
   return added.map((_, output) => dot(own, kernel.subarray((output * config.num_heads + head) * width)));
 }
 
@@ -81,9 +95,9 @@ function transformed({ config, changes, parameters }, place, head, value) {
  */
 function normsOf(model, place, attended) {
   const added = addedVectors(model, place, attended);
-  const heads = Array.from({ length: model.config.num_heads }, (_, head) => (
-    added.map((keys) => keys.map((vectors) => Math.hypot(...vectors[head])))
-  ));
+  const heads = Array.from({ length: model.config.num_heads }, (_, head) =>
+    added.map((keys) => keys.map((vectors) => Math.hypot(...vectors[head]))),
+  );
   return { heads, all: added.map((keys) => keys.map((vectors) => Math.hypot(...total(vectors)))) };
 }
 
@@ -126,13 +140,15 @@ function sourceShares(model, watch) {
 function sharesAt(model, place, watch, index) {
   const attended = watch.get(nameOf(place));
   if (!attended) throw new Error(`nobody watched ${nameOf(place)}`);
-  const { norm } = model.parameters.decoder[place.layer].residuals[index], isPreNorm = model.config.final_norm;
+  const { norm } = model.parameters.decoder[place.layer].residuals[index],
+    isPreNorm = model.config.final_norm;
   return addedVectors(model, place, attended).map((keys, row) => {
-    const [before, after] = [attended.before[row], attended.after[row]], { deviation } = moments(after);
+    const [before, after] = [attended.before[row], attended.after[row]],
+      { deviation } = moments(after);
     const output = isPreNorm ? after : rowOf(layerNorm(stack([after]), norm), 0);
     const counts = [before, ...keys.map(total)].map((part) => {
       const mean = isPreNorm ? 0 : sum(part) / part.length;
-      const seen = isPreNorm ? part : part.map((x, i) => (x - mean) / deviation * norm.scale[i]);
+      const seen = isPreNorm ? part : part.map((x, i) => ((x - mean) / deviation) * norm.scale[i]);
       return Math.max(0, length1(output) - length1(output.map((x, i) => x - seen[i])));
     });
     const whole = sum(counts) || 1;
@@ -154,10 +170,12 @@ function length1(vector) {
  * @returns {Generator<void, number[][]>}
  */
 function* gradientTimesInput(model, source, target) {
-  const embedded = embedSource(model, source), pasts = [];
+  const embedded = embedSource(model, source),
+    pasts = [];
   for (let token = 0; token < source.length; token++) {
     for (const factor of [1 + STEP, 1 - STEP]) {
-      const changed = { ...embedded, data: embedded.data.slice() }, row = rowOf(changed, token);
+      const changed = { ...embedded, data: embedded.data.slice() },
+        row = rowOf(changed, token);
       row.set(row.map((x) => x * factor));
       pasts.push(model.begin(model.encode(changed)));
       yield;
@@ -165,7 +183,10 @@ function* gradientTimesInput(model, source, target) {
   }
   const found = [];
   for (const [place, id] of inputsOf(target).entries()) {
-    const logProbs = model.decodeStep(pasts.map(() => id), pasts);
+    const logProbs = model.decodeStep(
+      pasts.map(() => id),
+      pasts,
+    );
     const of = (/** @type {number} */ row) => rowOf(logProbs, row)[target[place]];
     found.push(source.map((_, token) => (of(2 * token) - of(2 * token + 1)) / (2 * STEP)));
     yield;

@@ -11,7 +11,10 @@
 /** @typedef {{ name: string, map: HeatMap, choice: HeadChoice, isCut: boolean }} HeadMap */
 
 const STEPS = /** @type {Record<string, [number, number]>} */ ({
-  ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
 });
 
 /**
@@ -24,20 +27,31 @@ const STEPS = /** @type {Record<string, [number, number]>} */ ({
  * @returns {HeadMap[][]}
  */
 function mapsOf(use, sight, gradient, { units, measure }, changes) {
-  const kind = USES[use], isCross = kind.use === "cross_attention";
-  const of = (/** @type {number[][]} */ values) => heatMapOf(use, values, sight, units, isCross && measure === "shifted");
+  const kind = USES[use],
+    isCross = kind.use === "cross_attention";
+  const of = (/** @type {number[][]} */ values) =>
+    heatMapOf(use, values, sight, units, isCross && measure === "shifted");
   if (isCross && measure === "gradient") {
-    return gradient ? [[{ name: "the whole model", map: of(gradient), choice: { layer: 0, head: -1 }, isCut: false }]] : [];
+    return gradient
+      ? [[{ name: "the whole model", map: of(gradient), choice: { layer: 0, head: -1 }, isCut: false }]]
+      : [];
   }
   const uses = sight.uses.filter(({ place }) => place.stack === kind.stack && place.use === kind.use);
   return uses.map(({ place, weights, norms }) => {
     const [heads, all] = measure === "norms" ? [norms.heads, norms.all] : [weights, meanOf(weights)];
     const single = heads.map((values, head) => ({
-      name: `layer ${place.layer + 1}, head ${head + 1}`, map: of(values), choice: { layer: place.layer, head },
+      name: `layer ${place.layer + 1}, head ${head + 1}`,
+      map: of(values),
+      choice: { layer: place.layer, head },
       isCut: changes.cut.includes(nameOf(place, head)),
     }));
     const together = measure === "norms" ? "all heads together" : "mean of heads";
-    const last = { name: `layer ${place.layer + 1}, ${together}`, map: of(all), choice: { layer: place.layer, head: -1 }, isCut: false };
+    const last = {
+      name: `layer ${place.layer + 1}, ${together}`,
+      map: of(all),
+      choice: { layer: place.layer, head: -1 },
+      isCut: false,
+    };
     return [...single, last];
   });
 }
@@ -56,7 +70,11 @@ function meanOf(heads) {
  * @returns {HeatMap}
  */
 function heatMapOf(use, values, { source, inputs, outputs }, units, isShifted) {
-  const sides = [[source, source], [outputs, inputs], [outputs, source]][use].map((pieces) => spansOf(pieces, units));
+  const sides = [
+    [source, source],
+    [outputs, inputs],
+    [outputs, source],
+  ][use].map((pieces) => spansOf(pieces, units));
   if (!isShifted) return { values: byWords(values, sides[0], sides[1]), queries: sides[0], keys: sides[1], offset: 0 };
   const queries = spansOf(outputs.slice(0, -1), units);
   return { values: byWords(values.slice(1), queries, sides[1]), queries, keys: sides[1], offset: 1 };
@@ -71,8 +89,10 @@ function heatMapOf(use, values, { source, inputs, outputs }, units, isShifted) {
  * @returns {number[]}
  */
 function scalesOf(maps, hasNorms, hasGradient) {
-  const all = maps.flat().map(({ map }) => map.values), [{ length }] = all;
-  const largest = (/** @type {(number | null)[][]} */ rows) => rows.flat().reduce((/** @type {number} */ most, value) => Math.max(most, Math.abs(value ?? 0)), 1e-9);
+  const all = maps.flat().map(({ map }) => map.values),
+    [{ length }] = all;
+  const largest = (/** @type {(number | null)[][]} */ rows) =>
+    rows.flat().reduce((/** @type {number} */ most, value) => Math.max(most, Math.abs(value ?? 0)), 1e-9);
   const ofAll = hasNorms ? largest(all.flat()) : 1;
   return Array.from({ length }, (_, row) => (hasGradient ? largest([all[0][row]]) : ofAll));
 }
@@ -86,11 +106,13 @@ function scalesOf(maps, hasNorms, hasGradient) {
 function paint(canvas, { values }, scales) {
   [canvas.width, canvas.height] = [values[0]?.length ?? 1, values.length || 1];
   const context = canvas.getContext("2d");
-  values.forEach((row, y) => row.forEach((value, x) => {
-    if (value === null || !context) return;
-    context.fillStyle = heat(Math.abs(value) / scales[y]);
-    context.fillRect(x, y, 1, 1);
-  }));
+  values.forEach((row, y) =>
+    row.forEach((value, x) => {
+      if (value === null || !context) return;
+      context.fillStyle = heat(Math.abs(value) / scales[y]);
+      context.fillRect(x, y, 1, 1);
+    }),
+  );
 }
 
 /**
@@ -101,19 +123,23 @@ function paint(canvas, { values }, scales) {
 function walk(grid, arrive) {
   let [current] = grid.flat();
   if (current) current.tabIndex = 0;
-  grid.forEach((row, y) => row.forEach((item, x) => {
-    if (item !== current) item.tabIndex = -1;
-    item.addEventListener("focus", () => {
-      current.tabIndex = -1;
-      current = item;
-      item.tabIndex = 0;
-      arrive?.(y, x);
-    });
-    item.addEventListener("keydown", ({ key }) => {
-      if (STEPS[key]) grid[y + STEPS[key][0]]?.[x + STEPS[key][1]]?.focus();
-    });
-    item.addEventListener("keydown", (event) => { if (STEPS[event.key]) event.preventDefault(); });
-  }));
+  grid.forEach((row, y) =>
+    row.forEach((item, x) => {
+      if (item !== current) item.tabIndex = -1;
+      item.addEventListener("focus", () => {
+        current.tabIndex = -1;
+        current = item;
+        item.tabIndex = 0;
+        arrive?.(y, x);
+      });
+      item.addEventListener("keydown", ({ key }) => {
+        if (STEPS[key]) grid[y + STEPS[key][0]]?.[x + STEPS[key][1]]?.focus();
+      });
+      item.addEventListener("keydown", (event) => {
+        if (STEPS[event.key]) event.preventDefault();
+      });
+    }),
+  );
 }
 
 /**
@@ -123,19 +149,26 @@ function walk(grid, arrive) {
  * @param {(choice: HeadChoice) => void} choose
  */
 function drawSmallMaps(maps, scales, chosen, choose) {
-  const grid = maps.map((row) => row.map((head) => {
-    const canvas = element("canvas"), { layer, head: number } = head.choice;
-    const isChosen = layer === chosen.layer && number === chosen.head;
-    const label = head.isCut ? `${head.name}, cut` : head.name;
-    const button = element("button", { type: "button", title: label, "aria-label": label, "aria-pressed": String(isChosen) }, canvas);
-    if (head.isCut) button.classList.add("cut");
-    paint(canvas, head.map, scales);
-    button.addEventListener("click", () => {
-      for (const other of grid.flat()) other.setAttribute("aria-pressed", String(other === button));
-      choose(head.choice);
-    });
-    return button;
-  }));
+  const grid = maps.map((row) =>
+    row.map((head) => {
+      const canvas = element("canvas"),
+        { layer, head: number } = head.choice;
+      const isChosen = layer === chosen.layer && number === chosen.head;
+      const label = head.isCut ? `${head.name}, cut` : head.name;
+      const button = element(
+        "button",
+        { type: "button", title: label, "aria-label": label, "aria-pressed": String(isChosen) },
+        canvas,
+      );
+      if (head.isCut) button.classList.add("cut");
+      paint(canvas, head.map, scales);
+      button.addEventListener("click", () => {
+        for (const other of grid.flat()) other.setAttribute("aria-pressed", String(other === button));
+        choose(head.choice);
+      });
+      return button;
+    }),
+  );
   const small = element("div", { class: "small" });
   const count = maps[0]?.length ?? 0;
   small.style.setProperty("--heads", String(count));
@@ -156,23 +189,38 @@ function drawSmallMaps(maps, scales, chosen, choose) {
 function drawLargeMap({ name, map }, scales, term, open) {
   const line = element("output", {}, `${term}, ${name}: point at a cell`);
   const tell = (/** @type {number} */ y, /** @type {number} */ x) => {
-    const value = map.values[y][x], [query, key] = [map.queries[y].text, map.keys[x].text];
+    const value = map.values[y][x],
+      [query, key] = [map.queries[y].text, map.keys[x].text];
     line.textContent = `${query} ← ${key}: ${value === null ? "not seen yet" : value.toFixed(3)}`;
   };
-  const cells = map.values.map((row, y) => row.map((value, x) => {
-    const cell = element("td", { "aria-label": `${map.queries[y].text} reads ${map.keys[x].text}: ${value === null ? "not yet" : value.toFixed(3)}` });
-    if (value !== null) cell.style.backgroundColor = heat(Math.abs(value) / scales[y]);
-    if (value !== null && value < 0) cell.append(element("span", { class: "minus" }, "−"));
-    cell.addEventListener("pointerenter", () => tell(y, x));
-    cell.addEventListener("click", () => open(y, x));
-    cell.addEventListener("keydown", ({ key }) => { if (key === "Enter") open(y, x); });
-    return cell;
-  }));
-  const head = element("tr", {}, element("td", { class: "corner" }), ...map.keys.map(({ text }) => (
-    element("th", { scope: "col" }, element("span", {}, text))
-  )));
+  const cells = map.values.map((row, y) =>
+    row.map((value, x) => {
+      const cell = element("td", {
+        "aria-label": `${map.queries[y].text} reads ${map.keys[x].text}: ${value === null ? "not yet" : value.toFixed(3)}`,
+      });
+      if (value !== null) cell.style.backgroundColor = heat(Math.abs(value) / scales[y]);
+      if (value !== null && value < 0) cell.append(element("span", { class: "minus" }, "−"));
+      cell.addEventListener("pointerenter", () => tell(y, x));
+      cell.addEventListener("click", () => open(y, x));
+      cell.addEventListener("keydown", ({ key }) => {
+        if (key === "Enter") open(y, x);
+      });
+      return cell;
+    }),
+  );
+  const head = element(
+    "tr",
+    {},
+    element("td", { class: "corner" }),
+    ...map.keys.map(({ text }) => element("th", { scope: "col" }, element("span", {}, text))),
+  );
   const body = cells.map((row, y) => element("tr", {}, element("th", { scope: "row" }, map.queries[y].text), ...row));
-  const table = element("table", { class: "map", role: "grid", "aria-label": `${term}, ${name}` }, element("thead", {}, head), element("tbody", {}, ...body));
+  const table = element(
+    "table",
+    { class: "map", role: "grid", "aria-label": `${term}, ${name}` },
+    element("thead", {}, head),
+    element("tbody", {}, ...body),
+  );
   table.style.setProperty("--keys", String(map.keys.length));
   walk(cells, tell);
   return [line, element("div", { class: "scroll" }, table)];

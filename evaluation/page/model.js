@@ -37,12 +37,16 @@ class Transformer {
    * @param {number[]} positions
    */
   embed(ids, positions) {
-    const { d_model: width, positions: kind } = this.config, { table, positions: learnt } = this.parameters.embedding;
+    const { d_model: width, positions: kind } = this.config,
+      { table, positions: learnt } = this.parameters.embedding;
     const x = zeros(ids.length, width);
     ids.forEach((id, row) => {
-      const position = positions[row], embedded = rowOf(x, row);
-      const added = kind === "sinusoidal" ? sinusoidalPosition(position, width)
-        : learnt?.subarray(position * width, (position + 1) * width);
+      const position = positions[row],
+        embedded = rowOf(x, row);
+      const added =
+        kind === "sinusoidal"
+          ? sinusoidalPosition(position, width)
+          : learnt?.subarray(position * width, (position + 1) * width);
       const scale = id === PAD ? 0 : Math.sqrt(width);
       for (let i = 0; i < width; i++) embedded[i] = table[id * width + i] * scale + (added ? added[i] : 0);
     });
@@ -58,11 +62,18 @@ class Transformer {
     const positions = Array.from({ length: x.rows }, (_, position) => position);
     for (let layer = 0; layer < this.config.encoder_layers; layer++) {
       const block = this.parameters.encoder[layer];
-      x = this.residual(block, 0, x, (entered) => {
-        const memory = this.memoryOf(block.self_attention, entered, positions);
-        const memories = positions.map(() => memory), place = placeOf("encoder", "self_attention", layer);
-        return this.attend(place, block.self_attention, entered, memories, positions, watch);
-      }, watch?.get(nameOf(placeOf("encoder", "self_attention", layer))));
+      x = this.residual(
+        block,
+        0,
+        x,
+        (entered) => {
+          const memory = this.memoryOf(block.self_attention, entered, positions);
+          const memories = positions.map(() => memory),
+            place = placeOf("encoder", "self_attention", layer);
+          return this.attend(place, block.self_attention, entered, memories, positions, watch);
+        },
+        watch?.get(nameOf(placeOf("encoder", "self_attention", layer))),
+      );
       x = this.residual(block, 1, x, (entered) => this.feedForward(block, entered));
     }
     return this.config.final_norm ? layerNorm(x, this.parameters.final_norms[0]) : x;
@@ -117,13 +128,21 @@ class Transformer {
       });
       return pasts.map((past) => past.layers[layer]);
     };
-    x = this.residual(block, 0, x, (entered) => (
-      this.attend(own, block.self_attention, entered, written(entered), positions, watch)
-    ), watch?.get(nameOf(own)));
+    x = this.residual(
+      block,
+      0,
+      x,
+      (entered) => this.attend(own, block.self_attention, entered, written(entered), positions, watch),
+      watch?.get(nameOf(own)),
+    );
     const sources = pasts.map((past) => past.source[layer]);
-    x = this.residual(block, 1, x, (entered) => (
-      this.attend(cross, block.cross_attention, entered, sources, positions, watch)
-    ), watch?.get(nameOf(cross)));
+    x = this.residual(
+      block,
+      1,
+      x,
+      (entered) => this.attend(cross, block.cross_attention, entered, sources, positions, watch),
+      watch?.get(nameOf(cross)),
+    );
     return this.residual(block, 2, x, (entered) => this.feedForward(block, entered));
   }
 
@@ -136,7 +155,8 @@ class Transformer {
    * @param {Attended} [attended]
    */
   residual(block, index, x, sublayer, attended) {
-    const { norm } = block.residuals[index], isPreNorm = this.config.final_norm;
+    const { norm } = block.residuals[index],
+      isPreNorm = this.config.final_norm;
     const total = add(x, sublayer(isPreNorm ? layerNorm(x, norm) : x));
     for (let row = 0; attended && row < x.rows; row++) {
       attended.before.push(rowOf(x, row));
@@ -180,11 +200,14 @@ class Transformer {
    * @param {Watch} [watch]
    */
   attend(place, projections, x, memories, positions, watch) {
-    const { num_heads: heads, value_width: width } = this.config, isOwn = place.use === "self_attention";
+    const { num_heads: heads, value_width: width } = this.config,
+      isOwn = place.use === "self_attention";
     const attended = watch?.get(nameOf(place));
-    const queries = dense(x, projections.query), joined = zeros(x.rows, heads * width);
+    const queries = dense(x, projections.query),
+      joined = zeros(x.rows, heads * width);
     for (let row = 0; row < x.rows; row++) {
-      const query = this.rotated(rowOf(queries, row), isOwn ? positions[row] : undefined), weights = [];
+      const query = this.rotated(rowOf(queries, row), isOwn ? positions[row] : undefined),
+        weights = [];
       for (let head = 0; head < heads; head++) {
         const scores = this.scores(place, projections, head, query, memories[row].keys, positions[row]);
         weights.push(weightsOf(scores, this.changes, nameOf(place, head, positions[row])));
@@ -208,12 +231,16 @@ class Transformer {
    * @param {number} position
    */
   scores(place, projections, head, query, keys, position) {
-    const { head_dim: width } = this.config, divisor = divisorOf(this.config, this.changes);
-    const own = headOf(query, head, width), group = groupOf(this.config, head);
-    return Float64Array.from(keys, (key, at) => (
-      match(this.config, projections, head, own, headOf(key, group, width)) / divisor
-      + this.bias(place, head, at - position)
-    ));
+    const { head_dim: width } = this.config,
+      divisor = divisorOf(this.config, this.changes);
+    const own = headOf(query, head, width),
+      group = groupOf(this.config, head);
+    return Float64Array.from(
+      keys,
+      (key, at) =>
+        match(this.config, projections, head, own, headOf(key, group, width)) / divisor +
+        this.bias(place, head, at - position),
+    );
   }
 
   /**
@@ -222,7 +249,8 @@ class Transformer {
    * @param {number} distance of the key after the query
    */
   bias({ stack, use }, head, distance) {
-    const { positions, num_heads: heads } = this.config, causal = stack === "decoder";
+    const { positions, num_heads: heads } = this.config,
+      causal = stack === "decoder";
     if (use === "cross_attention") return 0;
     switch (positions) {
       case "sinusoidal":
@@ -252,7 +280,8 @@ class Transformer {
   logProbabilities(x) {
     const logits = product(x, this.parameters.embedding.table);
     for (let row = 0; row < x.rows; row++) {
-      const values = rowOf(logits, row), normalizer = logSumExp(values);
+      const values = rowOf(logits, row),
+        normalizer = logSumExp(values);
       for (let token = 0; token < values.length; token++) values[token] -= normalizer;
     }
     return logits;
@@ -296,6 +325,6 @@ function watchPlaces(places) {
 /** @type {Record<Config["activation"], (x: number) => number>} */
 const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
-  gelu: (x) => x / 2 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  gelu: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   silu: (x) => x / (1 + Math.exp(-x)),
 };

@@ -114,7 +114,7 @@ def pack_array(array: Array, bits: int) -> bytes:
 
 def quantise(array: Array, bits: int) -> tuple[Float[np.ndarray, "*rows 1"], np.ndarray]:
     """A scale for each row, and the whole numbers that it makes the row of, up to half a scale."""
-    scales = np.abs(array).max(axis=-1, keepdims=True) / np.float32(np.iinfo(WHOLE[bits]).max)
+    scales = np.abs(array).max(axis=-1, keepdims=True) / np.float32(2 ** (bits - 1) - 1)
     numbers = np.rint(array / np.where(scales == 0, 1, scales))
     return scales, numbers.astype(WHOLE[bits])
 

@@ -11,7 +11,7 @@ from evaluation.page.pack import PackedRun
 
 FOLDER = Path(__file__).parent
 WORKER = "shared tensors unpack text positions attention model search attribution worker"
-VIEW = "shared state words maps cell tree panel view"
+VIEW = "shared state buttons words maps cell tree sentences changes panel view"
 
 
 def render_live_page(runs: Sequence[PackedRun]) -> str:

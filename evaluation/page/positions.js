@@ -1,7 +1,8 @@
 "use strict";
 // Positions of tokens in their sentence, as model/positions.py has them.
 
-const BUCKETS = 32, FARTHEST = 128; // of relative positions, as in T5
+const BUCKETS = 32,
+  FARTHEST = 128; // of relative positions, as in T5
 
 /**
  * A position times frequencies that fall from 1 towards 1/10000.
@@ -29,10 +30,13 @@ function sinusoidalPosition(position, width) {
  * @param {number} width of a head
  */
 function rotate(row, position, width) {
-  const half = width / 2, angles = rotationAngles(position, half), rotated = row.slice();
+  const half = width / 2,
+    angles = rotationAngles(position, half),
+    rotated = row.slice();
   for (let start = 0; start < row.length; start += width) {
     for (let i = start; i < start + half; i++) {
-      const sine = Math.sin(angles[i - start]), cosine = Math.cos(angles[i - start]);
+      const sine = Math.sin(angles[i - start]),
+        cosine = Math.cos(angles[i - start]);
       rotated[i] = row[i] * cosine - row[i + half] * sine;
       rotated[i + half] = row[i + half] * cosine + row[i] * sine;
     }
@@ -47,7 +51,7 @@ function rotate(row, position, width) {
  * @param {number} heads
  */
 function alibiBias(distance, head, heads) {
-  return -(2 ** (-8 * (head + 1) / heads)) * Math.abs(distance);
+  return -(2 ** ((-8 * (head + 1)) / heads)) * Math.abs(distance);
 }
 
 /**
@@ -56,7 +60,8 @@ function alibiBias(distance, head, heads) {
  * @param {boolean} causal
  */
 function bucketOf(distance, causal) {
-  const count = causal ? BUCKETS : BUCKETS / 2, exact = count / 2;
+  const count = causal ? BUCKETS : BUCKETS / 2,
+    exact = count / 2;
   const steps = causal ? Math.max(-distance, 0) : Math.abs(distance);
   let bucket = Math.min(steps, exact);
   for (let wide = 1; wide < exact; wide++) {

@@ -43,7 +43,8 @@ function* search(model, encoded, settings) {
   const state = { live: [startOf(model, encoded)], best: [], tree: [] };
   for (let length = 1; length <= settings.limit; length++) {
     const found = continuations(model, state.live, settings, settings.prefix[length - 1]);
-    const isDone = settings.beam_size === 1 ? takeLikeliest(state, found, settings) : takeBeam(state, found, settings, length);
+    const isDone =
+      settings.beam_size === 1 ? takeLikeliest(state, found, settings) : takeBeam(state, found, settings, length);
     yield state;
     if (isDone) break;
   }
@@ -70,15 +71,23 @@ function startOf(model, encoded) {
  * @returns {Continuation[]}
  */
 function continuations(model, live, { beam_size: beams, coverage_penalty: coverage }, forced) {
-  const last = placeOf("decoder", "cross_attention", model.config.decoder_layers - 1), watch = watchPlaces([last]);
+  const last = placeOf("decoder", "cross_attention", model.config.decoder_layers - 1),
+    watch = watchPlaces([last]);
   const newest = live.map(({ tokens }) => tokens.at(-1) ?? BOS);
-  const logProbs = model.decodeStep(newest, live.map(({ past }) => past), watch);
-  return live.flatMap((parent, row) => {
-    const values = rowOf(logProbs, row);
-    if (coverage) parent.covered = cover(parent.covered, watch.get(nameOf(last))?.weights[row] ?? []);
-    const tokens = forced === undefined ? highest(values, 2 * beams, EOS) : [forced];
-    return tokens.map((token) => ({ parent, token, logProb: parent.logProb + values[token] }));
-  }).sort((one, other) => other.logProb - one.logProb).slice(0, 2 * beams);
+  const logProbs = model.decodeStep(
+    newest,
+    live.map(({ past }) => past),
+    watch,
+  );
+  return live
+    .flatMap((parent, row) => {
+      const values = rowOf(logProbs, row);
+      if (coverage) parent.covered = cover(parent.covered, watch.get(nameOf(last))?.weights[row] ?? []);
+      const tokens = forced === undefined ? highest(values, 2 * beams, EOS) : [forced];
+      return tokens.map((token) => ({ parent, token, logProb: parent.logProb + values[token] }));
+    })
+    .sort((one, other) => other.logProb - one.logProb)
+    .slice(0, 2 * beams);
 }
 
 /**
@@ -97,7 +106,7 @@ function cover(covered, weights) {
  */
 function takeLikeliest(state, found, settings) {
   const next = extend(state, found[0], settings);
-  (next.ended ? state.best : state.live = []).push(next);
+  (next.ended ? state.best : (state.live = [])).push(next);
   if (next.ended) state.live = [];
   return next.ended;
 }
@@ -129,7 +138,8 @@ function takeBeam(state, found, settings, length) {
  * @returns {Hypothesis}
  */
 function extend(state, { parent, token, logProb }, settings) {
-  const tokens = [...parent.tokens, token], score = scoreOf(logProb, tokens.length, parent.covered, settings);
+  const tokens = [...parent.tokens, token],
+    score = scoreOf(logProb, tokens.length, parent.covered, settings);
   const node = state.tree.push({ parent: parent.node, token, logProb, score }) - 1;
   return { tokens, logProb, score, ended: token === EOS, past: branch(parent.past), covered: parent.covered, node };
 }

@@ -9,7 +9,9 @@
  * @property {Record<string, number>} weights by nameOf a place, a head, a query and a key
  */
 
-const PAD = 0, BOS = 2, EOS = 3;
+const PAD = 0,
+  BOS = 2,
+  EOS = 3;
 
 /** @type {Changes} */
 const UNCHANGED = { cut: [], unscaled: false, weights: {} };

@@ -65,7 +65,9 @@ function multiplyFourRows({ data, width }, kernel, found, row) {
       c += weight * data[third + i];
       d += weight * data[fourth + i];
     }
-    [a, b, c, d].forEach((sum, next) => { found.data[(row + next) * found.width + output] = sum; });
+    [a, b, c, d].forEach((sum, next) => {
+      found.data[(row + next) * found.width + output] = sum;
+    });
   }
 }
 
@@ -77,10 +79,14 @@ function multiplyFourRows({ data, width }, kernel, found, row) {
  * @param {number} row
  */
 function multiplyRow({ data, width }, kernel, found, row) {
-  const start = row * width, target = row * found.width;
+  const start = row * width,
+    target = row * found.width;
   let output = 0;
   for (; output + 4 <= found.width; output += 4) {
-    let a = 0, b = 0, c = 0, d = 0;
+    let a = 0,
+      b = 0,
+      c = 0,
+      d = 0;
     for (let i = 0, place = output * width; i < width; i++, place++) {
       const value = data[start + i];
       a += value * kernel[place];
@@ -127,8 +133,9 @@ function add(x, y) {
 function layerNorm(x, norm) {
   const found = zeros(x.rows, x.width);
   for (let row = 0; row < x.rows; row++) {
-    const values = rowOf(x, row), { mean, deviation } = moments(values);
-    rowOf(found, row).set(values.map((value, i) => (value - mean) / deviation * norm.scale[i] + norm.bias[i]));
+    const values = rowOf(x, row),
+      { mean, deviation } = moments(values);
+    rowOf(found, row).set(values.map((value, i) => ((value - mean) / deviation) * norm.scale[i] + norm.bias[i]));
   }
   return found;
 }
@@ -168,7 +175,8 @@ function softmax(scores) {
 
 /** @param {Float64Array} values */
 function logSumExp(values) {
-  let highest = -Infinity, total = 0;
+  let highest = -Infinity,
+    total = 0;
   for (let i = 0; i < values.length; i++) highest = Math.max(highest, values[i]);
   for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - highest);
   return highest + Math.log(total);

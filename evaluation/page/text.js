@@ -50,13 +50,23 @@ function normalise(text, reading) {
 function inSentenceCase(text, reading) {
   const capitals = text.match(/\p{Uppercase}/gu) ?? [];
   if (/[\p{Lowercase}\p{Lt}]/u.test(text) || capitals.length < reading.fewest_capitals) return text;
-  return text.split(/(?<=[.!?…]) /u).map(capitalised).join(" ");
+  return text
+    .split(/(?<=[.!?…]) /u)
+    .map(capitalised)
+    .join(" ");
 }
 
 /** @param {string} sentence */
 function capitalised(sentence) {
-  const letters = [...sentence], first = Math.max(0, letters.findIndex((letter) => /\p{Uppercase}/u.test(letter)));
-  const rest = letters.slice(first + 1).join("").toLowerCase();
+  const letters = [...sentence],
+    first = Math.max(
+      0,
+      letters.findIndex((letter) => /\p{Uppercase}/u.test(letter)),
+    );
+  const rest = letters
+    .slice(first + 1)
+    .join("")
+    .toLowerCase();
   return letters.slice(0, first + 1).join("") + rest.replace(/(?<![\p{L}\p{N}_])i(?![\p{L}\p{N}_])/gu, "I");
 }
 
@@ -68,7 +78,9 @@ class Tokenizer {
     const isNoText = new Set([...vocabulary.is_byte, ...vocabulary.is_symbol]);
     /** @type {Map<string, number>} */
     this.ids = new Map();
-    vocabulary.pieces.forEach((piece, id) => { if (!isNoText.has(id)) this.ids.set(piece, id); });
+    vocabulary.pieces.forEach((piece, id) => {
+      if (!isNoText.has(id)) this.ids.set(piece, id);
+    });
     const texts = [...this.ids];
     this.longest = texts.reduce((longest, [piece]) => Math.max(longest, [...piece].length), 1);
     const least = texts.reduce((least, [, id]) => Math.min(least, vocabulary.scores[id]), 0);
@@ -101,16 +113,20 @@ class Tokenizer {
    * @param {string[]} letters
    */
   likeliest(letters) {
-    const scores = new Float32Array(letters.length + 1).fill(-Infinity), starts = new Int32Array(letters.length + 1);
+    const scores = new Float32Array(letters.length + 1).fill(-Infinity),
+      starts = new Int32Array(letters.length + 1);
     scores[0] = 0;
     for (let start = 0; start < letters.length; start++) {
       let piece = "";
       for (let end = start + 1; end <= Math.min(letters.length, start + this.longest); end++) {
         piece += letters[end - 1];
-        const id = this.ids.get(piece), isLetter = end === start + 1;
+        const id = this.ids.get(piece),
+          isLetter = end === start + 1;
         if (id === undefined && !isLetter) continue;
-        const score = id === undefined
-          ? Math.fround(scores[start] + this.unknownScore) : scores[start] + this.vocabulary.scores[id];
+        const score =
+          id === undefined
+            ? Math.fround(scores[start] + this.unknownScore)
+            : scores[start] + this.vocabulary.scores[id];
         if (score > scores[end]) [scores[end], starts[end]] = [score, start];
       }
     }
@@ -144,7 +160,8 @@ class Tokenizer {
    */
   decode(ids, reading) {
     const isSymbol = new Set(this.vocabulary.is_symbol);
-    let text = "", bytes = /** @type {number[]} */ ([]);
+    let text = "",
+      bytes = /** @type {number[]} */ ([]);
     for (const id of [...ids, -1]) {
       const byte = this.byteOf.get(id);
       if (byte !== undefined) bytes.push(byte);

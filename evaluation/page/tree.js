@@ -1,7 +1,9 @@
 "use strict";
 // The hypotheses of a search as a tree: what was kept at each step, and which ended.
 
-const ROW = 26, LETTER = 8.2, GAP = 26;
+const ROW = 26,
+  LETTER = 8.2,
+  GAP = 26;
 
 /** @typedef {Branch & { piece: string }} NamedBranch */
 
@@ -11,29 +13,52 @@ const ROW = 26, LETTER = 8.2, GAP = 26;
  * @param {(tokens: number[]) => void} take
  */
 function drawTree(tree, translations, take) {
-  const children = tree.map(() => /** @type {number[]} */ ([])), roots = /** @type {number[]} */ ([]);
+  const children = tree.map(() => /** @type {number[]} */ ([])),
+    roots = /** @type {number[]} */ ([]);
   tree.forEach(({ parent }, node) => (parent < 0 ? roots : children[parent]).push(node));
   const depths = tree.map(() => 0);
-  tree.forEach(({ parent }, node) => { depths[node] = parent < 0 ? 0 : depths[parent] + 1; });
-  const lefts = columnsOf(tree, depths), heights = rowsOf(roots, children), best = pathTo(tree, translations[0]?.node ?? -1);
+  tree.forEach(({ parent }, node) => {
+    depths[node] = parent < 0 ? 0 : depths[parent] + 1;
+  });
+  const lefts = columnsOf(tree, depths),
+    heights = rowsOf(roots, children),
+    best = pathTo(tree, translations[0]?.node ?? -1);
   const lines = tree.flatMap(({ parent }, node) => {
     if (parent < 0) return [];
-    const start = lefts[depths[parent]] + tree[parent].piece.length * LETTER + 8, end = lefts[depths[node]] - 4;
-    const [from, to] = [heights[parent] * ROW + ROW / 2, heights[node] * ROW + ROW / 2], middle = (start + end) / 2;
+    const start = lefts[depths[parent]] + tree[parent].piece.length * LETTER + 8,
+      end = lefts[depths[node]] - 4;
+    const [from, to] = [heights[parent] * ROW + ROW / 2, heights[node] * ROW + ROW / 2],
+      middle = (start + end) / 2;
     const isBest = best.has(node);
-    return [drawing("path", { d: `M${start} ${from}C${middle} ${from} ${middle} ${to} ${end} ${to}`, class: isBest ? "best" : "" })];
+    return [
+      drawing("path", {
+        d: `M${start} ${from}C${middle} ${from} ${middle} ${to} ${end} ${to}`,
+        class: isBest ? "best" : "",
+      }),
+    ];
   });
   const names = tree.map(({ piece, token, logProb, score }, node) => {
     const label = `${piece}, log-probability ${logProb.toFixed(2)}, score ${score.toFixed(2)}`;
-    const text = drawing("text", { x: lefts[depths[node]], y: heights[node] * ROW + ROW / 2 + 5, class: best.has(node) ? "best" : "" }, piece, drawing("title", {}, label));
+    const text = drawing(
+      "text",
+      { x: lefts[depths[node]], y: heights[node] * ROW + ROW / 2 + 5, class: best.has(node) ? "best" : "" },
+      piece,
+      drawing("title", {}, label),
+    );
     if (token === EOS) return text;
     text.classList.add("open");
     text.addEventListener("click", () => take([...pathTo(tree, node)].reverse().map((step) => tree[step].token)));
     return text;
   });
-  const width = (lefts.at(-1) ?? 0) + 80, height = (Math.max(0, ...heights) + 1) * ROW;
+  const width = (lefts.at(-1) ?? 0) + 80,
+    height = (Math.max(0, ...heights) + 1) * ROW;
   const label = `The tree of the search: ${tree.length} hypotheses; the best is ${translations[0]?.text ?? ""}`;
-  return drawing("svg", { class: "tree", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, ...lines, ...names);
+  return drawing(
+    "svg",
+    { class: "tree", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+    ...lines,
+    ...names,
+  );
 }
 
 /**
@@ -43,7 +68,9 @@ function drawTree(tree, translations, take) {
  */
 function columnsOf(tree, depths) {
   const longest = /** @type {number[]} */ ([]);
-  tree.forEach(({ piece }, node) => { longest[depths[node]] = Math.max(longest[depths[node]] ?? 0, piece.length); });
+  tree.forEach(({ piece }, node) => {
+    longest[depths[node]] = Math.max(longest[depths[node]] ?? 0, piece.length);
+  });
   let left = 4;
   return longest.map((letters) => (left += letters * LETTER + GAP) - letters * LETTER - GAP);
 }

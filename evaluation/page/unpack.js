@@ -20,7 +20,7 @@ function unpackParameters(places, content) {
  * @param {Float32Array} array
  */
 function put(tree, [name, ...rest], array) {
-  if (rest.length) put(tree[name] ??= {}, rest, array);
+  if (rest.length) put((tree[name] ??= {}), rest, array);
   else tree[name] = array;
 }
 
@@ -29,7 +29,8 @@ function put(tree, [name, ...rest], array) {
  * @param {ArrayBuffer} content
  */
 function unpackArray({ shape, bits, start }, content) {
-  const length = shape.reduce((size, axis) => size * axis, 1), width = shape[shape.length - 1];
+  const length = shape.reduce((size, axis) => size * axis, 1),
+    width = shape[shape.length - 1];
   if (bits === 32) return new Float32Array(content, start, length);
   const scales = new Float32Array(content, start, length / width);
   const numbers = new (bits === 8 ? Int8Array : Int16Array)(content, start + scales.byteLength, length);
@@ -43,7 +44,8 @@ function unpackArray({ shape, bits, start }, content) {
  * @returns {ArrayBuffer}
  */
 function bytesOf(text) {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  const letters = atob(text),
+    bytes = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return bytes.buffer;
 }

@@ -31,11 +31,13 @@ function spansOf(pieces, units) {
  * @returns {(number | null)[][]}
  */
 function byWords(values, queries, keys) {
-  return queries.map((query) => keys.map((key) => {
-    const rows = values.slice(query.from, query.to).map((row) => row.slice(key.from, key.to));
-    if (rows.every((row) => row.length === 0)) return null;
-    return rows.reduce((sum, row) => sum + row.reduce((total, value) => total + value, 0), 0) / rows.length;
-  }));
+  return queries.map((query) =>
+    keys.map((key) => {
+      const rows = values.slice(query.from, query.to).map((row) => row.slice(key.from, key.to));
+      if (rows.every((row) => row.length === 0)) return null;
+      return rows.reduce((sum, row) => sum + row.reduce((total, value) => total + value, 0), 0) / rows.length;
+    }),
+  );
 }
 
 /**

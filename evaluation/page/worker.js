@@ -97,10 +97,17 @@ class Bench {
    * @returns {Generator<Search, Search>}
    */
   search(source, { beam, prefix, changes }) {
-    const { decoding } = this.facts, model = this.model(changes);
+    const { decoding } = this.facts,
+      model = this.model(changes);
     const longest = Math.floor(source.length * decoding.max_length_factor + decoding.max_length_extra);
     const limit = Math.max(prefix.length, Math.min(longest, this.positions));
-    return search(model, model.encode(embedSource(model, source)), { ...decoding, beam_size: beam, count: beam, limit, prefix });
+    return search(model, model.encode(embedSource(model, source)), {
+      ...decoding,
+      beam_size: beam,
+      count: beam,
+      limit,
+      prefix,
+    });
   }
 
   /** @param {number[]} tokens */
@@ -123,19 +130,22 @@ class Bench {
    * @returns {Sight}
    */
   look(source, target, changes) {
-    const model = this.model(changes), found = look(model, source, target);
+    const model = this.model(changes),
+      found = look(model, source, target);
     this.looked = { model, ...found };
     const pieces = (/** @type {number[]} */ ids) => ids.map((id) => this.tokenizer.piece(id));
-    const choice = (/** @type {number} */ row, /** @type {number} */ token) => (
-      { token, piece: this.tokenizer.piece(token), probability: Math.exp(rowOf(found.logProbs, row)[token]) }
-    );
+    const choice = (/** @type {number} */ row, /** @type {number} */ token) => ({
+      token,
+      piece: this.tokenizer.piece(token),
+      probability: Math.exp(rowOf(found.logProbs, row)[token]),
+    });
     return {
       uses: placesOf(model.config).map((place) => this.use(model, place, found.watch)),
       shares: sourceShares(model, found.watch),
       chosen: target.map((token, row) => choice(row, token)),
-      alternatives: target.map((_, row) => (
-        highest(rowOf(found.logProbs, row), ALTERNATIVES, EOS).map((token) => choice(row, token))
-      )),
+      alternatives: target.map((_, row) =>
+        highest(rowOf(found.logProbs, row), ALTERNATIVES, EOS).map((token) => choice(row, token)),
+      ),
       source: pieces(source),
       inputs: pieces(inputsOf(target)),
       outputs: pieces(target),
@@ -164,10 +174,14 @@ class Bench {
    */
   cell(place, head, row, key) {
     if (!this.looked) return undefined;
-    const { model, watch } = this.looked, { config } = model, projections = projectionsAt(model, place);
+    const { model, watch } = this.looked,
+      { config } = model,
+      projections = projectionsAt(model, place);
     const { queries, memories, weights } = /** @type {Attended} */ (watch.get(nameOf(place)));
-    const group = groupOf(config, head), { keys, values } = memories[row];
-    const own = headOf(queries[row], head, config.head_dim), other = headOf(keys[key], group, config.head_dim);
+    const group = groupOf(config, head),
+      { keys, values } = memories[row];
+    const own = headOf(queries[row], head, config.head_dim),
+      other = headOf(keys[key], group, config.head_dim);
     const seen = keys.slice(0, weights[row][head].length);
     return {
       query: [...own],

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -161,7 +162,7 @@ def test_a_cell_shows_how_its_weight_comes_about(looked):
     _, _, run, folder = looked
     place = {"stack": "decoder", "use": "cross_attention", "layer": 1}
     cell_of = {"ask": "cell", "place": place, "head": 3, "row": 2}
-    look = {"ask": "look", "source": SOURCE, "target": TARGET}
+    look: dict[str, Any] = {"ask": "look", "source": SOURCE, "target": TARGET}
     changes = UNCHANGED | {"weights": {"decoder.cross_attention.1.3.2.1": 0.75}}
     keys = range(len(SOURCE))
     asked = [look, *[cell_of | {"key": key} for key in keys], look | {"changes": changes}, cell_of | {"key": 1}]

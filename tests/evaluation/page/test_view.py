@@ -95,9 +95,9 @@ def test_the_keyboard_reaches_a_cell_and_its_numbers(page):
 def test_measures_words_and_theme_redraw_the_maps(page):
     type_line(page, LINE)
     pixels = "document.querySelectorAll('.use')[2].querySelector('canvas').toDataURL()"
-    for change in ("measure.value = 'norms'", "measure.value = 'shifted'", "units.value = 'words'"):
+    for name, value in (("measure", "norms"), ("measure", "shifted"), ("units", "words")):
         drawn = page.run(pixels)
-        page.run(f"{change}; for (const each of [measure, units]) each.dispatchEvent(new Event('change'))")
+        page.run(f"{name}.value = '{value}'; {name}.dispatchEvent(new Event('change'))")
         page.wait(f"{pixels} !== {json.dumps(drawn)}")
     drawn = page.run(pixels)
     page.run("theme.click()")
