@@ -22,12 +22,10 @@ if __name__ == "__main__":
 from cli.command_line import add_output, offer_output, parse_command_line
 from common.errors import exit_on_user_error
 from common.files import write_atomically
-from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend
+from evaluation.attention_view.sentence import MOST_TOKENS, ONE_SEARCH, render_files, translate_and_attend
 from experiment.load_run import MAY_CHANGE, load_run
 from training.run.layout import ATTENTION
 
-# One model, and the translation that its search finds.
-ONE_SEARCH = [f"decoding.{change}" for change in ("ensemble=[]", "mbr=none", "candidates=0", "batch_sentences=1")]
 ACCEPTED = MAY_CHANGE - {change.partition("=")[0] for change in ONE_SEARCH}
 
 

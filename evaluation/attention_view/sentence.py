@@ -23,6 +23,8 @@ from model.decoding.forced import AttentionWeights, compute_attention_weights
 from model.transformer import Params
 
 MOST_TOKENS = 60  # that are still legible along an axis
+# One model, and the translation that its search finds.
+ONE_SEARCH = [f"decoding.{change}" for change in ("ensemble=[]", "mbr=none", "candidates=0", "batch_sentences=1")]
 CUT = "…"  # replaces EOS where the length limit ended a translation
 BODY, STYLE, MAPS, SCRIPT = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")

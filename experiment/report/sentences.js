@@ -1,0 +1,130 @@
+// The sentences of a test set, with what differs from their references marked; base.js and charts.js come before.
+
+/**
+ * Source, references, the translation of each run, and the chrF of each.
+ * @typedef {[string, string[], string[], number[]]} Row
+ */
+/** @typedef {[string, (one: Row, other: Row) => number]} Order */
+
+const SHOWN = 20;  // sentences at a time
+
+/** @param {string} text */
+function words(text) {
+  return text.split(/\s+/).filter(Boolean);
+}
+
+/**
+ * The places of a longest common subsequence of two lists of words, in both of them.
+ * @param {string[]} one
+ * @param {string[]} other
+ * @returns {[Set<number>, Set<number>]}
+ */
+function common(one, other) {
+  const best = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
+  for (let i = one.length - 1; i >= 0; i--) {
+    for (let j = other.length - 1; j >= 0; j--) {
+      best[i][j] = one[i] === other[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+    }
+  }
+  /** @type {[Set<number>, Set<number>]} */
+  const found = [new Set(), new Set()];
+  for (let i = 0, j = 0; i < one.length && j < other.length;) {
+    if (one[i] === other[j]) { found[0].add(i++); found[1].add(j++); }
+    else if (best[i + 1][j] >= best[i][j + 1]) i++; else j++;
+  }
+  return found;
+}
+
+/**
+ * Text whose words are marked unless their place is known.
+ * @param {string[]} list
+ * @param {Set<number>} known
+ * @param {"mark" | "u"} how
+ * @returns {Child[]}
+ */
+function marked(list, known, how) {
+  return list.flatMap((word, place) => [place ? " " : "", known.has(place) ? word : element(how, {}, word)]);
+}
+
+/**
+ * A sentence: in translations, words are marked that the nearest reference lacks, and in references, words that no
+ * translation nearest to them has. Runs with the same translation stand together.
+ * @param {Row} row
+ * @param {string[]} names
+ */
+function drawSentence([source, references, translations, chrf], names) {
+  const split = references.map(words), found = references.map(() => /** @type {Set<number>} */ (new Set()));
+  const groups = [...new Set(translations)].map((text) => {
+    const own = words(text), matches = split.map((reference) => common(own, reference));
+    const nearest = matches.reduce((best, [, in_reference], place) =>
+      (in_reference.size / (split[place].length + own.length) > matches[best][1].size / (split[best].length + own.length) ? place : best), 0);
+    matches[nearest][1].forEach((place) => found[nearest].add(place));
+    const runs = names.map((_, run) => run).filter((run) => translations[run] === text);
+    const who = names.length === 1 ? ["translation"] : runs.flatMap((run, place) =>
+      [place ? ", " : "", element("span", { class: runClass(run) }, names[run])]);
+    return [element("dt", {}, ...who, element("span", { class: "chrf" }, ` ${chrf[runs[0]].toFixed(0)}`)),
+      element("dd", { lang: "" }, ...marked(own, matches[nearest][0], "mark"))];
+  });
+  const held = split.flatMap((reference, place) =>
+    [element("dt", {}, "reference"), element("dd", {}, ...marked(reference, found[place].size ? found[place] : new Set(reference.keys()), "u"))]);
+  return element("dl", { class: "sentence" },
+    element("dt", {}, "source"), element("dd", { class: "source" }, source), ...held, ...groups.flat());
+}
+
+/**
+ * @param {string[]} names
+ * @returns {Order[]}
+ */
+function orders(names) {
+  const first = (/** @type {Row} */ row) => row[3][0], size = (/** @type {Row} */ row) => row[0].length;
+  /** @type {Order[]} */
+  const found = [
+    ["worst first", (one, other) => first(one) - first(other)],
+    ["best first", (one, other) => first(other) - first(one)],
+    ["as in the set", () => 0],
+    ["longest first", (one, other) => size(other) - size(one)],
+    ["shortest first", (one, other) => size(one) - size(other)],
+  ];
+  names.slice(1).forEach((name, place) => {
+    const gain = (/** @type {Row} */ row) => row[3][place + 1] - first(row);
+    found.push([`largest gains of ${name}`, (one, other) => gain(other) - gain(one)]);
+    found.push([`largest losses of ${name}`, (one, other) => gain(one) - gain(other)]);
+  });
+  return found;
+}
+
+/**
+ * All sentences, to be searched and sorted.
+ * @param {Row[]} rows
+ * @param {string[]} names
+ */
+function drawSentences(rows, names) {
+  const search = element("input", { type: "search", placeholder: "words in any of the texts", "aria-label": "search" });
+  const choices = orders(names);
+  const sort = element("select", { "aria-label": "order" }, ...choices.map(([name], place) =>
+    element("option", { value: place }, name)));
+  const told = element("output"), list = element("div"), more = element("button", { type: "button" }, "More");
+  /** @type {Row[]} */
+  let found = [], shown = 0;
+  const show = () => {
+    list.append(...found.slice(shown, shown + SHOWN).map((row) => drawSentence(row, names)));
+    shown = Math.min(found.length, shown + SHOWN);
+    more.hidden = shown === found.length;
+    told.value = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} sentences`;
+  };
+  const find = () => {
+    const wanted = words(search.value.toLowerCase());
+    found = rows.filter(([source, references, translations]) => {
+      const text = [source, ...references, ...translations].join("\n").toLowerCase();
+      return wanted.every((word) => text.includes(word));
+    }).sort(choices[Number(sort.value)][1]);
+    shown = 0;
+    list.replaceChildren();
+    show();
+  };
+  search.addEventListener("input", find);
+  sort.addEventListener("change", find);
+  more.addEventListener("click", show);
+  find();
+  return [element("div", { class: "controls" }, search, sort, told), list, more];
+}
