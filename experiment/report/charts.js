@@ -131,7 +131,7 @@ function lineChart(title, unit, lines, names, part, log) {
       pieces.flat().filter((point) => point.x === x).map((point) => ({ line, y: point.y })));
     told.replaceChildren(`${short(x)} ${unit}: `, ...found.flatMap(({ line, y }, place) => [
       place ? ", " : "", element("span", { class: runClass(line.run) }, names.length > 1 ? `${names[line.run]} ` : ""),
-      short(y), line.thin ? " (training)" : ""]));
+      short(y), line.thin ? " in training" : ""]));
   };
   const draw = () => {
     const width = Math.max(260, frame.clientWidth);
@@ -177,8 +177,9 @@ function lineChart(title, unit, lines, names, part, log) {
  * A chart of groups, in which each run has a score with an interval.
  * @param {string[]} groups
  * @param {[number, number, number][][]} scores of each group and run: score, low, high
+ * @param {number[]} runs the places of these runs among all
  */
-function intervalChart(groups, scores) {
+function intervalChart(groups, scores, runs) {
   const frame = element("div", { class: "frame", "aria-hidden": "true" });
   const all = scores.flat(2);
   /** @type {[number, number]} */
@@ -187,10 +188,10 @@ function intervalChart(groups, scores) {
     const { svg, toX, toY } = axes(Math.max(260, frame.clientWidth), [0, groups.length], up, false);
     groups.forEach((group, place) => {
       svg.append(drawing("text", { x: toX(place + 0.5), y: HEIGHT - 10, "text-anchor": "middle" }, group));
-      scores[place].forEach(([score, low, high], run) => {
-        const x = toX(place + (run + 1) / (scores[place].length + 1));
-        svg.append(drawing("line", { class: runClass(run), x1: x, x2: x, y1: toY(low), y2: toY(high) }),
-          drawing("circle", { class: runClass(run), cx: x, cy: toY(score), r: 4 }));
+      scores[place].forEach(([score, low, high], i) => {
+        const x = toX(place + (i + 1) / (scores[place].length + 1));
+        svg.append(drawing("line", { class: runClass(runs[i]), x1: x, x2: x, y1: toY(low), y2: toY(high) }),
+          drawing("circle", { class: runClass(runs[i]), cx: x, cy: toY(score), r: 4 }));
       });
     });
     frame.replaceChildren(svg);

@@ -10,6 +10,8 @@ import numpy as np
 from common.errors import UserError
 from common.page.page import embed, fill, render_page
 from common.text_table import Table
+from configs.keys import DEFAULTS
+from configs.load import flatten
 from data.card import build_card, build_tables
 from evaluation.attention_view.sentence import MAPS, ONE_SEARCH, heat_maps, translate_and_attend
 from evaluation.attention_view.sentence import STYLE as MAPS_STYLE
@@ -20,7 +22,6 @@ from evaluation.groups import group_sentences
 from experiment.evaluated_runs import ReportedRun, compare_reported
 from experiment.load_run import MOST_PAIRS, load_run
 from experiment.report.runs import ShownRun
-from experiment.report.tables import environment_table, scores_table, settings_table, training_table
 from training.run.corpus import identify, load_identity, prepare_for_run
 from training.run.layout import CONFIG, DATA
 
@@ -33,18 +34,20 @@ WORDS = range(4, 21)  # of a sentence whose attention is shown
 
 def render_report(runs: Sequence[ShownRun], set_name: str, count: int, command: str) -> str:
     """The page on runs that were read with ``set_name``; ``count`` sentences have their attention shown."""
-    scored = of_one_set([run.reported for run in runs if run.reported])
+    reported = [run.reported for run in runs if run.reported]
+    scored = of_one_set(reported)
+    names = [run.name for run in scored]
     contents = {
-        "runs": [{"name": run.name, "missing": run.missing, "curves": run.curves} for run in runs],
-        "tables": [vars(make(runs)) for make in (training_table, scores_table, settings_table, environment_table)],
-        "comparison": compare([run.reported for run in runs if run.reported]),
+        "runs": [run.facts() for run in runs],
+        "defaults": flatten(DEFAULTS),
+        "comparison": compare(reported),
         "set": set_name,
-        "scored": [run.name for run in scored],
+        "scored": [place for place, run in enumerate(runs) if run.name in names],
         "lengths": by_length(scored),
         "sentences": sentences_of(scored),
         "attention": attention(scored, count),
         "cards": cards(runs),
-        "commands": [*(line for run in runs for line in commands_of(run)), command],
+        "commands": [*(line for run in runs for line in commands(run.folder)), command],
     }
     title = ", ".join(run.name for run in runs)
     data = [embed("contents", contents)]
@@ -140,10 +143,8 @@ def card(run: ShownRun) -> dict[str, Any]:
     return {"problem": "", "tables": as_dicts(build_tables(build_card(config.data, config.tokenizer, prepared)))}
 
 
-def commands_of(run: ShownRun) -> list[str]:
-    """What trains and scores the run again, in a directory of its own."""
-    commit, again = run.environment.get("commit"), f"{run.folder}-again"
-    changed = "  # and changes that were not committed" if run.environment.get("uncommitted_changes") else ""
-    checkout = [f"git checkout {commit}{changed}"] if commit else []
-    train = shlex.join(["python", "train.py", str(run.folder / CONFIG), f"run_dir={again}"])
-    return [*checkout, train, shlex.join(["python", "eval.py", again])]
+def commands(folder: Path) -> list[str]:
+    """What trains and scores a run again, in a directory of its own."""
+    again = f"{folder}-again"
+    train = ["python", "train.py", str(folder / CONFIG), f"run_dir={again}"]
+    return [shlex.join(train), shlex.join(["python", "eval.py", again])]

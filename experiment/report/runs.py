@@ -3,18 +3,20 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from common.errors import UserError
 from common.files import read_json_object
-from configs.load import load_run_config
+from configs.load import flatten, load_run_config
 from configs.schema import RunConfig
 from experiment.curves import read_curves
 from experiment.evaluated_runs import ReportedRun, read_reported
 from experiment.sweep.cells import without_outputs
-from training.run.layout import CONFIG, DATA, ENVIRONMENT
+from model.transformer import structure
+from training.run.layout import CONFIG, DATA, ENVIRONMENT, REPORTS
 
 
 @dataclass(frozen=True)
@@ -24,20 +26,30 @@ class ShownRun:
     name: str
     folder: Path
     config: RunConfig
+    data: dict[str, Any]  # its data.json
     reported: ReportedRun | None
     missing: str
 
-    @cached_property
-    def curves(self) -> dict[str, Any]:
-        return read_curves(self.folder, self.config.data.batch_rows)
+    def facts(self) -> dict[str, Any]:
+        """What report.js tells of it."""
+        reports = {path.stem: read_json_object(path) for path in sorted((self.folder / REPORTS).glob("*.json"))}
+        return {
+            "name": self.name,
+            "missing": self.missing,
+            "curves": read_curves(self.folder, self.config.data.batch_rows),
+            "config": flatten(self.config),
+            "parameters": self.count_parameters(),
+            "data": self.data,
+            "environment": read_json_object(self.folder / ENVIRONMENT),
+            "reports": reports,
+        }
 
-    @cached_property
-    def data(self) -> dict[str, Any]:
-        return read_json_object(self.folder / DATA)
-
-    @cached_property
-    def environment(self) -> dict[str, Any]:
-        return read_json_object(self.folder / ENVIRONMENT)
+    def count_parameters(self) -> int | None:
+        """Those of the model with the vocabulary that data.json records."""
+        tokenizer = self.data.get("tokenizer")
+        size = tokenizer.get("vocab_size") if isinstance(tokenizer, dict) else None
+        shapes = jax.tree.leaves(structure(self.config.model, size)[1]) if isinstance(size, int) else []
+        return sum(leaf.size for leaf in shapes) or None
 
 
 def find_runs(arguments: Sequence[str]) -> list[Path]:
@@ -75,8 +87,8 @@ def read_runs(folders: Sequence[Path], set_name: str | None) -> tuple[str, list[
 
 
 def read_run(folder: Path, name: str, set_name: str) -> ShownRun:
-    config = load_run_config(folder)
+    facts = name, folder, load_run_config(folder), read_json_object(folder / DATA)
     try:
-        return ShownRun(name, folder, config, read_reported(str(folder), set_name, name), "")
+        return ShownRun(*facts, read_reported(str(folder), set_name, name), "")
     except UserError as error:
-        return ShownRun(name, folder, config, None, str(error))
+        return ShownRun(*facts, None, str(error))

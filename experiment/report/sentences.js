@@ -5,6 +5,10 @@
  * @typedef {[string, string[], string[], number[]]} Row
  */
 /** @typedef {[string, (one: Row, other: Row) => number]} Order */
+/**
+ * A run that has translated the set, and its place among all runs, which have their colours by it.
+ * @typedef {{ name: string, run: number }} ScoredRun
+ */
 
 const SHOWN = 20;  // sentences at a time
 
@@ -50,19 +54,19 @@ function marked(list, known, how) {
  * A sentence: in translations, words are marked that the nearest reference lacks, and in references, words that no
  * translation nearest to them has. Runs with the same translation stand together.
  * @param {Row} row
- * @param {string[]} names
+ * @param {ScoredRun[]} scored
  */
-function drawSentence([source, references, translations, chrf], names) {
+function drawSentence([source, references, translations, chrf], scored) {
   const split = references.map(words), found = references.map(() => /** @type {Set<number>} */ (new Set()));
   const groups = [...new Set(translations)].map((text) => {
     const own = words(text), matches = split.map((reference) => common(own, reference));
     const nearest = matches.reduce((best, [, in_reference], place) =>
       (in_reference.size / (split[place].length + own.length) > matches[best][1].size / (split[best].length + own.length) ? place : best), 0);
     matches[nearest][1].forEach((place) => found[nearest].add(place));
-    const runs = names.map((_, run) => run).filter((run) => translations[run] === text);
-    const who = names.length === 1 ? ["translation"] : runs.flatMap((run, place) =>
-      [place ? ", " : "", element("span", { class: runClass(run) }, names[run])]);
-    return [element("dt", {}, ...who, element("span", { class: "chrf" }, ` ${chrf[runs[0]].toFixed(0)}`)),
+    const places = [...translations.keys()].filter((place) => translations[place] === text);
+    const who = places.length === scored.length ? [scored.length > 1 ? "all" : "translation"] : places.flatMap((place, i) =>
+      [i ? ", " : "", element("span", { class: runClass(scored[place].run) }, scored[place].name)]);
+    return [element("dt", {}, ...who, element("span", { class: "chrf" }, ` ${chrf[places[0]].toFixed(0)}`)),
       element("dd", { lang: "" }, ...marked(own, matches[nearest][0], "mark"))];
   });
   const held = split.flatMap((reference, place) =>
@@ -72,10 +76,10 @@ function drawSentence([source, references, translations, chrf], names) {
 }
 
 /**
- * @param {string[]} names
+ * @param {ScoredRun[]} scored
  * @returns {Order[]}
  */
-function orders(names) {
+function orders(scored) {
   const first = (/** @type {Row} */ row) => row[3][0], size = (/** @type {Row} */ row) => row[0].length;
   /** @type {Order[]} */
   const found = [
@@ -85,7 +89,7 @@ function orders(names) {
     ["longest first", (one, other) => size(other) - size(one)],
     ["shortest first", (one, other) => size(one) - size(other)],
   ];
-  names.slice(1).forEach((name, place) => {
+  scored.slice(1).forEach(({ name }, place) => {
     const gain = (/** @type {Row} */ row) => row[3][place + 1] - first(row);
     found.push([`largest gains of ${name}`, (one, other) => gain(other) - gain(one)]);
     found.push([`largest losses of ${name}`, (one, other) => gain(one) - gain(other)]);
@@ -96,18 +100,18 @@ function orders(names) {
 /**
  * All sentences, to be searched and sorted.
  * @param {Row[]} rows
- * @param {string[]} names
+ * @param {ScoredRun[]} scored
  */
-function drawSentences(rows, names) {
+function drawSentences(rows, scored) {
   const search = element("input", { type: "search", placeholder: "words in any of the texts", "aria-label": "search" });
-  const choices = orders(names);
+  const choices = orders(scored);
   const sort = element("select", { "aria-label": "order" }, ...choices.map(([name], place) =>
     element("option", { value: place }, name)));
-  const told = element("output"), list = element("div"), more = element("button", { type: "button" }, "More");
+  const told = element("output"), list = element("div", { class: scored.length > 1 ? "several" : "" }), more = element("button", { type: "button" }, "More");
   /** @type {Row[]} */
   let found = [], shown = 0;
   const show = () => {
-    list.append(...found.slice(shown, shown + SHOWN).map((row) => drawSentence(row, names)));
+    list.append(...found.slice(shown, shown + SHOWN).map((row) => drawSentence(row, scored)));
     shown = Math.min(found.length, shown + SHOWN);
     more.hidden = shown === found.length;
     told.value = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} sentences`;
