@@ -15,7 +15,7 @@ from training.run.corpus import load_identity
 from training.run.layout import CONFIG, DATA
 from training.run.metrics import read_metrics
 
-Series = Float[np.ndarray, " n"]
+Series = Float[np.ndarray, " _"]
 Records = tuple[Path, Path]  # the config.yaml and data.json of a step
 KEYS = {
     "valid": ("step", "minutes", "bleu", "cross_entropy"),

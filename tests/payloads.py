@@ -18,7 +18,7 @@ PAYLOADS = [
     f"' onfocus={RUN} autofocus tabindex=1 x='",
     f"<a href=javascript:{RUN}>x</a>",
     f"<iframe srcdoc='<script>parent.{RUN}</script>'></iframe>",
-    f"<style>@import 'data:text/css,*{{}}';</style><base href='data:,'><link rel=stylesheet href='data:text/css,'>",
+    "<style>@import 'data:text/css,*{}';</style><base href='data:,'><link rel=stylesheet href='data:text/css,'>",
     f"&lt;script&gt;{RUN}&lt;/script&gt; &#60;img src=x onerror={RUN}&#62;",
     f"\u2028\u2029`${{{RUN}}}`\\u003cscript>{RUN}\\u003c/script>",
     f"$policy $$ ${{script}} {{script}} ]]> \ufffe <x-{'x' * 300}>",
