@@ -11,7 +11,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from common.files import append_line
 from data.sources.report import SourceReport
-from evaluation.attention_view.sentence import translate_and_attend
+from evaluation.attention_view.sentence import ONE_SEARCH, translate_and_attend
 from experiment.evaluated_runs import read_reported
 from experiment.load_run import load_run
 from experiment.report import page
@@ -97,11 +97,11 @@ def test_attention_and_the_data_card_are_the_runs(run_dir, make_run, report, tmp
     sentences = [
         sentence(text, [text], translation) for text, translation in zip(texts, ["Ana", *texts[1:]], strict=True)
     ]
-    valid = SourceReport("valid.tsv", *identity.files["valid"], 3)
+    valid = SourceReport("valid.tsv", identity.files["valid"][0], 3)
     run = make_run("copy", 0, 1, report="valid", file=valid, sentences=sentences)
     _, contents = report(run, "--attention", 2)
     assert [each["source"] for each in contents["attention"]["sentences"]] == [texts[0], texts[2]]  # from the worst on
-    loaded = load_run(run_dir, page.ONE_SEARCH)
+    loaded = load_run(run_dir, ONE_SEARCH)
     for each in contents["attention"]["sentences"]:
         weights = translate_and_attend(loaded.translator, loaded.params[0], each["source"]).weights
         np.testing.assert_allclose(each["uses"][0]["weights"], weights.encoder_decoder, atol=0.51e-4)
@@ -113,7 +113,7 @@ def test_attention_and_the_data_card_are_the_runs(run_dir, make_run, report, tmp
 def test_hostile_names_settings_and_sentences_stay_text(make_run, report, tmp_path):
     texts = [sentence(text, [text, "x y"], f"{text} z") for text in PAYLOADS]
     name = "<img src=x onerror=document.documentElement.dataset.ran=1>"
-    changes = [f"data.columns=[en, '{name}']"], ["training.seed=2"]
+    changes = [f"data.test='{name}'"], ["training.seed=2"]
     runs = [make_run(f"{name}{n}", 0, 0, *changes[n], sentences=texts) for n in (0, 1)]
     for run in runs:
         (run / "environment.json").write_text(json.dumps({name: name, "packages": {PAYLOADS[0]: PAYLOADS[1]}}))
