@@ -24,6 +24,7 @@ from common.errors import exit_on_user_error
 from common.files import write_atomically
 from experiment.report.page import render_report
 from experiment.report.runs import find_runs, read_runs
+from experiment.sweep.cells import without_outputs
 
 EXAMPLES = """examples:
   python scripts/report.py runs/tatoeba-small
@@ -43,7 +44,7 @@ def main() -> None:
     arguments = parser.parse_args()
     set_name, runs = read_runs(find_runs(arguments.RUN), arguments.set)
     page = render_report(runs, set_name, arguments.attention, shlex.join(["python", *sys.argv]))
-    path = arguments.output or Path(arguments.RUN[0]) / "report.html"
+    path = arguments.output or Path(without_outputs(arguments.RUN)[0]) / "report.html"
     write_atomically(path, page)
     print(f"written  {path}")
 

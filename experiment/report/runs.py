@@ -1,5 +1,6 @@
 """The runs of a report: where they lie, how they are told apart, and what is known of each."""
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,9 +32,9 @@ class ShownRun:
     missing: str
 
     def facts(self) -> dict[str, Any]:
-        """What report.js tells of it."""
+        """What report.js tells of it; NaN and infinities in a run's files become text, as JSON has neither."""
         reports = {path.stem: read_json_object(path) for path in sorted((self.folder / REPORTS).glob("*.json"))}
-        return {
+        facts = {
             "name": self.name,
             "missing": self.missing,
             "curves": read_curves(self.folder, self.config.data.batch_rows),
@@ -43,6 +44,7 @@ class ShownRun:
             "environment": read_json_object(self.folder / ENVIRONMENT),
             "reports": reports,
         }
+        return json.loads(json.dumps(facts), parse_constant=str)
 
     def count_parameters(self) -> int | None:
         """Those of the model with the vocabulary that data.json records."""

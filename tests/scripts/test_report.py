@@ -56,7 +56,7 @@ def test_several_runs_are_compared_with_the_first_and_a_folder_stands_for_its_ru
     base, other = make_run("sweep/a,seed=1", 0.1, 1), make_run("sweep/b,seed=1", 0.6, 2, "model.dropout=0.5")
     late = make_run("sweep/c,seed=1", 0.1, 3, "model.dropout=0.6", report="valid")
     (tmp_path / "sweep/a,seed=1.txt").write_text("step 10\n")
-    _, contents = report(tmp_path / "sweep", base)
+    _, contents = report(tmp_path / "sweep", *sorted((tmp_path / "sweep").iterdir()))
     assert [run["name"] for run in contents["runs"]] == ["a,seed=1", "b,seed=1", "c,seed=1"]
     assert contents["set"] == "test" and contents["scored"] == [0, 1]
     missing = f"{late / 'eval/test.json'} is missing or damaged: python eval.py {late}"
@@ -116,7 +116,9 @@ def test_hostile_names_settings_and_sentences_stay_text(make_run, report, tmp_pa
     changes = [f"data.test='{name}'"], ["training.seed=2"]
     runs = [make_run(f"{name}{n}", 0, 0, *changes[n], sentences=texts) for n in (0, 1)]
     for run in runs:
-        (run / "environment.json").write_text(json.dumps({name: name, "packages": {PAYLOADS[0]: PAYLOADS[1]}}))
+        (run / "environment.json").write_text(
+            json.dumps({name: name, "x": float("nan"), "packages": {PAYLOADS[0]: PAYLOADS[1]}})
+        )
         append_line(run / "metrics.jsonl", json.dumps({"step": 5, "kind": "valid", "minutes": 1.0, "bleu": 3.0}))
     html, _ = report(*runs)
     assert_harmless(in_browser(html, tmp_path), f"{name}0, {name}1", PAYLOADS[1], *PAYLOADS)
