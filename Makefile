@@ -27,11 +27,12 @@ $(INSTALLED): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@$(call INSTALL,$(BIN))
 	@touch $@
 
-quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention: a few minutes on a CPU
+quickstart: install  ## train on the embedded corpus, evaluate, translate, draw attention, report: a few minutes on a CPU
 	$(BIN)/python train.py configs/quickstart.yaml
 	$(BIN)/python eval.py runs/quickstart
 	$(BIN)/python eval.py runs/quickstart data.test=phrasebook:phrases
 	$(BIN)/python scripts/plot_attention.py runs/quickstart "My sister is going to buy the white shoes."
+	$(BIN)/python scripts/report.py runs/quickstart
 	@cat scripts/quickstart.txt
 
 # Compiling takes most of the time, so XLA's older emitters, where jaxlib has them, write plainer code here, and LLVM

@@ -20,7 +20,6 @@ if __name__ == "__main__":
 from cli.command_line import Parser, output_file, positive_integer
 from common.errors import UserError, exit_on_user_error
 from common.files import read_json_object, write_atomically
-from common.pictures import picture
 from common.text_table import as_text
 from evaluation.faithfulness.erasure import FEWEST_WORDS
 from evaluation.faithfulness.findings import Findings, agreement, draw, find, heads
@@ -50,7 +49,7 @@ def main() -> None:
     found = [study_run(run, arguments.sentences) for run in runs]
     print(as_text(agreement(found)), as_text(heads(found)), sep="\n\n")
     if arguments.output:
-        write_atomically(arguments.output, picture(lambda: draw(found), "png", dpi=130))
+        write_atomically(arguments.output, draw(found))
         print(f"\nwritten  {arguments.output}")
 
 

@@ -4,14 +4,13 @@ Translates the sentence and shows the weights of every layer and head with that 
 attention, encoder self-attention and decoder self-attention. The files are written to RUN/attention, or to the folder
 of --output, under a NAME made from the sentence:
 
-  NAME.encoder-decoder.png, NAME.encoder.png and NAME.decoder.png   the pictures
   NAME.html   one page for a browser: click a head to enlarge it, point at a cell to read its weight
   NAME.npz    the weights: numpy.load("NAME.npz")["encoder"][layer, head, query, key], likewise decoder and
               encoder_decoder; the tokens of queries and keys are source_tokens, target_labels and target_inputs
 """
 
-import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -23,26 +22,25 @@ if __name__ == "__main__":
 from cli.command_line import add_output, offer_output, parse_command_line
 from common.errors import exit_on_user_error
 from common.files import write_atomically
-from evaluation.attention_view.sentence import MOST_TOKENS, render_files, translate_and_attend
+from evaluation.attention_view.sentence import MOST_TOKENS, ONE_SEARCH, render_files, translate_and_attend
 from experiment.load_run import MAY_CHANGE, load_run
-from training.run.layout import PICTURES
+from training.run.layout import ATTENTION
 
-# One model, and the translation that its search finds.
-ONE_SEARCH = [f"decoding.{change}" for change in ("ensemble=[]", "mbr=none", "candidates=0", "batch_sentences=1")]
 ACCEPTED = MAY_CHANGE - {change.partition("=")[0] for change in ONE_SEARCH}
 
 
 @exit_on_user_error()
 def main() -> None:
-    """Find all mistakes before anything is written, and print the translation whatever becomes of the pictures."""
+    """Find all mistakes before anything is written, and print the translation whatever becomes of the files."""
     sentence_help = f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens"
     positionals = {"RUN": "a run directory, such as runs/tatoeba-small", "SENTENCE": sentence_help}
+    add_options = partial(add_output, default="RUN/attention")
     arguments = parse_command_line(__doc__, positionals, add_options, ACCEPTED)
     run_dir = Path(arguments.RUN)
     run = load_run(run_dir, [*arguments.overrides, *ONE_SEARCH], "looking at it")
     attended = translate_and_attend(run.translator, run.params[0], arguments.SENTENCE)
-    files = render_files(attended, str(run_dir), arguments.svg)
-    folder = arguments.output or run_dir / PICTURES
+    files = render_files(attended, str(run_dir))
+    folder = arguments.output or run_dir / ATTENTION
     try:
         with offer_output(folder):
             for name, content in files.items():
@@ -50,11 +48,6 @@ def main() -> None:
     finally:
         print(attended.translation, flush=True)
     print(*(folder / name for name in files), sep="\n")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    add_output(parser, "RUN/attention")
-    parser.add_argument("--svg", action="store_true", help="write the pictures as SVG instead of PNG")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class Tokenizer:
         table[last, EOS:] = table[last - 1, EOS + 1 :] = last
         for state in range(len(text)):
             rest = text[state:]
-            for token, spelled in self._spelled.items():
+            for token, spelled in self.spelled.items():
                 if spelled == rest == META.encode():
                     table[state, token] = last - 1
                 elif spelled.startswith(rest):
@@ -96,7 +96,7 @@ class Tokenizer:
         return np.array([self._processor.is_byte(piece) for piece in range(self.vocab_size)])
 
     @cached_property
-    def _spelled(self) -> dict[int, bytes]:
+    def spelled(self) -> dict[int, bytes]:
         """The bytes of each token that spells some."""
         spelled = {}
         for token, piece in enumerate(self.vocabulary()):

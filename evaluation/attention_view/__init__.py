@@ -1,1 +1,1 @@
-"""Attention weights of a sentence and its translation, as pictures and as a page."""
+"""Attention weights of a sentence and its translation, as a page and an archive."""

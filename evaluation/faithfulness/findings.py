@@ -1,13 +1,14 @@
 """What a run's heat maps mean, with intervals for other sentences: as tables and as a figure."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.figure import Figure
 
-from common.pictures import Figure
 from common.text_table import Table
 from evaluation.comparison.significance import Effects, Estimate, of_system, pool
 from evaluation.faithfulness.erasure import FEWEST_WORDS, rank_correlation, same_first, study
@@ -85,8 +86,8 @@ def half(found: Estimate) -> float:
     return (found.interval.high - found.interval.low) / 2
 
 
-def draw(found: Sequence[Findings]) -> Figure:
-    """Left, the rank correlation of each method but single heads; right, BLEU without each head."""
+def draw(found: Sequence[Findings]) -> bytes:
+    """A PNG picture: left, the rank correlation of each method but single heads; right, BLEU without each head."""
     figure = Figure(figsize=(12, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = [name for name in found[0].correlation if ", head" not in name]
@@ -108,4 +109,6 @@ def draw(found: Sequence[Findings]) -> Figure:
         axes.invert_yaxis()
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=130)
+    return picture.getvalue()

@@ -38,8 +38,8 @@ class Cell:
 
 
 def without_outputs(arguments: Sequence[str]) -> list[str]:
-    """Runs without the outputs of cells, which lie beside them: runs/sweeps/NAME/* names both."""
-    return [name for name in arguments if not (name.endswith(".txt") and Path(name).is_file())]
+    """Runs without the outputs of cells and reports, which lie beside them: runs/sweeps/NAME/* names all."""
+    return [name for name in arguments if not (name.endswith((".txt", ".html")) and Path(name).is_file())]
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,18 @@ def run_dir(small_experiment) -> Path:
 
 @pytest.fixture
 def make_run(tmp_path, small_experiment):
-    """``make_run(name, rate, noise, override, …)``: a run whose translations have wrong words at this rate."""
+    """``make_run(name, rate, noise, override, …)``: a run whose translations have wrong words at this rate.
 
-    def make_run(name, rate, noise, *overrides, file=SET, report="test"):
+    With ``sentences``, its report has these as they are.
+    """
+
+    def make_run(name, rate, noise, *overrides, file=SET, report="test", sentences=None):
         run = tmp_path / name
         config = load_config(small_experiment, [f"run_dir={run}", *overrides])
         run.mkdir(parents=True, exist_ok=True)
         if not (run / "config.yaml").exists():
             save_config(config, run / "config.yaml")
-        sentences = noisy(SENTENCES, rate, noise)
+        sentences = sentences or noisy(SENTENCES, rate, noise)
         scores = score([each.translation for each in sentences], [each.references for each in sentences])
         evaluation = Evaluation(sentences, scores, 1.0)
         key = ReportKey(file.sha256, decoding=config.decoding)

@@ -10,7 +10,7 @@ TOKENIZER, TOKENIZER_CHECK = "tokenizer.model", "tokenizer.json"
 TRAINING_SENTENCES, ROW_COUNTS = "training_sentences.npz", "row_counts.json"
 METRICS, REJECTED_METRICS, LOG, EVENTS = "metrics.jsonl", "metrics.rejected.txt", "log.txt", "events"
 LOCK, LOCK_HOLDER = ".lock", "process.json"
-REPORTS, HELD_OUT, PICTURES, PROFILE = "eval", "held_out", "attention", "profile"
+REPORTS, HELD_OUT, ATTENTION, PROFILE = "eval", "held_out", "attention", "profile"
 CHECKPOINTS, AVERAGES = "checkpoints", "averages"
 # where training appends, moves or deletes; everything else it replaces by a file of its own
 IN_PLACE = (CHECKPOINTS, REPORTS, HELD_OUT, PROFILE, METRICS, LOG)

@@ -1,0 +1,129 @@
+"use strict";
+// Attention of one query of one head: softmax(q·k / √H) v (Vaswani et al. 2017, section 3.2.1), and its variants.
+
+/**
+ * @typedef {object} Config The settings of model/config.py that the page reads, and what follows from them.
+ * @property {number} d_model
+ * @property {number} num_heads
+ * @property {number} groups
+ * @property {number} head_dim
+ * @property {number} value_width
+ * @property {"scaled_dot_product" | "dot_product" | "general" | "additive"} score
+ * @property {"sinusoidal" | "learned" | "rotary" | "alibi" | "relative"} positions
+ * @property {number} max_positions
+ * @property {number} encoder_layers
+ * @property {number} decoder_layers
+ * @property {"relu" | "gelu" | "silu"} activation
+ * @property {boolean} final_norm
+ */
+/** @typedef {{ query: Dense, key: Dense, value: Dense, output: Dense, score?: { weights: Float32Array } }} Projections */
+/** @typedef {{ keys: Float64Array[], values: Float64Array[] }} Memory A row for each token that queries attend to. */
+/**
+ * @typedef {object} Attended What one attention read and gave, row by row, for who wants to look.
+ * @property {Float64Array[]} queries
+ * @property {Memory[]} memories
+ * @property {Float64Array[][]} weights of each row and head
+ * @property {Float64Array[]} before the residual stream
+ * @property {Float64Array[]} after
+ */
+/** @typedef {Map<string, Attended> | undefined} Watch */
+
+/**
+ * The columns of a head.
+ * @param {Float64Array} row
+ * @param {number} head
+ * @param {number} width
+ */
+function headOf(row, head, width) {
+  return row.subarray(head * width, (head + 1) * width);
+}
+
+/**
+ * The group of keys and values that a head reads.
+ * @param {Config} config
+ * @param {number} head
+ */
+function groupOf(config, head) {
+  return Math.floor(head / (config.num_heads / config.groups));
+}
+
+/**
+ * How well a query matches a key, before the division by √H.
+ * @param {Config} config
+ * @param {Projections} projections
+ * @param {number} head
+ * @param {Float64Array} query
+ * @param {Float64Array} key
+ */
+function match(config, projections, head, query, key) {
+  const width = config.head_dim;
+  switch (config.score) {
+    case "scaled_dot_product":
+    case "dot_product":
+      return dot(query, key);
+    case "general": {
+      // qᵀ W k
+      const matrix = learned(projections).subarray(head * width * width, (head + 1) * width * width);
+      return query.reduce(
+        (total, value, i) => total + value * dot(matrix.subarray(i * width, (i + 1) * width), key),
+        0,
+      );
+    }
+    case "additive": {
+      // v·tanh(q + k)
+      const vector = learned(projections).subarray(head * width, (head + 1) * width);
+      return vector.reduce((total, value, i) => total + value * Math.tanh(query[i] + key[i]), 0);
+    }
+    default:
+      throw new Error(`model.score=${config.score}`);
+  }
+}
+
+/** @param {Projections} projections */
+function learned({ score }) {
+  if (!score) throw new Error("the score has no parameters");
+  return score.weights;
+}
+
+/**
+ * What the score is divided by.
+ * @param {Config} config
+ * @param {Changes} changes
+ */
+function divisorOf(config, changes) {
+  return config.score === "scaled_dot_product" && !changes.unscaled ? Math.sqrt(config.head_dim) : 1;
+}
+
+/**
+ * The weights of a query's keys. Where a reader sets one, the others share the rest as before.
+ * @param {Float64Array} scores
+ * @param {Changes} changes
+ * @param {string} name of the place, the head and the query
+ */
+function weightsOf(scores, changes, name) {
+  const weights = softmax(scores);
+  for (let key = 0; key < weights.length; key++) {
+    const wanted = changes.weights[`${name}.${key}`];
+    if (wanted === undefined || weights.length === 1) continue;
+    const rest = (1 - wanted) / Math.max(1e-30, sum(weights) - weights[key]);
+    for (let other = 0; other < weights.length; other++) weights[other] *= other === key ? 0 : rest;
+    weights[key] = wanted;
+  }
+  return weights;
+}
+
+/**
+ * The weighted sum of the values' columns that a head reads.
+ * @param {Config} config
+ * @param {number} head
+ * @param {Float64Array} weights
+ * @param {Float64Array[]} values
+ */
+function weightedSum({ num_heads, groups, value_width: width }, head, weights, values) {
+  const total = new Float64Array(width),
+    start = Math.floor(head / (num_heads / groups)) * width;
+  values.forEach((value, key) => {
+    for (let i = 0; i < width; i++) total[i] += weights[key] * value[start + i];
+  });
+  return total;
+}

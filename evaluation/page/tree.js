@@ -1,0 +1,105 @@
+"use strict";
+// The hypotheses of a search as a tree: what was kept at each step, and which ended.
+
+const ROW = 26,
+  LETTER = 8.2,
+  GAP = 26;
+
+/** @typedef {Branch & { piece: string }} NamedBranch */
+
+/**
+ * @param {NamedBranch[]} tree
+ * @param {Translation[]} translations
+ * @param {(tokens: number[]) => void} take
+ */
+function drawTree(tree, translations, take) {
+  const children = tree.map(() => /** @type {number[]} */ ([])),
+    roots = /** @type {number[]} */ ([]);
+  tree.forEach(({ parent }, node) => (parent < 0 ? roots : children[parent]).push(node));
+  const depths = tree.map(() => 0);
+  tree.forEach(({ parent }, node) => {
+    depths[node] = parent < 0 ? 0 : depths[parent] + 1;
+  });
+  const lefts = columnsOf(tree, depths),
+    heights = rowsOf(roots, children),
+    best = pathTo(tree, translations[0]?.node ?? -1);
+  const lines = tree.flatMap(({ parent }, node) => {
+    if (parent < 0) return [];
+    const start = lefts[depths[parent]] + tree[parent].piece.length * LETTER + 8,
+      end = lefts[depths[node]] - 4;
+    const [from, to] = [heights[parent] * ROW + ROW / 2, heights[node] * ROW + ROW / 2],
+      middle = (start + end) / 2;
+    const isBest = best.has(node);
+    return [
+      drawing("path", {
+        d: `M${start} ${from}C${middle} ${from} ${middle} ${to} ${end} ${to}`,
+        class: isBest ? "best" : "",
+      }),
+    ];
+  });
+  const names = tree.map(({ piece, token, logProb, score }, node) => {
+    const label = `${piece}, log-probability ${logProb.toFixed(2)}, score ${score.toFixed(2)}`;
+    const text = drawing(
+      "text",
+      { x: lefts[depths[node]], y: heights[node] * ROW + ROW / 2 + 5, class: best.has(node) ? "best" : "" },
+      piece,
+      drawing("title", {}, label),
+    );
+    if (token === EOS) return text;
+    text.classList.add("open");
+    text.addEventListener("click", () => take([...pathTo(tree, node)].reverse().map((step) => tree[step].token)));
+    return text;
+  });
+  const width = (lefts.at(-1) ?? 0) + 80,
+    height = (Math.max(0, ...heights) + 1) * ROW;
+  const label = `The tree of the search: ${tree.length} hypotheses; the best is ${translations[0]?.text ?? ""}`;
+  return drawing(
+    "svg",
+    { class: "tree", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+    ...lines,
+    ...names,
+  );
+}
+
+/**
+ * Where each depth begins: after the longest piece of the depth before.
+ * @param {NamedBranch[]} tree
+ * @param {number[]} depths
+ */
+function columnsOf(tree, depths) {
+  const longest = /** @type {number[]} */ ([]);
+  tree.forEach(({ piece }, node) => {
+    longest[depths[node]] = Math.max(longest[depths[node]] ?? 0, piece.length);
+  });
+  let left = 4;
+  return longest.map((letters) => (left += letters * LETTER + GAP) - letters * LETTER - GAP);
+}
+
+/**
+ * The row of each node: leaves below each other, parents beside their first child.
+ * @param {number[]} roots
+ * @param {number[][]} children
+ */
+function rowsOf(roots, children) {
+  const rows = children.map(() => 0);
+  let free = 0;
+  const place = (/** @type {number} */ node) => {
+    rows[node] = free;
+    children[node].forEach(place);
+    if (!children[node].length) free++;
+  };
+  roots.forEach(place);
+  return rows;
+}
+
+/**
+ * The nodes from one up to the root.
+ * @param {NamedBranch[]} tree
+ * @param {number} node
+ * @returns {Set<number>}
+ */
+function pathTo(tree, node) {
+  const path = new Set(/** @type {number[]} */ ([]));
+  for (let at = node; at >= 0; at = tree[at].parent) path.add(at);
+  return path;
+}
