@@ -104,12 +104,13 @@ def to_yaml(config: RunConfig) -> str:
 
 def find_differences(old: RunConfig, new: RunConfig) -> dict[str, str]:
     """The keys inside sections whose values differ, each with the line "key: old → new"."""
-    before, after = _flatten(old), _flatten(new)
+    before, after = flatten(old), flatten(new)
     changed = (key for key in before if before[key] != after[key])
     return {key: f"{key}: {format_value(before[key])} → {format_value(after[key])}" for key in changed}
 
 
-def _flatten(config: RunConfig) -> dict[str, object]:
+def flatten(config: RunConfig) -> dict[str, object]:
+    """The values of all sections, by their keys."""
     return {f"{name}.{key}": value for name, part in sections(config).items() for key, value in vars(part).items()}
 
 

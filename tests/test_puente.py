@@ -61,7 +61,7 @@ def test_an_ensemble_has_the_mean_of_its_members_probabilities(run, folder, othe
     for ensemble in (puente.load([folder, other]), puente.load([folder, other], checkpoint=0)):
         found = np.exp(ensemble.score([PAIR])[0].token_log_probs)
         np.testing.assert_allclose(found, np.mean(members, axis=0), rtol=1e-5)
-    assert not np.allclose(*members, rtol=1e-2)
+    assert not np.allclose(members[0], members[1], rtol=1e-2)
     with pytest.raises(puente.Error, match="attention is that of one model"):
         ensemble.attention(PAIR[0])
 
