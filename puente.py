@@ -115,8 +115,8 @@ class TrainedRun:
 
         The report goes to RUN/eval, where ``compare`` finds it, or to the folder ``output``.
         """
-        of_set = [f"data.test={test}"] if test else []
-        run = load_checked(self.loaded.folder, [*self.overrides, *of_set], decoding, MAY_CHANGE_FOR_SCORES)
+        changes = self._changes(decoding) + ([f"data.test={test}"] if test else [])
+        run = load_checked(self.loaded.folder, changes, MAY_CHANGE_FOR_SCORES)
         found = evaluate_run(run)
         try:
             keep_report(run, found, Path(output or run.folder / REPORTS))
@@ -125,10 +125,13 @@ class TrainedRun:
         return found.evaluation
 
     def _translator(self, decoding: dict[str, Value]) -> searching.Translator:
+        config = load_checked(self.loaded.folder, self._changes(decoding)).config
+        return replace(self.loaded.translator, decoding=config.decoding)
+
+    def _changes(self, decoding: dict[str, Value]) -> list[str]:
         if {"checkpoint", "ensemble"} & decoding.keys():
             raise Error("puente.load chooses the checkpoint, and the runs of an ensemble")
-        config = load_checked(self.loaded.folder, self.overrides, decoding).config
-        return replace(self.loaded.translator, decoding=config.decoding)
+        return [*self.overrides, *(f"decoding.{key}={value}" for key, value in decoding.items())]
 
     def _translation(self, found: searching.Translation) -> Translation:
         tokens = self.loaded.tokenizer.pieces(list(chain(*found.targets)))
@@ -141,33 +144,29 @@ def load(run: Name | Sequence[Name], *, checkpoint: str | int = "", source: str 
     ``checkpoint`` is best (the default), latest, a step, or an average's name. ``source`` and ``target`` choose the
     direction of a run that was trained in both.
     """
+    if not run:
+        raise Error("load needs a run directory, or a list of them")
     first, *others = [run] if isinstance(run, str | Path) else run
     ensemble = json.dumps([f"{each}:{checkpoint}".removesuffix(":") for each in others], ensure_ascii=False)
     search = f"decoding.ensemble={ensemble}", f"decoding.checkpoint={checkpoint}"
     given = *search, f"data.source={source}", f"data.target={target}"
     overrides = [each for each in given if not each.endswith("=")]
-    loaded = load_checked(Path(first), overrides)
+    loaded = load_checked(Path(first).expanduser(), overrides)
     len(loaded.params)  # read now, so that what is wrong is told now
     return TrainedRun(loaded, overrides)
 
 
-def compare(base: Name, *others: Name, test: str = "test") -> Comparison:
-    """Compare runs with ``base`` by the reports that ``evaluate`` or eval.py has written to RUN/eval/TEST.json.
+def compare(base: Name, other: Name, *more: Name, test: str = "test") -> Comparison:
+    """Compare others with the run ``base``, by what ``evaluate`` or eval.py has written to RUN/eval/TEST.json.
 
     A report may be named in place of a run. Nothing is translated. ``describe`` makes text of the result.
     """
-    return compare_reported([read_reported(str(each), test) for each in (base, *others)])
+    return compare_reported([read_reported(str(each), test) for each in (base, other, *more)])
 
 
-def load_checked(
-    folder: Path,
-    overrides: Sequence[str],
-    decoding: dict[str, Value] | None = None,
-    may_change: Collection[str] = MAY_CHANGE,
-) -> LoadedRun:
+def load_checked(folder: Path, overrides: Sequence[str], may_change: Collection[str] = MAY_CHANGE) -> LoadedRun:
     try:
-        of_call = [f"decoding.{key}={value}" for key, value in (decoding or {}).items()]
-        return load_run(folder, [*overrides, *of_call], "puente", may_change)
+        return load_run(folder, overrides, "puente", may_change)
     except Error as error:
         raise Error(str(error).removeprefix("command line: ")) from None
 

@@ -1,9 +1,6 @@
 """``import puente``: the same results as the scripts, and errors that are one line."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import asdict
 
 import numpy as np
@@ -14,7 +11,6 @@ import puente
 from configs.load import load_config
 from scripts import score, translate
 from tests.prepared import save_untrained
-from tests.test_imports import ROOMS, ROOT
 
 LINES = ["Tom runs here.", "", "Ana eats there today now."]
 PAIR = ("Tom runs here.", "Ana runs.")
@@ -126,41 +122,3 @@ def test_mistakes_are_one_line_and_never_end_python(run, folder, tmp_path):
             call()
         assert message in str(caught.value) and "\n" not in str(caught.value), caught.value
         assert not str(caught.value).startswith("command line"), message
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """A folder into which Puente is installed, without the clone; and one whose files have the names of its modules."""
-    source, site, beside = (tmp_path_factory.mktemp(name) for name in ("source", "site", "beside"))
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    packed = subprocess.run(["tar", "c", "--null", "-T", "-"], cwd=ROOT, input=files, capture_output=True, check=False)
-    subprocess.run(["tar", "x"], cwd=source, input=packed.stdout, check=True)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, "--target", site, source], check=True)
-    for room in ROOMS - {"puente"}:
-        (beside / f"{room}.py").write_text("mine = 1\n")
-    return site, beside
-
-
-def python(code, site, beside):
-    command = [sys.executable, "-c", code]
-    environment = os.environ | {"PYTHONPATH": str(site)}
-    return subprocess.run(command, cwd=beside, env=environment, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.slow
-def test_files_beside_a_notebook_are_not_taken_for_modules_of_puente(installed, folder, run):
-    code = (
-        "import puente; found = puente.load({!r}).translate({}); print(puente.__file__, *(each.text for each in found))"
-    )
-    done = python(code.format(str(folder), LINES), *installed)
-    texts = [each.text for each in run.translate(LINES)]
-    assert done.stdout.split() == " ".join([str(installed[0] / "puente.py"), *texts]).split(), done.stderr
-
-
-@pytest.mark.slow
-def test_a_module_that_was_imported_first_is_named(installed):
-    site, beside = installed
-    done = python("import model, sys; sys.path.remove(''); import puente", site, beside)
-    problem = f"ImportError: {beside / 'model.py'} was imported before Puente, which has a module of the same name"
-    assert done.stderr.splitlines()[-1].startswith(problem)
