@@ -8,7 +8,6 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent
@@ -30,13 +29,13 @@ try:
     from common.errors import UserError as Error
     from common.errors import write_note
     from common.text import in_brief
-    from evaluation import translate as searching
     from evaluation.attention_view.sentence import AttendedSentence, translate_and_attend
     from evaluation.comparison.compare import Comparison
     from evaluation.comparison.tables import describe
     from evaluation.evaluate import Evaluation
     from evaluation.forced_scores import ForcedScore, score_translations
     from evaluation.n_best import check_count, n_best
+    from evaluation.translate import Translation, Translator
     from experiment.evaluate_run import MAY_CHANGE_FOR_SCORES, evaluate_run, keep_report
     from experiment.evaluated_runs import compare_reported, read_reported
     from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
@@ -56,17 +55,6 @@ Value = str | int | float  # of a key of the section decoding
 
 
 @dataclass(frozen=True)
-class Translation:
-    """A sentence's translation; ``log_prob`` is in nats, and ``score`` is what the search ranks by."""
-
-    text: str
-    log_prob: float
-    score: float
-    tokens: list[str]  # without EOS
-    ended: bool  # by EOS, before the length limit
-
-
-@dataclass(frozen=True)
 class TrainedRun:
     """A trained run or an ensemble, in one direction, as ``load`` returns it.
 
@@ -80,16 +68,14 @@ class TrainedRun:
     def translate(self, sentences: Iterable[str], *, prefix: str = "", **decoding: Value) -> list[Translation]:
         """The best translation of each sentence; each begins with ``prefix``."""
         texts, translator = check_texts(sentences), self._translator(decoding)
-        found = translator.translate(self.loaded.params, texts, prefix=check_texts([prefix])[0])
-        return [self._translation(each) for each in found]
+        return translator.translate(self.loaded.params, texts, prefix=check_texts([prefix])[0])
 
     def n_best(self, sentences: Iterable[str], count: int, **decoding: Value) -> list[list[Translation]]:
         """Up to ``count`` translations of each sentence that read differently, best first; or so many samples."""
         texts, translator = check_texts(sentences), self._translator(decoding)
         check_count(count, translator.decoding, "the count")
         candidates = partial(translator.candidates, self.loaded.params)
-        found = candidates(texts, count) if translator.decoding.draws else n_best(candidates, texts, count)
-        return [[self._translation(each) for each in of_line] for of_line in found]
+        return candidates(texts, count) if translator.decoding.draws else n_best(candidates, texts, count)
 
     def score(self, pairs: Iterable[tuple[str, str]], **decoding: Value) -> list[ForcedScore]:
         """How likely the run considers the translation in each pair of a source and a translation, token by token."""
@@ -124,7 +110,7 @@ class TrainedRun:
             write_note(f"warning: the report is not kept; output=FOLDER chooses another place: {error}")
         return found.evaluation
 
-    def _translator(self, decoding: dict[str, Value]) -> searching.Translator:
+    def _translator(self, decoding: dict[str, Value]) -> Translator:
         config = load_checked(self.loaded.folder, self._changes(decoding)).config
         return replace(self.loaded.translator, decoding=config.decoding)
 
@@ -132,10 +118,6 @@ class TrainedRun:
         if {"checkpoint", "ensemble"} & decoding.keys():
             raise Error("puente.load chooses the checkpoint, and the runs of an ensemble")
         return [*self.overrides, *(f"decoding.{key}={value}" for key, value in decoding.items())]
-
-    def _translation(self, found: searching.Translation) -> Translation:
-        tokens = self.loaded.tokenizer.pieces(list(chain(*found.targets)))
-        return Translation(found.text, found.log_prob, found.score, tokens, found.ended)
 
 
 def load(run: Name | Sequence[Name], *, checkpoint: str | int = "", source: str = "", target: str = "") -> TrainedRun:
