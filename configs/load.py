@@ -110,7 +110,7 @@ def find_differences(old: RunConfig, new: RunConfig) -> dict[str, str]:
 
 
 def flatten(config: RunConfig) -> dict[str, object]:
-    """The values of a config by the dotted names of their keys, those outside of sections left out."""
+    """The values of all sections, by their keys."""
     return {f"{name}.{key}": value for name, part in sections(config).items() for key, value in vars(part).items()}
 
 

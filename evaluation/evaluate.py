@@ -2,12 +2,10 @@
 
 import time
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from tqdm import tqdm
 
 from data.pairs import Pairs
-from data.tokens.tokenizer import Tokenizer
 from evaluation.comparison.significance import bleu_interval
 from evaluation.metrics import Scores, group_references, score
 from evaluation.sentences import Sentence
@@ -52,13 +50,12 @@ def evaluate(
     seconds = time.perf_counter() - start
     scores = score([translation.text for translation in translations], references)
     facts = zip(sources, references, translations, strict=True)
-    sentences = [sentence_of(*each, translator.tokenizer) for each in facts]
+    sentences = [sentence_of(*each) for each in facts]
     if set_name is not None:
         scores = replace(scores, bleu_interval=bleu_interval(sentences, set_name))
     return Evaluation(sentences, scores, seconds)
 
 
-def sentence_of(source: str, references: list[str], found: Translation, tokenizer: Tokenizer) -> Sentence:
-    tokens = tokenizer.pieces(list(chain(*found.targets)))
-    facts = found.text, tokens, found.log_prob, found.score, found.ended, len(found.sources)
+def sentence_of(source: str, references: list[str], found: Translation) -> Sentence:
+    facts = found.text, found.tokens, found.log_prob, found.score, found.ended, len(found.sources)
     return Sentence(source, references, *facts)

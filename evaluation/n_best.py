@@ -2,11 +2,21 @@
 
 from collections.abc import Callable
 
+from common.errors import UserError
 from evaluation.translate import Translation
+from model.config import DecodingConfig
 
 MOST_ALIKE = 16  # times as many translations are searched before fewer texts are returned
 
 Candidates = Callable[[list[str], int], list[list[Translation]]]  # up to so many translations of each line
+
+
+def check_count(count: int, decoding: DecodingConfig, option: str) -> None:
+    """UserError, in which the count is the ``option``'s, if a search cannot list so many translations."""
+    if count < 1 or (not decoding.draws and count > decoding.beam_size):
+        raise UserError(f"{option} {count} must be from 1 to decoding.beam_size, {decoding.beam_size}")
+    if decoding.mbr != "none":
+        raise UserError(f"{option} lists all candidates, decoding.mbr chooses one of them: leave one of them out")
 
 
 def n_best(candidates: Candidates, lines: list[str], count: int) -> list[list[Translation]]:

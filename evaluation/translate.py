@@ -58,6 +58,7 @@ class Translation:
     log_prob: float  # the sum over pieces, as the score is
     score: float
     ended: bool
+    tokens: list[str]  # of all pieces, without EOS
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Translator:
     def _join(self, sources: TokenLists, found: list[list[Hypothesis]], count: int) -> list[Translation]:
         """Translations of a line from those of its pieces: the best combinations, or the draws side by side."""
         if not sources:
-            return [Translation("", [], [], 0.0, 0.0, True)]
+            return [Translation("", [], [], 0.0, 0.0, True, [])]
         combinations: list[tuple[Hypothesis, ...]] = [()]
         if self.decoding.draws:
             combinations = list(zip(*found, strict=True))
@@ -200,7 +201,8 @@ class Translator:
         for chosen in combinations:
             targets, log_probs, scores, ended = map(list, zip(*chosen, strict=True))
             text, sums = " ".join(filter(None, self.spell(targets))), (math.fsum(log_probs), math.fsum(scores))
-            translations.append(Translation(text, sources, targets, *sums, all(ended)))
+            tokens = self.tokenizer.pieces(list(chain(*targets)))
+            translations.append(Translation(text, sources, targets, *sums, all(ended), tokens))
         return translations
 
     def spell(self, targets: list[list[int]]) -> list[str]:

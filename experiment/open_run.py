@@ -11,7 +11,7 @@ from common.errors import UserError
 from common.files import remove_leftovers, write_atomically
 from common.signals import handle_signals
 from configs.changes import accepted_changes, classify_changes
-from configs.load import find_differences, load_config, load_run_config, save_config, to_yaml
+from configs.load import find_differences, flatten, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.packing import Batch
 from data.batches.stream import prefetch, validation_batches
@@ -135,6 +135,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         Saves(run_dir, config.training.keep) as saves,
     ):
         place, corpus = f"step {step} of {schedule.describe_end(step)}", describe_corpus(prepared.report)
+        monitor.show_settings(step, flatten(config))
         monitor.say(f"{run_dir}: {place} on {devices}; {corpus}")
         if not schedule.is_complete(step, progress):
             train_step = compile_ahead(train_step, like, devices.batch_shapes(*stream.row_lengths))

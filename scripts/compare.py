@@ -21,8 +21,7 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser, output_file, write_and_print
 from common.errors import UserError, exit_on_user_error
-from common.text_table import as_text
-from evaluation.comparison.tables import tables_of
+from evaluation.comparison.tables import describe
 from experiment.evaluated_runs import compare_reported, read_reported
 from experiment.sweep.cells import without_outputs
 
@@ -47,7 +46,7 @@ def main() -> None:
     found = [read_reported(name, arguments.set) for name in names]
     comparison = compare_reported(found)
     figures = json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n"
-    write_and_print(arguments.json, figures, "\n\n".join(map(as_text, tables_of(comparison))))
+    write_and_print(arguments.json, figures, describe(comparison))
 
 
 if __name__ == "__main__":

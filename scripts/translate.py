@@ -48,7 +48,7 @@ from evaluation.documents.table import translate_table
 from evaluation.documents.translate import FORMATS, translate_document
 from evaluation.doubts import find_doubts
 from evaluation.forced_scores import align
-from evaluation.n_best import n_best
+from evaluation.n_best import check_count, n_best
 from evaluation.translate import Translation, Translator, read
 from experiment.load_run import MAY_CHANGE, LoadedRun, load_run
 
@@ -134,11 +134,8 @@ def translate_lines(arguments: argparse.Namespace) -> None:
 
 
 def check_options(arguments: argparse.Namespace, run: LoadedRun) -> None:
-    nbest, decoding = arguments.nbest, run.config.decoding
-    if nbest is not None and (nbest < 1 or (not decoding.draws and nbest > decoding.beam_size)):
-        raise UserError(f"--nbest {nbest} must be from 1 to decoding.beam_size, {decoding.beam_size}")
-    if nbest is not None and decoding.mbr != "none":
-        raise UserError("--nbest lists all candidates, decoding.mbr chooses one of them: leave one of them out")
+    if arguments.nbest is not None:
+        check_count(arguments.nbest, run.config.decoding, "--nbest")
     if any("\ud800" <= letter <= "\udfff" for letter in arguments.prefix):
         raise UserError(f"--prefix must be UTF-8, not {in_brief(arguments.prefix)}")
 

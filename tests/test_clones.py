@@ -30,7 +30,7 @@ def clone(tmp_path_factory) -> Path:
 def other(tmp_path_factory) -> Path:
     """Another project, whose rooms have the same names and end whatever imports them."""
     folder = tmp_path_factory.mktemp("other")
-    for room in ROOMS:
+    for room in ROOMS - {"puente"}:
         (folder / f"{room}.py").write_text("raise SystemExit('of another project')")
     return folder
 
@@ -67,3 +67,34 @@ def test_a_clone_that_was_moved_after_its_installation_runs(clone, other, progra
     """Also beside another project. Without site, Python does not see what pip wrote of where the clone was."""
     done = says(clone / program, "-S", PYTHONPATH=f"{other}{os.pathsep}{sysconfig.get_path('purelib')}")
     assert (done.returncode, done.stderr) == (0, "") and "usage: " in done.stdout
+
+
+@pytest.fixture(scope="module")
+def site(clone, tmp_path_factory) -> Path:
+    """A folder into which Puente is installed from the second clone."""
+    folder = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--target", folder, clone], check=True)
+    return folder
+
+
+def run_code(code: str, folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder whose modules it finds first, as a notebook there."""
+    environment = os.environ | {"PYTHONPATH": str(site)}
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_modules_beside_a_notebook_are_not_taken_for_those_of_puente(site, other):
+    done = run_code("import puente, data.pairs; print(puente.__file__, data.pairs.__file__)", other, site)
+    assert done.stdout.split() == [str(site / "puente.py"), str(site / "data/pairs.py")], done.stderr
+
+
+@pytest.mark.slow
+def test_a_module_that_was_imported_before_puente_is_named(site, tmp_path):
+    (tmp_path / "model.py").touch()
+    done = run_code("import model, puente", tmp_path, site)
+    problem = f"ImportError: {tmp_path}/model.py was imported before Puente, which has a module of the same name"
+    assert done.stderr.splitlines()[-1].startswith(problem)

@@ -24,6 +24,7 @@ configs
 experiment
 exports
 benchmarks cli
+puente
 train eval scripts
 """
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS.split("\n")) for room in rooms.split()}

@@ -24,6 +24,8 @@ from training.run.monitor import Monitor
 from training.state import TrainState
 from training.step import LossStep
 
+SHOWN = 10  # sentences, in TensorBoard
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -69,6 +71,7 @@ class Validation:
                 write_report(path, evaluation, Checkpoint(step, ""), file, held_out.report_key)
             if evaluation.scores.bleu_note:
                 monitor.say(f"    {evaluation.scores.bleu_note}")
+            monitor.show_samples(step, held_out.name, evaluation.sentences[:SHOWN])
             for sentence in evaluation.sentences[:3]:
                 monitor.say(f"    {sentence.source} → {sentence.translation}")
         if rise := describe_rise(losses_so_far(self.run_dir)):

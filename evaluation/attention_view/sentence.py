@@ -49,6 +49,10 @@ class AttendedSentence:
     weights: AttentionWeights
     labels: Labels
 
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows: encoder-decoder attention."""
+        return render(heat_maps(self)["encoder-decoder"], "png")
+
 
 def translate_and_attend(translator: Translator, params: Params, sentence: str) -> AttendedSentence:
     """Translate a sentence and compute the attention weights with that translation.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from common.text_table import Table
+from common.text_table import Table, as_text
 from evaluation.comparison.compare import Against, Comparison
 from evaluation.comparison.differences import Change
 from evaluation.comparison.significance import Interval
@@ -12,6 +12,11 @@ HOW = (
     "Intervals of 95 % and p are for other seeds and other sentences together; where no system has two runs, for other "
     "sentences alone: what another seed does is not known. p is adjusted by Holm's method for the number of systems."
 )
+
+
+def describe(comparison: Comparison) -> str:
+    """The tables as text for a terminal."""
+    return "\n\n".join(map(as_text, tables_of(comparison)))
 
 
 def tables_of(comparison: Comparison) -> list[Table]:

@@ -7,8 +7,8 @@ import pytest
 
 from configs.load import load_config
 from data.pairs import Pairs
-from eval import count_overlap
 from eval import main as evaluate
+from experiment.evaluate_run import count_overlap
 from experiment.load_run import load_run
 from scripts.inspect_data import main as inspect
 from scripts.score import main as score

@@ -14,7 +14,8 @@ from common.errors import UserError
 from common.files import read_json_object, sha256_of_file
 from data.noise import noised_pairs
 from data.pairs import Pairs, as_tsv
-from eval import load_test_set, main
+from eval import main
+from experiment.evaluate_run import load_test_set
 from experiment.load_run import load_run
 from experiment.reports import place_report
 from scripts import translate

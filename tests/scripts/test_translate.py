@@ -128,7 +128,7 @@ def test_a_prefix_too_long_for_one_line_costs_that_line_alone(run_dir, run_main)
 
 
 def test_of_those_that_read_alike_the_best_is_kept_in_its_place():
-    spelled = [Translation(text, [], [], -float(score), -float(score), True) for score, text in enumerate("abacb")]
+    spelled = [Translation(text, [], [], -float(score), -float(score), True, []) for score, text in enumerate("abacb")]
     assert distinct(spelled) == [spelled[0], spelled[1], spelled[3]]
 
 

@@ -6,15 +6,20 @@ Importing this imports PyTorch where that is installed, because tensorboardX doe
 import contextlib
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
-from tensorboardX.summary import scalar
+from tensorboardX.proto.summary_pb2 import Summary
+from tensorboardX.summary import hparams, scalar
+from tensorboardX.summary import text as summary_of_text
 from tqdm import tqdm
 
 from common.files import append_line, explain_write_errors
+from common.text_table import Table, as_markdown
+from evaluation.sentences import Sentence
 from training.devices.distributed import is_first
 from training.run.layout import EVENTS, METRICS, REJECTED_METRICS
 from training.run.log import tell, warn
@@ -50,17 +55,33 @@ class Monitor:
         now = datetime.now(UTC)
         line = {"step": step, "kind": kind, "time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
         append_line(self.metrics_path, json.dumps(line | {key: finite_or_text(value) for key, value in values.items()}))
-        # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
-        with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
-            for key, value in values.items():
-                summary = scalar(f"{kind}/{key}", value)
-                self.events.write_event(Event(wall_time=now.timestamp(), step=step, summary=summary))
-            self.events.flush()
+        self._show(step, [scalar(f"{kind}/{key}", value) for key, value in values.items()], now)
         if kind == "train":
             postfix = "loss {loss:.3f}, learning rate {learning_rate:.2e}, {tokens_per_second:,.0f} tokens/s"
             self.bar.set_postfix_str(postfix.format(**values), refresh=False)
         text = "  ".join(f"{key} {value:.4g}" for key, value in values.items())
         tell(self.run_dir, f"step {step:>6} {kind}  {text}", now)
+
+    def show_settings(self, step: int, settings: dict[str, object]) -> None:
+        """Show the config's values, by their keys, among TensorBoard's hyperparameters."""
+        values = {key: value if isinstance(value, int | float | str) else str(value) for key, value in settings.items()}
+        self._show(step, hparams(values, {"valid/bleu": 0.0, "valid/loss": 0.0})[:2])  # the third would end the run
+
+    def show_samples(self, step: int, set_name: str, sentences: Sequence[Sentence]) -> None:
+        """Show sources, references and translations as a table among TensorBoard's texts."""
+        rows = [[each.source, each.references[0], each.translation] for each in sentences]
+        table = as_markdown(Table(set_name, "", ["source", "reference", "translation"], rows))
+        self._show(step, [summary_of_text(f"{set_name}/samples", table)])
+
+    def _show(self, step: int, summaries: Iterable[Summary], now: datetime | None = None) -> None:
+        if not self.is_first:
+            return
+        seconds = (now or datetime.now(UTC)).timestamp()
+        # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
+        with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
+            for summary in summaries:
+                self.events.write_event(Event(wall_time=seconds, step=step, summary=summary))
+            self.events.flush()
 
     def say(self, text: str) -> None:
         """Add a line to log.txt and to standard output, above the bar."""

@@ -7,7 +7,9 @@ import sys
 from datetime import UTC, datetime
 
 from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
 
+from evaluation.sentences import Sentence
 from training.run.metrics import read_metrics, rewind_metrics
 from training.run.monitor import Monitor
 
@@ -89,6 +91,7 @@ def test_only_the_first_process_writes_and_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("training.run.monitor.is_first", lambda: False)
     monitor = Monitor(tmp_path, 2, 10)
     monitor.advance()
+    monitor.show_settings(2, {"training.steps": 10})
     monitor.record(3, "valid", {"bleu": 1.5})
     monitor.say("a line")
     monitor.close()
@@ -96,15 +99,41 @@ def test_only_the_first_process_writes_and_shows(tmp_path, monkeypatch, capsys):
     assert [path.read_text() for path in tmp_path.iterdir()] == ['{"step": 9, "kind": "train"}\n']
 
 
-def test_tensorboard_reads_the_events(tmp_path):
-    evaluated(tmp_path, done=2)
-    (path,) = tmp_path.glob("events.out.tfevents.*")
+def read_events(run_dir):
+    """The events of TensorBoard, without the first, which has the version of the file."""
+    (path,) = run_dir.glob("events.out.tfevents.*")
     content, events = path.read_bytes(), []
     while content:  # a record: its length in 8 bytes, 4 of checksum, the event, 4 of checksum
         length = int.from_bytes(content[:8], "little")
         events.append(Event.FromString(content[12 : 12 + length]))
         content = content[16 + length :]
-    assert events[1].step == 3 and events[1].session_log.status == SessionLog.START  # later steps are told again
-    assert [(e.step, e.summary.value[0].tag, e.summary.value[0].simple_value) for e in events[2:]] == [
+    return events[1:]
+
+
+def test_tensorboard_reads_the_events(tmp_path):
+    evaluated(tmp_path, done=2)
+    start, *others = read_events(tmp_path)
+    assert start.step == 3 and start.session_log.status == SessionLog.START  # later steps are told again
+    assert [(e.step, e.summary.value[0].tag, e.summary.value[0].simple_value) for e in others] == [
         (4, "valid/bleu", 1.5)
     ]
+
+
+def test_tensorboard_gets_the_settings_with_their_types_and_samples_as_a_table(tmp_path):
+    settings = {"model.d_model": 64, "model.norm": "pre", "training.ema_decay": 0.5, "data.train": ["a.tsv"]}
+    monitor = Monitor(tmp_path, 0, 10)
+    monitor.show_settings(0, settings | {"data.drop_overlap": True})
+    monitor.show_samples(4, "valid", [Sentence("A | b.", ["¡A!", "B"], "a\nb", [], -1.0, -1.0, True, 1)])
+    monitor.close()
+    experiment, session, samples = (event.summary.value[0] for event in read_events(tmp_path)[1:])
+    of_experiment, of_session = (
+        HParamsPluginData.FromString(each.metadata.plugin_data.content) for each in (experiment, session)
+    )
+    assert [each.name.tag for each in of_experiment.experiment.metric_infos] == ["valid/bleu", "valid/loss"]
+    values = of_session.session_start_info.hparams
+    assert (values["model.d_model"].number_value, values["training.ema_decay"].number_value) == (64, 0.5)
+    assert (values["model.norm"].string_value, values["data.train"].string_value) == ("pre", "['a.tsv']")
+    assert values["data.drop_overlap"].bool_value and len(values) == 5
+    assert samples.metadata.plugin_data.plugin_name == "text"
+    header, _, row = samples.tensor.string_val[0].decode().splitlines()[-3:]
+    assert (header, row) == ("| source | reference | translation |", "| A \\| b. | ¡A! | a\\<U+000A\\>b |")
