@@ -19,16 +19,30 @@ from model.sharding import shard_rows
 
 NO_ORDER = Order()
 DropoutKey = Key[Array, ""] | None  # no key means no dropout
+Factor = Float[Array, ""] | None  # of a rate; None is 1
 
 
-def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey) -> Float[Array, "*shape"]:
-    """Zero each element with probability ``rate`` and divide the others by 1 - rate; without a key, return ``x``."""
+class Factors(NamedTuple):
+    """What training multiplies ``model.dropout`` and the rates of word dropout by in an update."""
+
+    dropout: Factor = None
+    words: Factor = None
+
+
+def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey, factor: Factor = None) -> Float[Array, "*shape"]:
+    """Zero each element with probability ``rate`` and divide the others by 1 - rate; without a key, return ``x``.
+
+    With a factor, the rate is that many times as high.
+    """
     if key is None or rate == 0:
         return x
-    return jnp.where(bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+    kept = 1 - (rate if factor is None else rate * factor)
+    return jnp.where(bernoulli(key, kept, x.shape), x / kept, 0).astype(x.dtype)
 
 
-def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
+def bernoulli(
+    key: Key[Array, ""], probability: float | Float[Array, ""], shape: tuple[int, ...]
+) -> Bool[Array, "*shape"]:
     """Independent draws that are true with this probability, to within 2^-17.
 
     Each random word serves two draws; ``jax.random.bernoulli`` takes one per draw, which is most of dropout's cost.
@@ -199,7 +213,9 @@ class Residual(nnx.Module):
         """The input of the sublayer."""
         return self.norm(x) if self.is_pre_norm else x
 
-    def add(self, x: Float[Array, "B T D"], output: Float[Array, "B T D"], key: DropoutKey) -> Float[Array, "B T D"]:
+    def add(
+        self, x: Float[Array, "B T D"], output: Float[Array, "B T D"], key: DropoutKey, factor: Factor = None
+    ) -> Float[Array, "B T D"]:
         """``x`` plus the sublayer's output."""
-        total = shard_rows(x + dropout(output, self.rate, key))
+        total = shard_rows(x + dropout(output, self.rate, key, factor))
         return total if self.is_pre_norm else self.norm(total)

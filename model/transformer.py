@@ -17,6 +17,8 @@ from model.config import POSITIONS, ModelConfig
 from model.embedding import Embedding, hide
 from model.layers import (
     DropoutKey,
+    Factor,
+    Factors,
     FeedForward,
     KeysValues,
     LayerNorm,
@@ -27,6 +29,7 @@ from model.layers import (
 )
 from model.positions import Order, RelativeBias, alibi_bias
 
+ONE = Factors()
 Params = dict  # nested, from names to arrays
 Collected = list[Array] | None  # attention weights "B N T S", appended in the order of the layers; S may differ
 
@@ -54,14 +57,20 @@ class EncoderBlock(nnx.Module):
         self.residuals = nnx.List([Residual(config) for _ in range(2)])
 
     def __call__(
-        self, x: Float[Array, "B S D"], mask: Mask, order: Order, dropout_key: DropoutKey, weights: Collected = None
+        self,
+        x: Float[Array, "B S D"],
+        mask: Mask,
+        order: Order,
+        dropout_key: DropoutKey,
+        factor: Factor = None,
+        weights: Collected = None,
     ) -> Float[Array, "B S D"]:
         keys = split_key(dropout_key, 4)
         entered = self.residuals[0].enter(x)
         output = self.self_attention(entered, entered, mask, order, keys[2], weights)
-        x = self.residuals[0].add(x, output, keys[0])
+        x = self.residuals[0].add(x, output, keys[0], factor)
         output = self.feed_forward(self.residuals[1].enter(x), keys[3])
-        return self.residuals[1].add(x, output, keys[1])
+        return self.residuals[1].add(x, output, keys[1], factor)
 
 
 class DecoderBlock(nnx.Module):
@@ -82,6 +91,7 @@ class DecoderBlock(nnx.Module):
         source_mask: Mask,
         order: Order,
         dropout_key: DropoutKey = None,
+        factor: Factor = None,
         past: KeysValues | None = None,
         weights: Collected = None,
     ) -> Float[Array, "B T D"]:
@@ -95,12 +105,12 @@ class DecoderBlock(nnx.Module):
         keys, before = split_key(dropout_key, 7), x
         entered = self.residuals[0].enter(x)
         output = self.self_attention(entered, entered if past is None else past, past_mask, order, keys[3], weights)
-        x = self.residuals[0].add(x, output, keys[0])
+        x = self.residuals[0].add(x, output, keys[0], factor)
         entered = self.residuals[1].enter(x)
         output = self.cross_attention(entered, source, source_mask, dropout_key=keys[4], weights=weights)
-        x = self.residuals[1].add(x, output, keys[1])
+        x = self.residuals[1].add(x, output, keys[1], factor)
         output = self.feed_forward(self.residuals[2].enter(x), keys[5])
-        x = self.residuals[2].add(x, output, keys[2])
+        x = self.residuals[2].add(x, output, keys[2], factor)
         return skip_sentences(before, x, past_mask.query_segments, self.layer_drop, keys[6])
 
     def write(
@@ -127,17 +137,20 @@ class Transformer(nnx.Module):
             )
         self.config = config
 
-    def __call__(self, source: Tokens, target: Tokens, *, dropout_key: DropoutKey = None) -> Float[Array, "B T D"]:
+    def __call__(
+        self, source: Tokens, target: Tokens, *, dropout_key: DropoutKey = None, factors: Factors = ONE
+    ) -> Float[Array, "B T D"]:
         """The decoder's output at every target position under teacher forcing; ``logits`` turns it into scores."""
         keys = split_key(dropout_key, 2)
-        encoded = self.encode(source, dropout_key=keys[0])
-        return self.decode(target, encoded, source.segments, dropout_key=keys[1])
+        encoded = self.encode(source, dropout_key=keys[0], factors=factors)
+        return self.decode(target, encoded, source.segments, dropout_key=keys[1], factors=factors)
 
     def encode(
         self,
         source: Tokens,
         *,
         dropout_key: DropoutKey = None,
+        factors: Factors = ONE,
         weights: Collected = None,
         embedded: Float[Array, "B S D"] | None = None,
     ) -> Float[Array, "B S D"]:
@@ -146,12 +159,12 @@ class Transformer(nnx.Module):
         ``embedded`` takes the place of the tokens' embeddings, for gradients with respect to them.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
-        ids = hide(source.ids, self.config.source_word_dropout, word_key)
-        x = self.embedding(ids, source.positions, embedding_key) if embedded is None else embedded
+        ids = hide(source.ids, self.config.source_word_dropout, word_key, factors.words)
+        x = self.embedding(ids, source.positions, embedding_key, factors.dropout) if embedded is None else embedded
         order = self.order(source.positions, source.positions, causal=False)
         mask = Mask(source.segments, source.segments)
         for block, key in zip(self.encoder, keys, strict=True):
-            x = self._rematerialized(block, weights)(x, mask, order, key)
+            x = self._rematerialized(block, weights)(x, mask, order, key, factors.dropout)
         return self._final_norm(0, x)
 
     def decode(
@@ -161,6 +174,7 @@ class Transformer(nnx.Module):
         source_segments: Int[Array, "B S"],
         *,
         dropout_key: DropoutKey = None,
+        factors: Factors = ONE,
         weights: Collected = None,
     ) -> Float[Array, "B T D"]:
         """The decoder's output at every target position, which sees the target up to itself, and the whole source.
@@ -168,11 +182,12 @@ class Transformer(nnx.Module):
         ``weights`` collects two arrays of each block: those over the past, then those over the source.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.decoder) + 2)
-        x = self.embedding(hide(target.ids, self.config.target_word_dropout, word_key), target.positions, embedding_key)
+        ids = hide(target.ids, self.config.target_word_dropout, word_key, factors.words)
+        x = self.embedding(ids, target.positions, embedding_key, factors.dropout)
         order = self.order(target.positions, target.positions, causal=True)
         masks = Mask(target.segments, target.segments, causal=True), Mask(target.segments, source_segments)
         for block, key in zip(self.decoder, keys, strict=True):
-            x = self._rematerialized(block, weights)(x, encoded, *masks, order, key)
+            x = self._rematerialized(block, weights)(x, encoded, *masks, order, key, factors.dropout)
         return self._final_norm(1, x)
 
     def _rematerialized(self, block: Callable[..., Array], weights: Collected) -> Callable[..., Array]:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from common.option import option, require_in_bounds
 
@@ -49,6 +50,21 @@ class TrainingConfig:
     epsilon: float = of_training(1e-9, "Adam's epsilon", above=0)
     weight_decay: float = of_training(
         0.0, "decoupled decay: adamw of all but biases and norms, muon of the matrices of dense layers", min=0
+    )
+    dropout_factor: list[list[float]] = option(
+        [],
+        "[STEP, FACTOR] points, linear in between, by which model.dropout is multiplied, such as "
+        "[[0, 0], [1100, 0], [2000, 1]]; empty: 1",
+        changes="training",
+    )
+    word_dropout_factor: list[list[float]] = option(
+        [], "the same for model.source_word_dropout and model.target_word_dropout", changes="training"
+    )
+    weight_decay_factor: list[list[float]] = option(
+        [], "the same for training.weight_decay, which the learning rate multiplies anyway", changes="training"
+    )
+    learning_rate_factor: list[list[float]] = option(
+        [], "the same for the learning rate of training.schedule", changes="training"
     )
     clip_norm: float = of_training(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
     label_smoothing: float = of_training(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
@@ -117,6 +133,21 @@ class TrainingConfig:
             raise ValueError("training.reproducible=any_mesh has eight slices of its own: set training.accumulation=1")
         if self.weight_decay and self.optimizer == "adam":
             raise ValueError("training.weight_decay needs training.optimizer=adamw or muon")
+        if self.weight_decay_factor and not self.weight_decay:
+            raise ValueError("training.weight_decay_factor needs training.weight_decay")
+        for name, points in vars(self).items():
+            if name.endswith("_factor") and not are_points(points):
+                raise ValueError(
+                    f"training.{name} must be points [STEP, FACTOR] with steps that rise and factors of at least 0, "
+                    f"such as [[0, 0], [1100, 0], [2000, 1]], not {points}"
+                )
+
+
+def are_points(points: list[list[float]]) -> bool:
+    """Whether these are points of a schedule: whole steps, each after the last, and factors."""
+    if any(len(point) != 2 or point[0] % 1 or not 0 <= min(point) <= max(point) < 2**31 for point in points):
+        return False
+    return all(one[0] < other[0] for one, other in pairwise(points))
 
 
 @dataclass(frozen=True)

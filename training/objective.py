@@ -10,37 +10,41 @@ from jaxtyping import Array, Int, Key
 from data.batches.packing import Batch
 from model.consistency import consistency_loss
 from model.embedding import hide
+from model.layers import Factors
 from model.loss import LossOfLogits, cross_entropy
 from training.config import TrainingConfig
+from training.factors import factors_of
 
 
 class Views(NamedTuple):
-    """Rows for the model, the loss of their logits, and the key of their dropout."""
+    """Rows for the model, the loss of their logits, and the key of their dropout with the factors of its rates."""
 
     batch: Batch
     loss: LossOfLogits
     dropout_key: Key[Array, ""]
+    factors: Factors
 
 
-def views_of(batch: Batch, config: TrainingConfig, key: Key[Array, ""]) -> Views:
+def views_of(batch: Batch, config: TrainingConfig, key: Key[Array, ""], step: Int[Array, ""]) -> Views:
     """The batch itself or, with ``training.consistency``, every row twice, its second view after its first.
 
     The views of r_drop differ by dropout alone; simcut and cutoff hide tokens of the second. Rows alternate so that
     both views of a row are on one device of a mesh.
     """
-    smoothing, method = config.label_smoothing, config.consistency
+    smoothing, method, factors = config.label_smoothing, config.consistency, factors_of(config, step)
     if method == "none":
-        return Views(batch, partial(cross_entropy, smoothing=smoothing), key)
+        return Views(batch, partial(cross_entropy, smoothing=smoothing), key, factors)
     loss = partial(consistency_loss, smoothing=smoothing, method=method, weight=config.consistency_weight)
     dropout_key, source_key, target_key = jax.random.split(key, 3)
     doubled: Batch = jax.tree.map(lambda rows: jnp.repeat(rows, 2, axis=0), batch)
     match method:
         case "r_drop":
-            return Views(doubled, loss, dropout_key)
+            return Views(doubled, loss, dropout_key, factors)
         case "simcut" | "cutoff":
             source = _hide_in_second(doubled.source_tokens, config.cutoff, source_key)
             target = _hide_in_second(doubled.target_inputs, config.cutoff, target_key)
-            return Views(doubled._replace(source_tokens=source, target_inputs=target), loss, dropout_key)
+            hidden = doubled._replace(source_tokens=source, target_inputs=target)
+            return Views(hidden, loss, dropout_key, factors)
         case _:
             raise NotImplementedError(f"training.consistency={method}")
 

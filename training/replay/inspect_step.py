@@ -182,9 +182,9 @@ def compile_token_losses(
     graphdef, in_groups = build(config, vocab_size), training.reproducible == "any_mesh"
     slices = GROUPS if in_groups else training.accumulation
 
-    def losses_of_slice(params: Params, batch: Batch, key: Key[Array, ""]) -> Loss:
-        model, (views, loss, dropout_key) = nnx.merge(graphdef, params), views_of(batch, training, key)
-        logits = model.logits(decoder_output(model, views, dropout_key))
+    def losses_of_slice(params: Params, batch: Batch, key: Key[Array, ""], step: Int[Array, ""]) -> Loss:
+        model, (views, loss, *draws) = nnx.merge(graphdef, params), views_of(batch, training, key, step)
+        logits = model.logits(decoder_output(model, views, *draws))
 
         def by_position(array: Array) -> Array:
             """From "views·B T …" to "B T views …"."""
@@ -199,7 +199,7 @@ def compile_token_losses(
         rows = np.arange(len(batch.target_labels))
         places = rows.reshape(slices, -1) if in_groups else rows.reshape(-1, slices).T
         parts = [slice_rows(batch, of_slice) for of_slice in places]
-        losses = [losses_of_slice(params, part, part_key) for part, part_key in zip(parts, keys, strict=True)]
+        losses = [losses_of_slice(params, part, part_key, step) for part, part_key in zip(parts, keys, strict=True)]
         return jax.tree.map(lambda *parts: jnp.concatenate(parts)[np.argsort(places, axis=None)], *losses)
 
     return jax.jit(token_losses)
