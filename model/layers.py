@@ -90,16 +90,22 @@ class Dense(nnx.Module):
 
 
 class FeedForward(nnx.Module):
-    """Position-wise feed-forward network with one hidden layer (Vaswani et al. 2017, section 3.3)."""
+    """Position-wise feed-forward network with one hidden layer (Vaswani et al. 2017, section 3.3).
+
+    With ``model.gated`` the hidden layer is activation(x W) ⊙ (x V), with W the gate and V up (Shazeer 2020).
+    """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.up = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs)
         self.down = Dense(config.d_ff, config.d_model, config.matmul_dtype, "FD", rngs=rngs)
+        self.gate = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs) if config.gated else None
         self.activation = ACTIVATIONS[config.activation]
         self.rate = config.activation_dropout
 
     def __call__(self, x: Float[Array, "B T D"], dropout_key: DropoutKey = None) -> Float[Array, "B T D"]:
-        return self.down(dropout(self.activation(self.up(x)), self.rate, dropout_key))
+        hidden = self.up(x)
+        hidden = self.activation(hidden) if self.gate is None else self.activation(self.gate(x)) * hidden
+        return self.down(dropout(hidden, self.rate, dropout_key))
 
 
 class KeysValues(NamedTuple):
@@ -109,39 +115,51 @@ class KeysValues(NamedTuple):
     value: Float[Array, "B G S U"]
 
 
+FirstValues = Float[Array, "B G _ U"] | None  # of the first block, for ``model.value_residual``
+
+
 class MultiHeadAttention(nnx.Module):
     """Multi-head attention: one projection per role, split over heads (Vaswani et al. 2017, section 3.2.2).
 
-    Every head reads the whole of ``x`` through its own columns of the projections.
+    Every head reads the whole of ``x`` through its own columns of the projections. ``memory_width`` is that of what
+    keys and values are made of, if it is another than the model's.
     """
 
-    def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
+    def __init__(self, config: ModelConfig, memory_width: int = 0, *, rngs: nnx.Rngs):
         heads, groups, dtype = config.num_heads, config.groups, config.matmul_dtype
+        memory_width = memory_width or config.d_model
         self.query = Dense(config.d_model, heads * config.head_dim, dtype, "DN", rngs=rngs)
-        self.key = Dense(config.d_model, groups * config.head_dim, dtype, "DG", rngs=rngs)
-        self.value = Dense(config.d_model, groups * config.value_width, dtype, "DG", rngs=rngs)
+        self.key = Dense(memory_width, groups * config.head_dim, dtype, "DG", rngs=rngs)
+        self.value = Dense(memory_width, groups * config.value_width, dtype, "DG", rngs=rngs)
         self.output = Dense(heads * config.value_width, config.d_model, dtype, "ND", rngs=rngs)
         self.score = LearnedScore(config, rngs=rngs)
+        self.norm = QueryKeyNorm(config) if config.query_key_norm else None
+        self.gate = Dense(config.d_model, heads, dtype, "DN", rngs=rngs) if config.head_gates else None
+        self.first_share = nnx.Param(jnp.full(groups, 0.5), axes="G") if config.value_residual else None
         self.config = config
 
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        memory: Float[Array, "B S D"] | KeysValues,
+        memory: Float[Array, "B S E"] | KeysValues,
         mask: Mask,
         order: Order = NO_ORDER,
         dropout_key: DropoutKey = None,
         weights: list[Array] | None = None,
+        first_values: FirstValues = None,
     ) -> Float[Array, "B T D"]:
         """Queries from ``x``; keys and values from ``memory``, which in self-attention is ``x`` too.
 
-        In cached decoding ``memory`` is keys and values computed before. ``order`` is for self-attention. The attention
-        weights, B N T S, are appended to the list ``weights``; without one they are not computed.
+        In cached decoding ``memory`` is keys and values computed before. ``order`` and ``first_values`` are for
+        self-attention. The attention weights, B N T S, are appended to the list ``weights``; without one they are not
+        computed. With ``model.head_gates``, each head's output is multiplied by the sigmoid of a number that a dense
+        layer computes of ``x`` (Qiu et al. 2025, section 2.2).
         """
         kernel = "definition"  # over cached keys there are few queries, and a kernel gains nothing
         if not isinstance(memory, KeysValues):
-            memory, kernel = self.keys_and_values(memory, order), self.config.kernel
-        query, score = rotate(_split_heads(self.query(x), self.config.num_heads), order.rotation), self.score()
+            memory, kernel = self.keys_and_values(memory, order, first_values), self.config.kernel
+        query, score = _split_heads(self.query(x), self.config.num_heads), self.score()
+        query = rotate(query if self.norm is None else self.norm.of_queries(query), order.rotation)
         heads = attend(
             query,
             *memory,
@@ -152,18 +170,53 @@ class MultiHeadAttention(nnx.Module):
             dropout_key=dropout_key,
             kernel=kernel,
         )
+        if self.gate is not None:
+            heads *= jax.nn.sigmoid(self.gate(x)).swapaxes(1, 2)[..., None]
         if weights is not None:
             weights.append(attention_weights(query, memory.key, mask, order.bias, score))
         return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
 
-    def keys_and_values(self, memory: Float[Array, "B S D"], order: Order = NO_ORDER) -> KeysValues:
+    def keys_and_values(
+        self, memory: Float[Array, "B S E"], order: Order = NO_ORDER, first_values: FirstValues = None
+    ) -> KeysValues:
         """The keys and values of ``memory``, which decoding stores in a cache."""
-        key, value = (_split_heads(dense(memory), self.config.groups) for dense in (self.key, self.value))
-        return KeysValues(rotate(key, order.rotation), value)
+        key = _split_heads(self.key(memory), self.config.groups)
+        key = rotate(key if self.norm is None else self.norm.of_keys(key), order.rotation)
+        return KeysValues(key, self.values(memory, first_values))
+
+    def values(self, memory: Float[Array, "B S E"], first_values: FirstValues = None) -> Float[Array, "B G S U"]:
+        """The values of ``memory``.
+
+        With ``model.value_residual`` they are (1 - λ) V + λ V₁ from the second block of a stack on, with V₁ the values
+        of the first one and a learned λ for each head of values (Zhou et al. 2024, section 3).
+        """
+        value = _split_heads(self.value(memory), self.config.groups)
+        if self.first_share is None:
+            return value
+        share = self.first_share[...][:, None, None]
+        return ((1 - share) * value + share * first_values).astype(value.dtype)
 
 
 def _split_heads(projected: Float[Array, "B T NH"], heads: int) -> Float[Array, "B N T H"]:
     return projected.reshape(*projected.shape[:2], heads, -1).swapaxes(1, 2)
+
+
+class QueryKeyNorm(nnx.Module):
+    """Queries and keys of root mean square 1, and a learned scale of each head's queries (Henry et al. 2020).
+
+    Scaled dot products become g times the cosine of query and key, with g = scale · √H. The paper has one g for all
+    heads, which begins at log₂(L² - L) for sentences of L tokens; here it begins at √H.
+    """
+
+    def __init__(self, config: ModelConfig):
+        self.scale = nnx.Param(jnp.ones(config.num_heads), axes="N")
+
+    def of_queries(self, query: Float[Array, "B N T H"]) -> Float[Array, "B N T H"]:
+        return (self.of_keys(query) * self.scale[...][:, None, None]).astype(query.dtype)
+
+    def of_keys(self, key: Float[Array, "B G S H"]) -> Float[Array, "B G S H"]:
+        square = jnp.mean(key.astype(jnp.float32) ** 2, axis=-1, keepdims=True)
+        return (key / jnp.sqrt(square + 1e-6)).astype(key.dtype)
 
 
 class LearnedScore(nnx.Module):

@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -16,10 +17,12 @@ from model.cache import Cache, EncodedSource, LayerCache, lineage_bias
 from model.config import POSITIONS, ModelConfig
 from model.embedding import Embedding, hide
 from model.layers import (
+    Dense,
     DropoutKey,
     Factor,
     Factors,
     FeedForward,
+    FirstValues,
     KeysValues,
     LayerNorm,
     MultiHeadAttention,
@@ -49,7 +52,7 @@ class Tokens(NamedTuple):
 
 
 class EncoderBlock(nnx.Module):
-    """Self-attention over the source, then a feed-forward network."""
+    """Self-attention over the source, then a feed-forward network. Its D is the encoder's width."""
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.self_attention = MultiHeadAttention(config, rngs=rngs)
@@ -63,14 +66,19 @@ class EncoderBlock(nnx.Module):
         order: Order,
         dropout_key: DropoutKey,
         factor: Factor = None,
+        first_values: FirstValues = None,
         weights: Collected = None,
     ) -> Float[Array, "B S D"]:
         keys = split_key(dropout_key, 4)
         entered = self.residuals[0].enter(x)
-        output = self.self_attention(entered, entered, mask, order, keys[2], weights)
+        output = self.self_attention(entered, entered, mask, order, keys[2], weights, first_values)
         x = self.residuals[0].add(x, output, keys[0], factor)
         output = self.feed_forward(self.residuals[1].enter(x), keys[3])
         return self.residuals[1].add(x, output, keys[1], factor)
+
+    def values(self, x: Float[Array, "B S D"]) -> Float[Array, "B G S U"]:
+        """The values of self-attention, for later blocks."""
+        return self.self_attention.values(self.residuals[0].enter(x))
 
 
 class DecoderBlock(nnx.Module):
@@ -78,7 +86,9 @@ class DecoderBlock(nnx.Module):
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.self_attention = MultiHeadAttention(config, rngs=rngs)
-        self.cross_attention = MultiHeadAttention(config, rngs=rngs)
+        self.cross_attention = MultiHeadAttention(
+            replace(config, value_residual=False), config.encoder_width, rngs=rngs
+        )
         self.feed_forward = FeedForward(config, rngs=rngs)
         self.residuals = nnx.List([Residual(config) for _ in range(3)])
         self.layer_drop = config.decoder_layer_drop
@@ -86,12 +96,13 @@ class DecoderBlock(nnx.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        source: Float[Array, "B S D"] | KeysValues,
+        source: Float[Array, "B S E"] | KeysValues,
         past_mask: Mask,
         source_mask: Mask,
         order: Order,
         dropout_key: DropoutKey = None,
         factor: Factor = None,
+        first_values: FirstValues = None,
         past: KeysValues | None = None,
         weights: Collected = None,
     ) -> Float[Array, "B T D"]:
@@ -104,7 +115,8 @@ class DecoderBlock(nnx.Module):
         """
         keys, before = split_key(dropout_key, 7), x
         entered = self.residuals[0].enter(x)
-        output = self.self_attention(entered, entered if past is None else past, past_mask, order, keys[3], weights)
+        memory = entered if past is None else past
+        output = self.self_attention(entered, memory, past_mask, order, keys[3], weights, first_values)
         x = self.residuals[0].add(x, output, keys[0], factor)
         entered = self.residuals[1].enter(x)
         output = self.cross_attention(entered, source, source_mask, dropout_key=keys[4], weights=weights)
@@ -113,11 +125,26 @@ class DecoderBlock(nnx.Module):
         x = self.residuals[2].add(x, output, keys[2], factor)
         return skip_sentences(before, x, past_mask.query_segments, self.layer_drop, keys[6])
 
+    def values(self, x: Float[Array, "B T D"]) -> Float[Array, "B G T U"]:
+        """The values of self-attention, for later blocks."""
+        return self.self_attention.values(self.residuals[0].enter(x))
+
     def write(
-        self, x: Float[Array, "B K D"], cache: LayerCache, order: Order, positions: Int[Array, " B"]
+        self,
+        x: Float[Array, "B K D"],
+        cache: LayerCache,
+        order: Order,
+        positions: Int[Array, " B"],
+        first_values: FirstValues = None,
     ) -> LayerCache:
         """The cache with the keys and values of the tokens at ``positions``, to which ``__call__`` then attends."""
-        return cache.write(self.self_attention.keys_and_values(self.residuals[0].enter(x), order), positions)
+        entered = self.residuals[0].enter(x)
+        return cache.write(self.self_attention.keys_and_values(entered, order, first_values), positions)
+
+
+def by_block(config: ModelConfig, blocks: int) -> list[ModelConfig]:
+    """The config of each block of a stack: the first one has no values of an earlier block."""
+    return [replace(config, value_residual=config.value_residual and block > 0) for block in range(blocks)]
 
 
 class Transformer(nnx.Module):
@@ -128,9 +155,13 @@ class Transformer(nnx.Module):
 
     def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
         self.embedding = Embedding(config, vocab_size, rngs=rngs)
-        self.encoder = nnx.List([EncoderBlock(config, rngs=rngs) for _ in range(config.encoder_layers)])
-        self.decoder = nnx.List([DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)])
-        self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.final_norm else [])
+        of_encoder = config.of_encoder
+        self.encoder = nnx.List([EncoderBlock(each, rngs=rngs) for each in by_block(of_encoder, config.encoder_layers)])
+        self.decoder = nnx.List([DecoderBlock(each, rngs=rngs) for each in by_block(config, config.decoder_layers)])
+        widths = [of_encoder.d_model, config.d_model] if config.final_norm else []
+        self.final_norms = nnx.List(map(LayerNorm, widths))
+        if config.encoder_width:
+            self.encoder_input = Dense(config.d_model, config.encoder_width, config.matmul_dtype, "DE", rngs=rngs)
         if config.positions == "relative":
             self.relative_biases = nnx.List(
                 [RelativeBias(config, causal=causal, rngs=rngs) for causal in (False, True)]
@@ -153,24 +184,27 @@ class Transformer(nnx.Module):
         factors: Factors = ONE,
         weights: Collected = None,
         embedded: Float[Array, "B S D"] | None = None,
-    ) -> Float[Array, "B S D"]:
+    ) -> Float[Array, "B S E"]:
         """The encoder's output at every source position. ``weights`` collects one array of each block.
 
-        ``embedded`` takes the place of the tokens' embeddings, for gradients with respect to them.
+        ``embedded`` takes the place of the tokens' embeddings, for gradients with respect to them. With
+        ``model.encoder_width``, a dense layer brings embeddings to that width.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
         ids = hide(source.ids, self.config.source_word_dropout, word_key, factors.words)
         x = self.embedding(ids, source.positions, embedding_key, factors.dropout) if embedded is None else embedded
-        order = self.order(source.positions, source.positions, causal=False)
+        if self.config.encoder_width:
+            x = self.encoder_input(x)
+        order, first_values = self.order(source.positions, source.positions, causal=False), self._first_values(0, x)
         mask = Mask(source.segments, source.segments)
         for block, key in zip(self.encoder, keys, strict=True):
-            x = self._rematerialized(block, weights)(x, mask, order, key, factors.dropout)
+            x = self._rematerialized(block, weights)(x, mask, order, key, factors.dropout, first_values)
         return self._final_norm(0, x)
 
     def decode(
         self,
         target: Tokens,
-        encoded: Float[Array, "B S D"],
+        encoded: Float[Array, "B S E"],
         source_segments: Int[Array, "B S"],
         *,
         dropout_key: DropoutKey = None,
@@ -184,10 +218,10 @@ class Transformer(nnx.Module):
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.decoder) + 2)
         ids = hide(target.ids, self.config.target_word_dropout, word_key, factors.words)
         x = self.embedding(ids, target.positions, embedding_key, factors.dropout)
-        order = self.order(target.positions, target.positions, causal=True)
+        order, first_values = self.order(target.positions, target.positions, causal=True), self._first_values(1, x)
         masks = Mask(target.segments, target.segments, causal=True), Mask(target.segments, source_segments)
         for block, key in zip(self.decoder, keys, strict=True):
-            x = self._rematerialized(block, weights)(x, encoded, *masks, order, key, factors.dropout)
+            x = self._rematerialized(block, weights)(x, encoded, *masks, order, key, factors.dropout, first_values)
         return self._final_norm(1, x)
 
     def _rematerialized(self, block: Callable[..., Array], weights: Collected) -> Callable[..., Array]:
@@ -198,6 +232,10 @@ class Transformer(nnx.Module):
         if weights is not None:
             return partial(block, weights=weights)
         return jax.checkpoint(block) if self.config.rematerialize else block
+
+    def _first_values(self, stack: int, x: Float[Array, "B T D"]) -> FirstValues:
+        """The values of the first block, which ``x`` enters; the compiler does not compute them twice."""
+        return (self.encoder, self.decoder)[stack][0].values(x) if self.config.value_residual else None
 
     def _final_norm(self, stack: int, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         return self.final_norms[stack](x) if self.final_norms else x
@@ -245,9 +283,9 @@ class Transformer(nnx.Module):
         order = order._replace(bias=lineage if order.bias is None else order.bias + lineage)
         past: list[LayerCache] = []
         weights: list[Array] = []
-        masks = cache.masks(positions)
+        masks, first_values = cache.masks(positions), self._first_values(1, x)
         for block, layer, source in zip(self.decoder, cache.past, cache.source.layers, strict=True):
-            past.append(block.write(x, layer, order, positions))
+            past.append(block.write(x, layer, order, positions, first_values))
             x = block(x, source.memory, *masks, order, past=past[-1].memory, weights=weights)
         logits = self.logits(self._final_norm(1, x))
         return logits, weights[-1].mean(axis=1), cache._replace(past=tuple(past))

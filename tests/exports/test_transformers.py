@@ -25,8 +25,9 @@ def test_what_fits():
     assert {
         *("positions=sinusoidal", "positions=learned", "norm=pre", "norm=post", "two groups", "narrow values"),
         *("score=scaled_dot_product", "score=dot_product", "score=general"),
-        *("activation=relu", "activation=gelu", "activation=silu"),
+        *("activation=relu", "activation=gelu", "activation=silu", "activation=relu_squared"),
         *("key_value_heads=0", "key_value_heads=1", "value_dim=0"),
+        *("gated=False", "query_key_norm=False", "head_gates=False", "value_residual=False", "encoder_width=0"),
     } == FIT
 
 
@@ -34,6 +35,8 @@ def test_what_fits():
     ("changes", "reason"),
     [
         ({"score": "additive"}, "transformers has no model.score=additive"),
+        ({"gated": True}, "no encoder-decoder with model.gated=true"),
+        ({"value_residual": True}, "no encoder-decoder with model.value_residual=true"),
         ({"positions": "rotary"}, "no encoder-decoder with model.positions=rotary"),
         ({"positions": "learned", "norm": "post"}, "keeps no learned positions"),
         ({"head_dim": 7}, "leaves no room for 4 of width 7"),

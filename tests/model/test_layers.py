@@ -1,16 +1,28 @@
 """Matrix product, dropout, norm, residual and positions against autodiff, NumPy and arithmetic."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from jax.test_util import check_grads
 
 from attention.masks import Mask
 from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.config import NORMS, ModelConfig
-from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout
+from model.layers import (
+    FeedForward,
+    LayerNorm,
+    LearnedScore,
+    MultiHeadAttention,
+    QueryKeyNorm,
+    Residual,
+    bernoulli,
+    dropout,
+)
 from model.matmul import matmul
 
 CONFIG = ModelConfig(d_model=8, num_heads=2, head_dim=4, d_ff=16, encoder_layers=1, decoder_layers=1)
@@ -96,6 +108,7 @@ FORMULAS = {
     "relu": lambda x: np.maximum(x, 0),
     "gelu": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "relu_squared": lambda x: np.maximum(x, 0) ** 2,
 }
 
 
@@ -103,6 +116,30 @@ FORMULAS = {
 def test_activation_is_its_formula(activation):
     x = np.linspace(-6, 6, 25)
     np.testing.assert_allclose(ACTIVATIONS[activation](jnp.asarray(x)), FORMULAS[activation](x), atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_gated_network_by_its_formula(activation):
+    """(f(x W + b) ⊙ (x V + c)) W₂ + b₂ (Shazeer 2020, section 2, with biases)."""
+    layer = FeedForward(replace(CONFIG, gated=True, activation=activation), rngs=nnx.Rngs(0))
+    layer.gate.bias[...], layer.up.bias[...] = normal(1, 16), normal(2, 16)
+
+    def dense(part, inputs):
+        return inputs @ np.asarray(part.kernel[...], np.float64) + np.asarray(part.bias[...], np.float64)
+
+    x = np.asarray(normal(3, 1, 5, 8), np.float64)
+    hidden = FORMULAS[activation](dense(layer.gate, x)) * dense(layer.up, x)
+    np.testing.assert_allclose(layer(jnp.asarray(x, jnp.float32)), dense(layer.down, hidden), rtol=1e-4, atol=1e-5)
+
+
+def test_the_norm_of_queries_and_keys_has_gradients_also_at_zero():
+    norm = QueryKeyNorm(CONFIG)
+
+    def normed(x):
+        return norm.of_queries(x)
+
+    check_grads(normed, (normal(0, 1, 2, 3, 4),), order=1, modes=["rev"], atol=1e-2, rtol=1e-2)
+    assert jnp.isfinite(jax.grad(lambda x: normed(x).sum())(jnp.zeros((1, 2, 3, 4)))).all()
 
 
 def test_multi_head_attention_equals_flax_with_the_same_weights():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from attention.masks import Mask
 from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.cache import Cache, branch
@@ -35,6 +36,10 @@ CHOICES: dict[str, dict[str, Any]] = {
     **{activation: {"activation": activation} for activation in list(ACTIVATIONS)[1:]},
     "multi-query": {"key_value_heads": 1},
     "wide values": {"value_dim": 7},
+    "gated": {"gated": True},
+    "query-key norm": {"query_key_norm": True},
+    "head gates": {"head_gates": True},
+    "wide encoder": {"encoder_width": 24},
 }
 VARIANTS = variants(**SIZES)
 each_variant = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -149,14 +154,61 @@ def test_parameters_by_arithmetic():
     norm = 2 * d
     expected = VOCAB * d + 2 * (attention + feed_forward + 2 * norm) + 2 * (2 * attention + feed_forward + 3 * norm)
     expected += 2 * norm  # after the encoder and after the decoder, in pre-norm only
+    assert count_parameters(config) == expected
+    wide = ModelConfig(**SIZES, encoder_width=20)
+    more = 20 - d  # by which every D of the encoder is wider
+    assert count_parameters(wide) - expected == (
+        2 * more * (4 * width + 1 + 2 * hidden + 1 + 2 * 2)  # matrices, output biases and two norms of each block
+        + more * 2  # its final norm
+        + 2 * 2 * more * width  # keys and values of encoder-decoder attention
+        + d * 20
+        + 20  # from embeddings to the encoder
+    )
+
+
+def count_parameters(config):
     shapes = jax.eval_shape(lambda: init_params(config, VOCAB, jax.random.key(0)))
-    assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == expected
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+@pytest.mark.parametrize("name", ["query_key_norm", "head_gates", "value_residual"])
+def test_a_block_by_its_formulas_in_float64(name):
+    """Self-attention of the second encoder block, whose values are mixed with those of the first."""
+    config = ModelConfig(**SIZES, key_value_heads=1, value_dim=5, **{name: True})
+    model = nnx.merge(build(config, VOCAB), drawn_params(config, VOCAB))
+    rng, first, second = np.random.default_rng(0), *model.encoder
+    x, before = (jnp.asarray(rng.standard_normal((1, 4, 16)), jnp.float32) for _ in range(2))
+    segments = jnp.ones((1, 4), jnp.int32)
+    values = first.values(before) if name == "value_residual" else None
+    found = second.self_attention(x, x, Mask(segments, segments), first_values=values)
+
+    def dense(layer, inputs):
+        return inputs @ np.asarray(layer.kernel[...], np.float64) + np.asarray(layer.bias[...], np.float64)
+
+    attention, inputs = second.self_attention, np.asarray(x[0], np.float64)
+    query, key = (dense(layer, inputs).reshape(4, -1, 6) for layer in (attention.query, attention.key))
+    value, gates = dense(attention.value, inputs), np.ones((4, 2))
+    if name == "query_key_norm":
+        query, key = (each / np.linalg.norm(each, axis=-1, keepdims=True) * np.sqrt(6) for each in (query, key))
+        query = query * np.asarray(attention.norm.scale[...], np.float64)[:, None]
+    if name == "head_gates":
+        gates = 1 / (1 + np.exp(-dense(attention.gate, inputs)))
+    if name == "value_residual":
+        share, entered = float(attention.first_share[...][0]), first.residuals[0].enter(before)[0]
+        of_first = dense(first.self_attention.value, np.asarray(entered, np.float64))
+        value = (1 - share) * value + share * of_first
+    heads = []
+    for head in range(2):
+        weights = np.exp(query[:, head] @ key[:, 0].T / np.sqrt(6))
+        heads.append(gates[:, head, None] * (weights / weights.sum(axis=1, keepdims=True)) @ value)
+    expected = dense(attention.output, np.concatenate(heads, axis=1))
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
 def test_every_choice_is_another_model_and_every_kernel_the_same():
     source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
-    shallow = {"encoder_layers": 1, "decoder_layers": 1}
+    shallow = {"encoder_layers": 1, "decoder_layers": 1}  # value_residual begins with the second block
     results = {name: logits(make(**shallow, **changes), source, target)[:4] for name, changes in CHOICES.items()}
     for kernel in KERNELS_ANYWHERE[1:]:
         same = logits(make(**shallow, kernel=kernel), source, target)[:4]

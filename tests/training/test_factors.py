@@ -108,7 +108,11 @@ def test_the_learning_rate_cycles_by_hand():
 @pytest.mark.parametrize("name", ["adamw", "muon"])
 def test_the_decay_of_an_update_by_hand(name):
     """Without gradients, w becomes w - rate · decay · factor · w."""
-    decaying = {"weight_decay": 0.5, "weight_decay_factor": [[0.0, 1.0], [2.0, 0.0]], "learning_rate_factor": [[0.0, 0.5]]}
+    decaying = {
+        "weight_decay": 0.5,
+        "weight_decay_factor": [[0.0, 1.0], [2.0, 0.0]],
+        "learning_rate_factor": [[0.0, 0.5]],
+    }
     transform = optimizer(replace(CONFIG, optimizer=name, **decaying))
     params, expected = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}, 1.0
     state, zero = transform.init(params), jax.tree.map(jnp.zeros_like, params)

@@ -46,6 +46,7 @@ def check_divisible(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: i
     for key, size, by, parts in (
         ("data.batch_rows", batch_rows, "training.accumulation × mesh.data × mesh.fsdp", accumulation * rows),
         ("model.d_model", model.d_model, "mesh.fsdp", fsdp),
+        ("model.encoder_width", model.encoder_width, "mesh.fsdp", fsdp),
         ("model.num_heads", model.num_heads, "mesh.tensor", tensor),
         ("model.d_ff", model.d_ff, "mesh.tensor", tensor),
     ):
