@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import GenericAlias
+from typing import Any
 
 import yaml
 from omegaconf import OmegaConf
@@ -251,7 +252,7 @@ def check_value(key: str, value: object, origin: str) -> object:
     return value
 
 
-def _flat(value: object) -> list[object]:
+def _flat(value: object) -> list[Any]:
     return [leaf for each in value for leaf in _flat(each)] if isinstance(value, list) else [value]
 
 

@@ -17,7 +17,9 @@ from data.batches.packing import Batch
 from data.batches.stream import prefetch, validation_batches
 from data.config import DataConfig
 from data.prepare import Prepared
+from data.tokens.tokenizer import Tokenizer
 from evaluation.translate import Translator
+from experiment.initial import load_initial
 from experiment.plan import advise_small_corpus, describe_corpus
 from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
@@ -26,7 +28,14 @@ from training.devices.any_mesh import check_any_mesh, make_programs
 from training.devices.compilation import compile_ahead, in_background
 from training.devices.compiler import check_compiler, describe_compiler, is_audited
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
-from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
+from training.devices.mesh import (
+    Devices,
+    abstract_state,
+    check_divisible,
+    compile_initial_state,
+    initial_state_on,
+    make_mesh,
+)
 from training.devices.preflight import check_memory, check_position_table, choose_kernels, device_memory
 from training.devices.profile import profiled
 from training.progress import DivergenceCheck, Progress, digest_batch
@@ -114,12 +123,15 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
     like = abstract_state(devices.mesh, *shape)
     changes = check_continuation(config, run_dir, newest, like)
-    compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
-    prepared, data_changes = prepare_data(config, run_dir, newest)
+    initial = load_initial(config)
+    compiled = None if initial or newest is not None else in_background(compile_initial_state, like, *shape)
+    prepared, data_changes = prepare_data(config, run_dir, newest, initial and initial.tokenizer)
     programs = make_programs(build(config.model, config.tokenizer.vocab_size), config.training, like)
     validation = prepare_validation(config, prepared, devices, programs.loss_step)
-    if compiled:
-        step, progress = 0, Progress()
+    step, progress = 0, Progress()
+    if initial:
+        state = in_background(initial_state_on, like, initial.params, config.training)
+    elif compiled:
         state = in_background(lambda: compiled.result()())
     elif newest is not None:
         step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
@@ -128,6 +140,8 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         state = in_background(restore, run_dir, newest, like)
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + data_changes)
+        if initial:
+            initial.save(run_dir)
     train_step, stream = programs.train_step, prepared.stream
     schedule, clock = Schedule(config.training, stream), Clock(step, progress.seconds)
     with (
@@ -204,9 +218,11 @@ def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepare
     return has_other_data or "validation" in classify_changes(before, config).values()
 
 
-def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> tuple[Prepared, list[str]]:
+def prepare_data(
+    config: RunConfig, run_dir: Path, newest: int | None, tokenizer: Tokenizer | None
+) -> tuple[Prepared, list[str]]:
     """The corpus, and its allowed changes since the newest checkpoint; UserError for others, or between processes."""
-    prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
+    prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     if newest is None:
         return prepared, []

@@ -193,6 +193,7 @@ class MultiHeadAttention(nnx.Module):
         value = _split_heads(self.value(memory), self.config.groups)
         if self.first_share is None:
             return value
+        assert first_values is not None
         share = self.first_share[...][:, None, None]
         return ((1 - share) * value + share * first_values).astype(value.dtype)
 

@@ -21,6 +21,9 @@ class TrainingConfig:
     seed: int = of_training(
         1, "seed of initial parameters, order of the data, subwords and dropout", min=0, below=2**32
     )
+    init_from: str = option(
+        "", "RUN or RUN:CHECKPOINT, whose parameters and tokenizer a new run begins with; read at its start alone"
+    )
     steps: int = harmless(0, "end after this many updates; 0: no limit by steps", min=0, compared=True)
     epochs: int = harmless(
         0,

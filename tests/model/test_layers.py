@@ -1,6 +1,7 @@
 """Matrix product, dropout, norm, residual and positions against autodiff, NumPy and arithmetic."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -121,7 +122,7 @@ def test_activation_is_its_formula(activation):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_a_gated_network_by_its_formula(activation):
     """(f(x W + b) ⊙ (x V + c)) W₂ + b₂ (Shazeer 2020, section 2, with biases)."""
-    layer = FeedForward(replace(CONFIG, gated=True, activation=activation), rngs=nnx.Rngs(0))
+    layer: Any = FeedForward(replace(CONFIG, gated=True, activation=activation), rngs=nnx.Rngs(0))
     layer.gate.bias[...], layer.up.bias[...] = normal(1, 16), normal(2, 16)
 
     def dense(part, inputs):

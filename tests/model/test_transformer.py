@@ -174,8 +174,8 @@ def count_parameters(config):
 @pytest.mark.parametrize("name", ["query_key_norm", "head_gates", "value_residual"])
 def test_a_block_by_its_formulas_in_float64(name):
     """Self-attention of the second encoder block, whose values are mixed with those of the first."""
-    config = ModelConfig(**SIZES, key_value_heads=1, value_dim=5, **{name: True})
-    model = nnx.merge(build(config, VOCAB), drawn_params(config, VOCAB))
+    config = ModelConfig(**(SIZES | {"key_value_heads": 1, "value_dim": 5, name: True}))
+    model: Any = nnx.merge(build(config, VOCAB), drawn_params(config, VOCAB))
     rng, first, second = np.random.default_rng(0), *model.encoder
     x, before = (jnp.asarray(rng.standard_normal((1, 4, 16)), jnp.float32) for _ in range(2))
     segments = jnp.ones((1, 4), jnp.int32)

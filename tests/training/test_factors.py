@@ -1,6 +1,7 @@
 """Schedules of regularisation: factors by hand, what they multiply, and runs that stop in the middle of a ramp."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -81,15 +82,16 @@ def test_the_gradient_in_a_ramp_is_that_of_a_model_with_this_rate(rates, factor,
         compiled = jax.jit(make_gradients(build(model, VOCAB), training))
         return compiled(drawn_params(model, VOCAB), make_batch(0), jnp.int32(6))
 
-    training = replace(CONFIG, **changes)
-    found = gradients(replace(MODEL, **rates), replace(training, **{factor: RAMP}))
-    expected = gradients(replace(MODEL, **{key: rate / 2 for key, rate in rates.items()}), training)
+    training, schedule = replace(CONFIG, **changes), dict[str, Any]({factor: RAMP})
+    halves = {key: rate / 2 for key, rate in rates.items()}
+    found = gradients(replace(MODEL, **rates), replace(training, **schedule))
+    expected = gradients(replace(MODEL, **halves), training)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, expected)
 
 
 def test_a_factor_of_one_trains_as_none_bit_for_bit():
     model = replace(MODEL, dropout=0.25)  # a power of two: 1 - rate is the same number in 32 and in 64 bits
-    one = {"dropout_factor": [[0.0, 1.0]], "learning_rate_factor": [[0.0, 1.0]]}
+    one: Any = {"dropout_factor": [[0.0, 1.0]], "learning_rate_factor": [[0.0, 1.0]]}
     states = []
     for config in (CONFIG, replace(CONFIG, **one)):
         step, state = make_train_step(build(model, VOCAB), config), drawn_state(model, config, VOCAB)

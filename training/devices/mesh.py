@@ -20,7 +20,7 @@ from model.sharding import MESH_AXES, ROWS, parameter_spec
 from model.transformer import Params, structure
 from training.config import MeshConfig, TrainingConfig
 from training.optimizer import optimizer
-from training.state import TrainState, seeded_state, state_shapes
+from training.state import TrainState, initial_state_from, seeded_state, state_shapes
 
 
 def make_mesh(config: MeshConfig, devices: Sequence[jax.Device] = ()) -> Mesh:
@@ -137,6 +137,13 @@ def shard_optimizer(
         return leaf if is_masked(leaf) or leaf.shape != param.shape else leaf.update(sharding=param.sharding)
 
     return optax.tree.map_params(transform, place, opt_state, params, is_leaf=is_masked)
+
+
+def initial_state_on(like: TrainState, params: Params, training: TrainingConfig) -> TrainState:
+    """The state before the first step with these parameters, of which every process has all, where ``like`` lies."""
+    shardings, arrays = jax.tree.map(lambda leaf: leaf.sharding, like), jax.tree.map(np.asarray, params)
+    state: TrainState = jax.jit(partial(initial_state_from, training=training), out_shardings=shardings)(arrays)
+    return state
 
 
 def compile_initial_state(

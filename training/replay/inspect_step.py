@@ -183,8 +183,8 @@ def compile_token_losses(
     slices = GROUPS if in_groups else training.accumulation
 
     def losses_of_slice(params: Params, batch: Batch, key: Key[Array, ""], step: Int[Array, ""]) -> Loss:
-        model, (views, loss, *draws) = nnx.merge(graphdef, params), views_of(batch, training, key, step)
-        logits = model.logits(decoder_output(model, views, *draws))
+        model, (views, loss, dropout_key, factors) = nnx.merge(graphdef, params), views_of(batch, training, key, step)
+        logits = model.logits(decoder_output(model, views, dropout_key, factors))
 
         def by_position(array: Array) -> Array:
             """From "views·B T …" to "B T views …"."""
