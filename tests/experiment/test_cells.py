@@ -102,3 +102,13 @@ def test_shipped_sweeps_load_and_open_with_their_question(path):
     for title in ("Question", "Hardware", "Command", "Answer"):
         assert f"# {title}  " in header, title
     assert f"python scripts/sweep.py configs/sweeps/{path.name}" in header
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs/records").glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_records_load_and_open_with_what_they_claim(path):
+    cells = load_sweep(path).cells
+    assert len({cell.config.training.seed for cell in cells}) == len(cells) >= 4
+    header = path.read_text(encoding="utf-8").partition("\n\n")[0]
+    for title in ("Record", "What", "Machine", "Commit", "Command"):
+        assert f"# {title}  " in header, title
+    assert f"python scripts/verify_record.py {path.stem}" in header

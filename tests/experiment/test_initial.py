@@ -81,7 +81,7 @@ def test_what_does_not_fit_is_refused_by_its_key_and_nothing_is_written(second, 
 
 def test_a_vocabulary_without_tags_serves_one_direction_only(second, small_experiment, tmp_path):
     plain = save_untrained(load_config(small_experiment, [f"run_dir={tmp_path / 'plain'}"]))
-    with pytest.raises(UserError, match="does not fit: data.direction=both, for which its vocabulary has no tags"):
+    with pytest.raises(UserError, match=r"does not fit: data\.direction=both, for which its vocabulary has no tags"):
         load_initial(second(BOTH, source=plain))
 
 

@@ -6,6 +6,7 @@ from common.errors import UserError
 from common.files import leads_elsewhere
 
 CONFIG, DATA, ENVIRONMENT, INITIAL = "config.yaml", "data.json", "environment.json", "initial.json"
+MACHINE = "machine.json"  # of a run of scripts/verify_record.py
 TOKENIZER, TOKENIZER_CHECK = "tokenizer.model", "tokenizer.json"
 TRAINING_SENTENCES, ROW_COUNTS = "training_sentences.npz", "row_counts.json"
 METRICS, REJECTED_METRICS, LOG, EVENTS = "metrics.jsonl", "metrics.rejected.txt", "log.txt", "events"
