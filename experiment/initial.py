@@ -1,9 +1,8 @@
 """The parameters that a run begins with, if they are those of another run: ``training.init_from``."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from common.errors import UserError
 from common.files import read_json_object, sha256, write_atomically
@@ -18,8 +17,7 @@ from training.run.layout import INITIAL, split_checkpoint
 from training.run.retention import has_checkpoints
 
 
-@dataclass(frozen=True)
-class Initial:
+class Initial(NamedTuple):
     """Parameters and tokenizer of another run; ``record`` says where they are from, with SHA-256s of both."""
 
     params: Params
@@ -31,7 +29,7 @@ class Initial:
 
 
 def load_initial(config: RunConfig) -> Initial | None:
-    """What a new run begins with, of a run that averages the average; None without ``training.init_from``.
+    """What a new run begins with (the average of a run that averages); None without ``training.init_from``.
 
     None, too, for a run that has a checkpoint. UserError for another kind of model, or a tokenizer that does not fit.
     """
@@ -43,18 +41,15 @@ def load_initial(config: RunConfig) -> Initial | None:
     check_fits(source, tokenizer, config)
     params, manifest = load_for_inference(folder, which, config.model, tokenizer.vocab_size)
     named = str(manifest.step) if which in ("best", "latest") else which  # they may be other ones later
-    record = {"run": str(folder), "checkpoint": named, "step": manifest.step, "sha256": manifest.digest}
-    return Initial(params, tokenizer, record | {"tokenizer": sha256(tokenizer.model)})
+    record = {"run": str(folder), "checkpoint": named, "sha256": manifest.digest, "tokenizer": sha256(tokenizer.model)}
+    return Initial(params, tokenizer, record)
 
 
 def check_fits(source: RunConfig, tokenizer: Tokenizer, config: RunConfig) -> None:
     """UserError if the models of two runs differ in more than their training, or tags of a direction are missing."""
-    differences = find_differences(source, config)
-    lines = [
-        line
-        for key, line in differences.items()
-        if key.startswith(("model.", "tokenizer.")) and KEYS[key].metadata["changes"] == "model"
-    ]
+    differences, sections = find_differences(source, config).items(), ("model.", "tokenizer.")
+    of_model = [key for key in KEYS if key.startswith(sections) and KEYS[key].metadata["changes"] == "model"]
+    lines = [line for key, line in differences if key in of_model]
     if not all(map(tokenizer.tag, config.data.tags)):
         lines = ["data.direction=both, for which its vocabulary has no tags"]
     if lines:
@@ -64,11 +59,10 @@ def check_fits(source: RunConfig, tokenizer: Tokenizer, config: RunConfig) -> No
 def load_recorded(run_dir: Path, config: RunConfig) -> Params:
     """The parameters that a run began with, for replays; UserError if they are no longer there."""
     record = read_json_object(run_dir / INITIAL)
-    try:
-        source, which = Path(record["run"]), record["checkpoint"]
-        params, manifest = load_for_inference(source, which, config.model, config.tokenizer.vocab_size)
-    except (KeyError, TypeError):
-        raise UserError(f"{run_dir / INITIAL} is missing or damaged: bring it back") from None
+    if not {"run", "checkpoint", "sha256"} <= record.keys():
+        raise UserError(f"{run_dir / INITIAL} is missing or damaged: bring it back")
+    source, which = Path(record["run"]), record["checkpoint"]
+    params, manifest = load_for_inference(source, which, config.model, config.tokenizer.vocab_size)
     if manifest.digest != record["sha256"]:
-        raise UserError(f"{run_dir} began with other parameters than those of {source}, checkpoint {which}")
+        raise UserError(f"{run_dir} began with other parameters than {source} now has in its checkpoint {which}")
     return params

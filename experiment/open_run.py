@@ -5,6 +5,7 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from common.errors import UserError
@@ -28,14 +29,7 @@ from training.devices.any_mesh import check_any_mesh, make_programs
 from training.devices.compilation import compile_ahead, in_background
 from training.devices.compiler import check_compiler, describe_compiler, is_audited
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
-from training.devices.mesh import (
-    Devices,
-    abstract_state,
-    check_divisible,
-    compile_initial_state,
-    initial_state_on,
-    make_mesh,
-)
+from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
 from training.devices.preflight import check_memory, check_position_table, choose_kernels, device_memory
 from training.devices.profile import profiled
 from training.progress import DivergenceCheck, Progress, digest_batch
@@ -124,14 +118,13 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     like = abstract_state(devices.mesh, *shape)
     changes = check_continuation(config, run_dir, newest, like)
     initial = load_initial(config)
-    compiled = None if initial or newest is not None else in_background(compile_initial_state, like, *shape)
+    begin = partial(compile_initial_state, params=initial and initial.params)
+    compiled = in_background(begin, like, *shape) if newest is None else None
     prepared, data_changes = prepare_data(config, run_dir, newest, initial and initial.tokenizer)
     programs = make_programs(build(config.model, config.tokenizer.vocab_size), config.training, like)
     validation = prepare_validation(config, prepared, devices, programs.loss_step)
-    step, progress = 0, Progress()
-    if initial:
-        state = in_background(initial_state_on, like, initial.params, config.training)
-    elif compiled:
+    if compiled:
+        step, progress = 0, Progress()
         state = in_background(lambda: compiled.result()())
     elif newest is not None:
         step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))

@@ -16,7 +16,7 @@ from ctranslate2.specs.common_spec import Activation
 from jaxtyping import Float
 
 from common.special_tokens import BOS, EOS, UNK
-from exports.heads import LONGEST, Linear, dense, find_addition, join_heads, position_table, scale_of, split_heads
+from exports.heads import LONGEST, Linear, dense, join_heads, position_table, scale_of, split_heads
 from model.config import POSITIONS, ModelConfig
 from model.positions import FARTHEST, alibi_bias
 from model.transformer import Params
@@ -26,8 +26,6 @@ ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELUTanh, "silu": Act
 
 def find_obstacle(config: ModelConfig) -> str:
     """Why CTranslate2 cannot compute this model; empty if it can."""
-    if addition := find_addition(config):
-        return f"CTranslate2 has no {addition}"
     if config.activation not in ACTIVATIONS:
         return f"CTranslate2 has no model.activation={config.activation}, only {', '.join(ACTIVATIONS)}"
     match config.score:
@@ -99,11 +97,10 @@ def set_layer(layer: Any, config: ModelConfig, params: Params) -> None:
         query, *keys_values, output = join(config, params["cross_attention"])
         set_linear(layer.attention.linear, query, stack_rows(*keys_values), output)
         layer.attention.queries_scale = scale_of(config)
-    layers = {name: dense(part) for name, part in params["feed_forward"].items()}
     specs = {"up": layer.ffn.linear_0, "down": layer.ffn.linear_1}
     if config.gated:
-        specs = specs | {"gate": layer.ffn.linear_0, "up": layer.ffn.linear_0_noact}
-    set_linear([specs[name] for name in layers], *layers.values())
+        specs |= {"gate": layer.ffn.linear_0, "up": layer.ffn.linear_0_noact}
+    set_linear(list(specs.values()), *(dense(params["feed_forward"][name]) for name in specs))
 
 
 def stack_rows(*parts: Linear) -> Linear:

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from configs.keys import format_value
 from model.config import ModelConfig
 from model.positions import sinusoidal_positions
 from model.transformer import Params
@@ -80,17 +79,6 @@ def scale_of(config: ModelConfig) -> float:
             return 1.0
         case _:
             raise NotImplementedError(f"model.score={config.score}")
-
-
-def find_addition(config: ModelConfig) -> str:
-    """A key of the model that puts more into a block than either format has; empty if there is none."""
-    additions = {
-        "query_key_norm": config.query_key_norm,
-        "head_gates": config.head_gates,
-        "value_residual": config.value_residual,
-        "encoder_width": config.encoder_width,
-    }
-    return next((f"model.{key}={format_value(value)}" for key, value in additions.items() if value), "")
 
 
 def longest(config: ModelConfig) -> int:

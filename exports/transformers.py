@@ -20,18 +20,7 @@ from safetensors.numpy import save
 
 from common.special_tokens import BOS, EOS, PAD
 from data.tokens.tokenizer import Tokenizer, tag_piece
-from exports.heads import (
-    Heads,
-    Linear,
-    dense,
-    find_addition,
-    join_heads,
-    longest,
-    pad_axis,
-    position_table,
-    scale_of,
-    split_heads,
-)
+from exports.heads import Heads, Linear, dense, join_heads, longest, pad_axis, position_table, scale_of, split_heads
 from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 
@@ -44,8 +33,8 @@ Weights = dict[str, Float[np.ndarray, "..."]]
 
 def find_obstacle(config: ModelConfig) -> str:
     """Why transformers cannot compute this model; empty if it can."""
-    if addition := find_addition(config) or ("model.gated=true" if config.gated else ""):
-        return f"transformers has no encoder-decoder with {addition} and such layers"
+    if config.gated:
+        return "transformers has no encoder-decoder with model.gated=true and such layers"
     match config.score, config.positions, config.norm:
         case "additive", _, _:
             return "transformers has no model.score=additive, only dot products and what they can express"

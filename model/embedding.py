@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from common.special_tokens import PAD, TAGS
 from model.config import POSITIONS, ModelConfig
-from model.layers import DropoutKey, Factor, bernoulli, dropout
+from model.layers import DropoutKey, bernoulli, dropout
 from model.loss import Loss, LossOfLogits, loss_in_chunks
 from model.matmul import matmul
 from model.positions import sinusoidal_positions
@@ -27,16 +27,14 @@ class Embedding(nnx.Module):
             self.positions = nnx.Param(jax.random.normal(rngs.params(), shape) * deviation, axes="TD")
         self.config = config
 
-    def __call__(
-        self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey, factor: Factor = None
-    ) -> Float[Array, "B T D"]:
+    def __call__(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey) -> Float[Array, "B T D"]:
         """Rows of the table times √D, plus position embeddings, with dropout, in the dtype of the activations.
 
         A hidden token (see ``hide``) has an embedding of zero, and its position.
         """
         found = jnp.where((ids == PAD)[..., None], 0, look_up(self.table[...], ids))
         embedded = found * self.config.d_model**0.5 + self._position_embeddings(positions)
-        return shard_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key, factor))
+        return shard_rows(dropout(embedded.astype(self.config.dtype), self.config.dropout, key))
 
     def _position_embeddings(self, positions: Int[Array, "B T"]) -> Float[Array, "B T D"] | float:
         if POSITIONS[self.config.positions] != "embeddings":
@@ -69,15 +67,15 @@ class Embedding(nnx.Module):
         return jax.tree.map(jnp.sum, jax.vmap(of_rows)(rows, copy_to_groups(table, groups), of_labels, of_real))
 
 
-def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey, factor: Factor = None) -> Int[Array, "B T"]:
-    """Word dropout: each token becomes PAD with probability ``rate`` times ``factor``; without a key, return ``ids``.
+def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B T"]:
+    """Word dropout: each token becomes PAD with probability ``rate``; without a key, return ``ids``.
 
     Special tokens (BOS, EOS, tags of direction) are never hidden. Attention and positions go by segments, so that a
     hidden token keeps its place, as in Sennrich and Zhang (2019, section 3.2) and Shen et al. (2020, token cutoff).
     """
     if key is None or rate == 0:
         return ids
-    hidden = bernoulli(key, rate if factor is None else rate * factor, ids.shape)
+    hidden = bernoulli(key.key, rate if key.word_factor is None else rate * key.word_factor, ids.shape)
     return jnp.where(hidden & (ids > TAGS[-1]), PAD, ids)
 
 

@@ -18,31 +18,28 @@ from model.positions import Order, rotate
 from model.sharding import shard_rows
 
 NO_ORDER = Order()
-DropoutKey = Key[Array, ""] | None  # no key means no dropout
-Factor = Float[Array, ""] | None  # of a rate; None is 1
 
 
-class Factors(NamedTuple):
-    """What training multiplies ``model.dropout`` and the rates of word dropout by in an update."""
+class Draws(NamedTuple):
+    """What a site of dropout draws with: a key, and factors of the rates of dropout and word dropout (None: 1)."""
 
-    dropout: Factor = None
-    words: Factor = None
+    key: Key[Array, ""]
+    factor: Float[Array, ""] | None = None
+    word_factor: Float[Array, ""] | None = None
 
 
-def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey, factor: Factor = None) -> Float[Array, "*shape"]:
-    """Zero each element with probability ``rate`` and divide the others by 1 - rate; without a key, return ``x``.
+DropoutKey = Draws | None  # none means no dropout
 
-    With a factor, the rate is that many times as high.
-    """
+
+def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey) -> Float[Array, "*shape"]:
+    """Zero each element with probability ``rate`` and divide the others by 1 - rate; without a key, return ``x``."""
     if key is None or rate == 0:
         return x
-    kept = 1 - (rate if factor is None else rate * factor)
-    return jnp.where(bernoulli(key, kept, x.shape), x / kept, 0).astype(x.dtype)
+    kept = 1 - (rate if key.factor is None else rate * key.factor)
+    return jnp.where(bernoulli(key.key, kept, x.shape), x / kept, 0).astype(x.dtype)
 
 
-def bernoulli(
-    key: Key[Array, ""], probability: float | Float[Array, ""], shape: tuple[int, ...]
-) -> Bool[Array, "*shape"]:
+def bernoulli(key: Key[Array, ""], probability: float | Array, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
     """Independent draws that are true with this probability, to within 2^-17.
 
     Each random word serves two draws; ``jax.random.bernoulli`` takes one per draw, which is most of dropout's cost.
@@ -67,13 +64,13 @@ def skip_sentences(
     """
     if key is None or rate == 0:
         return after
-    skips = bernoulli(key, rate, (segments.shape[0], segments.shape[1] + 1))  # for segments 0 to T
+    skips = bernoulli(key.key, rate, (segments.shape[0], segments.shape[1] + 1))  # for segments 0 to T
     return jnp.where(jnp.take_along_axis(skips, segments, axis=1)[..., None], before, after)
 
 
 def split_key(key: DropoutKey, parts: int) -> list[DropoutKey]:
     """One key per dropout site, or as many Nones."""
-    return [None] * parts if key is None else list(jax.random.split(key, parts))
+    return [None] * parts if key is None else [key._replace(key=part) for part in jax.random.split(key.key, parts)]
 
 
 class Dense(nnx.Module):
@@ -108,21 +105,20 @@ class FeedForward(nnx.Module):
         return self.down(dropout(hidden, self.rate, dropout_key))
 
 
+Values = Float[Array, "B G S U"]
+
+
 class KeysValues(NamedTuple):
     """The keys and values that queries attend to."""
 
     key: Float[Array, "B G S H"]
-    value: Float[Array, "B G S U"]
-
-
-FirstValues = Float[Array, "B G _ U"] | None  # of the first block, for ``model.value_residual``
+    value: Values
 
 
 class MultiHeadAttention(nnx.Module):
     """Multi-head attention: one projection per role, split over heads (Vaswani et al. 2017, section 3.2.2).
 
-    Every head reads the whole of ``x`` through its own columns of the projections. ``memory_width`` is that of what
-    keys and values are made of, if it is another than the model's.
+    Every head reads the whole of ``x`` through its own columns of the projections. ``memory_width``: 0 is d_model.
     """
 
     def __init__(self, config: ModelConfig, memory_width: int = 0, *, rngs: nnx.Rngs):
@@ -146,18 +142,16 @@ class MultiHeadAttention(nnx.Module):
         order: Order = NO_ORDER,
         dropout_key: DropoutKey = None,
         weights: list[Array] | None = None,
-        first_values: FirstValues = None,
     ) -> Float[Array, "B T D"]:
         """Queries from ``x``; keys and values from ``memory``, which in self-attention is ``x`` too.
 
-        In cached decoding ``memory`` is keys and values computed before. ``order`` and ``first_values`` are for
-        self-attention. The attention weights, B N T S, are appended to the list ``weights``; without one they are not
-        computed. With ``model.head_gates``, each head's output is multiplied by the sigmoid of a number that a dense
-        layer computes of ``x`` (Qiu et al. 2025, section 2.2).
+        In cached decoding ``memory`` is keys and values computed before. ``order`` is for self-attention. The attention
+        weights, B N T S, are appended to the list ``weights``; without one they are not computed. The gate of a head is
+        the sigmoid of a dense layer of ``x`` (Qiu et al. 2025).
         """
         kernel = "definition"  # over cached keys there are few queries, and a kernel gains nothing
         if not isinstance(memory, KeysValues):
-            memory, kernel = self.keys_and_values(memory, order, first_values), self.config.kernel
+            memory, kernel = self.keys_and_values(memory, order), self.config.kernel
         query, score = _split_heads(self.query(x), self.config.num_heads), self.score()
         query = rotate(query if self.norm is None else self.norm.of_queries(query), order.rotation)
         heads = attend(
@@ -167,7 +161,7 @@ class MultiHeadAttention(nnx.Module):
             bias=order.bias,
             score=score,
             dropout_rate=self.config.attention_dropout,
-            dropout_key=dropout_key,
+            dropout_key=None if dropout_key is None else dropout_key.key,
             kernel=kernel,
         )
         if self.gate is not None:
@@ -176,26 +170,23 @@ class MultiHeadAttention(nnx.Module):
             weights.append(attention_weights(query, memory.key, mask, order.bias, score))
         return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
 
-    def keys_and_values(
-        self, memory: Float[Array, "B S E"], order: Order = NO_ORDER, first_values: FirstValues = None
-    ) -> KeysValues:
+    def keys_and_values(self, memory: Float[Array, "B S E"], order: Order = NO_ORDER) -> KeysValues:
         """The keys and values of ``memory``, which decoding stores in a cache."""
         key = _split_heads(self.key(memory), self.config.groups)
         key = rotate(key if self.norm is None else self.norm.of_keys(key), order.rotation)
-        return KeysValues(key, self.values(memory, first_values))
+        return KeysValues(key, self.values(memory, order.first_values))
 
-    def values(self, memory: Float[Array, "B S E"], first_values: FirstValues = None) -> Float[Array, "B G S U"]:
-        """The values of ``memory``.
+    def values(self, memory: Float[Array, "B S E"], first: Values | None = None) -> Values:
+        """The values V of ``memory`` or, with ``model.value_residual``, (1 - λ) V + λ V₁ from the second block on.
 
-        With ``model.value_residual`` they are (1 - λ) V + λ V₁ from the second block of a stack on, with V₁ the values
-        of the first one and a learned λ for each head of values (Zhou et al. 2024, section 3).
+        V₁, ``first``, are the values of the stack's first block; λ is learned for each head (Zhou et al. 2024).
         """
         value = _split_heads(self.value(memory), self.config.groups)
         if self.first_share is None:
             return value
-        assert first_values is not None
+        assert first is not None
         share = self.first_share[...][:, None, None]
-        return ((1 - share) * value + share * first_values).astype(value.dtype)
+        return ((1 - share) * value + share * first).astype(value.dtype)
 
 
 def _split_heads(projected: Float[Array, "B T NH"], heads: int) -> Float[Array, "B N T H"]:
@@ -267,9 +258,7 @@ class Residual(nnx.Module):
         """The input of the sublayer."""
         return self.norm(x) if self.is_pre_norm else x
 
-    def add(
-        self, x: Float[Array, "B T D"], output: Float[Array, "B T D"], key: DropoutKey, factor: Factor = None
-    ) -> Float[Array, "B T D"]:
+    def add(self, x: Float[Array, "B T D"], output: Float[Array, "B T D"], key: DropoutKey) -> Float[Array, "B T D"]:
         """``x`` plus the sublayer's output."""
-        total = shard_rows(x + dropout(output, self.rate, key, factor))
+        total = shard_rows(x + dropout(output, self.rate, key))
         return total if self.is_pre_norm else self.norm(total)

@@ -19,10 +19,7 @@ from model.embedding import Embedding, hide
 from model.layers import (
     Dense,
     DropoutKey,
-    Factor,
-    Factors,
     FeedForward,
-    FirstValues,
     KeysValues,
     LayerNorm,
     MultiHeadAttention,
@@ -32,7 +29,6 @@ from model.layers import (
 )
 from model.positions import Order, RelativeBias, alibi_bias
 
-ONE = Factors()
 Params = dict  # nested, from names to arrays
 Collected = list[Array] | None  # attention weights "B N T S", appended in the order of the layers; S may differ
 
@@ -60,25 +56,14 @@ class EncoderBlock(nnx.Module):
         self.residuals = nnx.List([Residual(config) for _ in range(2)])
 
     def __call__(
-        self,
-        x: Float[Array, "B S D"],
-        mask: Mask,
-        order: Order,
-        dropout_key: DropoutKey,
-        factor: Factor = None,
-        first_values: FirstValues = None,
-        weights: Collected = None,
+        self, x: Float[Array, "B S D"], mask: Mask, order: Order, dropout_key: DropoutKey, weights: Collected = None
     ) -> Float[Array, "B S D"]:
         keys = split_key(dropout_key, 4)
         entered = self.residuals[0].enter(x)
-        output = self.self_attention(entered, entered, mask, order, keys[2], weights, first_values)
-        x = self.residuals[0].add(x, output, keys[0], factor)
+        output = self.self_attention(entered, entered, mask, order, keys[2], weights)
+        x = self.residuals[0].add(x, output, keys[0])
         output = self.feed_forward(self.residuals[1].enter(x), keys[3])
-        return self.residuals[1].add(x, output, keys[1], factor)
-
-    def values(self, x: Float[Array, "B S D"]) -> Float[Array, "B G S U"]:
-        """The values of self-attention, for later blocks."""
-        return self.self_attention.values(self.residuals[0].enter(x))
+        return self.residuals[1].add(x, output, keys[1])
 
 
 class DecoderBlock(nnx.Module):
@@ -86,9 +71,8 @@ class DecoderBlock(nnx.Module):
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.self_attention = MultiHeadAttention(config, rngs=rngs)
-        self.cross_attention = MultiHeadAttention(
-            replace(config, value_residual=False), config.encoder_width, rngs=rngs
-        )
+        without = replace(config, value_residual=False)
+        self.cross_attention = MultiHeadAttention(without, config.encoder_width, rngs=rngs)
         self.feed_forward = FeedForward(config, rngs=rngs)
         self.residuals = nnx.List([Residual(config) for _ in range(3)])
         self.layer_drop = config.decoder_layer_drop
@@ -101,8 +85,6 @@ class DecoderBlock(nnx.Module):
         source_mask: Mask,
         order: Order,
         dropout_key: DropoutKey = None,
-        factor: Factor = None,
-        first_values: FirstValues = None,
         past: KeysValues | None = None,
         weights: Collected = None,
     ) -> Float[Array, "B T D"]:
@@ -115,31 +97,20 @@ class DecoderBlock(nnx.Module):
         """
         keys, before = split_key(dropout_key, 7), x
         entered = self.residuals[0].enter(x)
-        memory = entered if past is None else past
-        output = self.self_attention(entered, memory, past_mask, order, keys[3], weights, first_values)
-        x = self.residuals[0].add(x, output, keys[0], factor)
+        output = self.self_attention(entered, entered if past is None else past, past_mask, order, keys[3], weights)
+        x = self.residuals[0].add(x, output, keys[0])
         entered = self.residuals[1].enter(x)
         output = self.cross_attention(entered, source, source_mask, dropout_key=keys[4], weights=weights)
-        x = self.residuals[1].add(x, output, keys[1], factor)
+        x = self.residuals[1].add(x, output, keys[1])
         output = self.feed_forward(self.residuals[2].enter(x), keys[5])
-        x = self.residuals[2].add(x, output, keys[2], factor)
+        x = self.residuals[2].add(x, output, keys[2])
         return skip_sentences(before, x, past_mask.query_segments, self.layer_drop, keys[6])
 
-    def values(self, x: Float[Array, "B T D"]) -> Float[Array, "B G T U"]:
-        """The values of self-attention, for later blocks."""
-        return self.self_attention.values(self.residuals[0].enter(x))
-
     def write(
-        self,
-        x: Float[Array, "B K D"],
-        cache: LayerCache,
-        order: Order,
-        positions: Int[Array, " B"],
-        first_values: FirstValues = None,
+        self, x: Float[Array, "B K D"], cache: LayerCache, order: Order, positions: Int[Array, " B"]
     ) -> LayerCache:
         """The cache with the keys and values of the tokens at ``positions``, to which ``__call__`` then attends."""
-        entered = self.residuals[0].enter(x)
-        return cache.write(self.self_attention.keys_and_values(entered, order, first_values), positions)
+        return cache.write(self.self_attention.keys_and_values(self.residuals[0].enter(x), order), positions)
 
 
 def by_block(config: ModelConfig, blocks: int) -> list[ModelConfig]:
@@ -168,20 +139,17 @@ class Transformer(nnx.Module):
             )
         self.config = config
 
-    def __call__(
-        self, source: Tokens, target: Tokens, *, dropout_key: DropoutKey = None, factors: Factors = ONE
-    ) -> Float[Array, "B T D"]:
+    def __call__(self, source: Tokens, target: Tokens, *, dropout_key: DropoutKey = None) -> Float[Array, "B T D"]:
         """The decoder's output at every target position under teacher forcing; ``logits`` turns it into scores."""
         keys = split_key(dropout_key, 2)
-        encoded = self.encode(source, dropout_key=keys[0], factors=factors)
-        return self.decode(target, encoded, source.segments, dropout_key=keys[1], factors=factors)
+        encoded = self.encode(source, dropout_key=keys[0])
+        return self.decode(target, encoded, source.segments, dropout_key=keys[1])
 
     def encode(
         self,
         source: Tokens,
         *,
         dropout_key: DropoutKey = None,
-        factors: Factors = ONE,
         weights: Collected = None,
         embedded: Float[Array, "B S D"] | None = None,
     ) -> Float[Array, "B S E"]:
@@ -191,14 +159,14 @@ class Transformer(nnx.Module):
         ``model.encoder_width``, a dense layer brings embeddings to that width.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
-        ids = hide(source.ids, self.config.source_word_dropout, word_key, factors.words)
-        x = self.embedding(ids, source.positions, embedding_key, factors.dropout) if embedded is None else embedded
+        ids = hide(source.ids, self.config.source_word_dropout, word_key)
+        x = self.embedding(ids, source.positions, embedding_key) if embedded is None else embedded
         if self.config.encoder_width:
             x = self.encoder_input(x)
-        order, first_values = self.order(source.positions, source.positions, causal=False), self._first_values(0, x)
+        order = self._add_values(self.order(source.positions, source.positions, causal=False), self.encoder[0], x)
         mask = Mask(source.segments, source.segments)
         for block, key in zip(self.encoder, keys, strict=True):
-            x = self._rematerialized(block, weights)(x, mask, order, key, factors.dropout, first_values)
+            x = self._rematerialized(block, weights)(x, mask, order, key)
         return self._final_norm(0, x)
 
     def decode(
@@ -208,7 +176,6 @@ class Transformer(nnx.Module):
         source_segments: Int[Array, "B S"],
         *,
         dropout_key: DropoutKey = None,
-        factors: Factors = ONE,
         weights: Collected = None,
     ) -> Float[Array, "B T D"]:
         """The decoder's output at every target position, which sees the target up to itself, and the whole source.
@@ -216,12 +183,11 @@ class Transformer(nnx.Module):
         ``weights`` collects two arrays of each block: those over the past, then those over the source.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.decoder) + 2)
-        ids = hide(target.ids, self.config.target_word_dropout, word_key, factors.words)
-        x = self.embedding(ids, target.positions, embedding_key, factors.dropout)
-        order, first_values = self.order(target.positions, target.positions, causal=True), self._first_values(1, x)
+        x = self.embedding(hide(target.ids, self.config.target_word_dropout, word_key), target.positions, embedding_key)
+        order = self._add_values(self.order(target.positions, target.positions, causal=True), self.decoder[0], x)
         masks = Mask(target.segments, target.segments, causal=True), Mask(target.segments, source_segments)
         for block, key in zip(self.decoder, keys, strict=True):
-            x = self._rematerialized(block, weights)(x, encoded, *masks, order, key, factors.dropout, first_values)
+            x = self._rematerialized(block, weights)(x, encoded, *masks, order, key)
         return self._final_norm(1, x)
 
     def _rematerialized(self, block: Callable[..., Array], weights: Collected) -> Callable[..., Array]:
@@ -233,9 +199,11 @@ class Transformer(nnx.Module):
             return partial(block, weights=weights)
         return jax.checkpoint(block) if self.config.rematerialize else block
 
-    def _first_values(self, stack: int, x: Float[Array, "B T D"]) -> FirstValues:
-        """The values of the first block, which ``x`` enters; the compiler does not compute them twice."""
-        return (self.encoder, self.decoder)[stack][0].values(x) if self.config.value_residual else None
+    def _add_values(self, order: Order, first: EncoderBlock | DecoderBlock, x: Float[Array, "B T D"]) -> Order:
+        """Add the values of the first block, which ``x`` enters; the compiler does not compute them twice."""
+        if not self.config.value_residual:
+            return order
+        return order._replace(first_values=first.self_attention.values(first.residuals[0].enter(x)))
 
     def _final_norm(self, stack: int, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         return self.final_norms[stack](x) if self.final_norms else x
@@ -283,9 +251,9 @@ class Transformer(nnx.Module):
         order = order._replace(bias=lineage if order.bias is None else order.bias + lineage)
         past: list[LayerCache] = []
         weights: list[Array] = []
-        masks, first_values = cache.masks(positions), self._first_values(1, x)
+        order, masks = self._add_values(order, self.decoder[0], x), cache.masks(positions)
         for block, layer, source in zip(self.decoder, cache.past, cache.source.layers, strict=True):
-            past.append(block.write(x, layer, order, positions, first_values))
+            past.append(block.write(x, layer, order, positions))
             x = block(x, source.memory, *masks, order, past=past[-1].memory, weights=weights)
         logits = self.logits(self._final_norm(1, x))
         return logits, weights[-1].mean(axis=1), cache._replace(past=tuple(past))

@@ -13,7 +13,6 @@ The exit code is 1 if the target is not reached.
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -32,7 +31,7 @@ from configs.load import SHIPPED
 from evaluation.comparison.significance import p_above
 from experiment.sweep.cells import Cell, Sweep, load_sweep
 from experiment.sweep.jobs import Jobs, shares
-from experiment.sweep.states import COMPLETE, State, check_directories, read_state
+from experiment.sweep.states import COMPLETE, check_directories, read_state
 from training.progress import Progress
 from training.run.checkpoint import read_notes
 from training.run.layout import MACHINE
@@ -52,15 +51,18 @@ def main() -> None:
     for cell in record.cells:
         train_seed(record, cell)
     scores = [read_state(cell, "valid").bleu or 0.0 for cell in record.cells]
-    print(as_text(table(record.cells, scores)))
-    sys.exit(0 if p_above(scores, TARGET) < LEVEL else 1)
+    p, mean = p_above(scores, TARGET), sum(scores) / len(scores)
+    verdict = "the record stands" if p < LEVEL else "the target is not reached"
+    note = f"{verdict}: mean {mean:.2f} of {len(scores)} seeds, one-sided p = {p:.2g}, and below {LEVEL} is needed"
+    header = ["seed", "BLEU, valid", "minutes", "GFLOP/s of products", "processor"]
+    print(as_text(Table("Record", note, header, list(map(row, record.cells)))))
+    sys.exit(0 if p < LEVEL else 1)
 
 
 def load_record(path: Path) -> Sweep:
     """UserError for several recipes, for one seed, which no test can judge, or for other runs in its place."""
     record = load_sweep(path)
-    seeds = {cell.config.training.seed for cell in record.cells}
-    if len(seeds) < max(2, len(record.cells)):
+    if len({cell.config.training.seed for cell in record.cells}) < max(2, len(record.cells)):
         raise UserError(f"{path}: a record is one recipe with at least two seeds")
     record.folder.mkdir(parents=True, exist_ok=True)
     check_directories(record.cells)
@@ -72,37 +74,24 @@ def train_seed(record: Sweep, cell: Cell) -> None:
     state = read_state(cell, "valid")
     if state.word == COMPLETE:
         return
-    work = Jobs(record, "valid", shares(1), {cell.name: state}, report=say)
+    states = {cell.name: state}
+    work = Jobs(record, "valid", shares(1), states, lambda cell, state: print(cell.name, state.word, flush=True))
     work.run([cell])
     if work.signals:
         sys.exit(128 + work.signals[0])  # what was training is saved
-    if work.failures or read_state(cell, "valid").word != COMPLETE:
-        raise UserError(f"{cell.name} is not complete: {work.failures.get(cell.name, f'see {cell.output}')}")
+    if read_state(cell, "valid").word != COMPLETE:
+        raise UserError(f"{cell.name} is not complete; see {cell.output}")
     facts = {"processor": processor(), "cores": CORES, "flops_per_second": product_rates(ROUNDS)}
     write_atomically(cell.run_dir / MACHINE, json.dumps(facts, indent=1) + "\n")
 
 
-def say(cell: Cell, state: State) -> None:
-    print(f"{cell.name}: {state.word} at step {state.step}", flush=True)
-
-
-def table(cells: Sequence[Cell], scores: Sequence[float]) -> Table:
-    """A row for each seed; the note judges them."""
-    rows, p = [row(cell, bleu) for cell, bleu in zip(cells, scores, strict=True)], p_above(scores, TARGET)
-    verdict = "the record stands" if p < LEVEL else "the target is not reached"
-    mean = sum(scores) / len(scores)
-    test = f"against at most {TARGET}, p = {p:.2g}, and below {LEVEL} is needed"
-    note = f"{verdict}: mean BLEU {mean:.2f} of {len(scores)} seeds; {test}"
-    header = ["seed", "BLEU, valid", "minutes", "GFLOP/s, float32", "bfloat16", "processor"]
-    return Table("Record", note, header, rows)
-
-
-def row(cell: Cell, bleu: float) -> list[str]:
+def row(cell: Cell) -> list[str]:
+    """The seed, its BLEU and minutes, and the machine's rates."""
     machine, newest = read_json_object(cell.run_dir / MACHINE), good_steps(cell.run_dir)[-1]
     minutes = Progress.from_notes(read_notes(cell.run_dir, newest)).seconds / 60
-    rates = machine.get("flops_per_second", {})
-    found = [f"{rates[name] / 1e9:.0f}" if name in rates else "" for name in ("jax", "jax bfloat16")]
-    return [str(cell.config.training.seed), f"{bleu:.2f}", f"{minutes:.1f}", *found, str(machine.get("processor", ""))]
+    rates = [f"{rate / 1e9:.0f} {name}" for name, rate in machine.get("flops_per_second", {}).items()]
+    bleu = f"{read_state(cell, 'valid').bleu:.2f}"
+    return [str(cell.config.training.seed), bleu, f"{minutes:.1f}", ", ".join(rates), str(machine.get("processor", ""))]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from itertools import pairwise
 from common.option import option, require_in_bounds
 
 ENDING = "cosine", "linear", "wsd"  # schedules that fall to zero at the last step
+Points = list[list[float]]  # of a schedule: [STEP, FACTOR]
 
 of_training = partial(option, changes="training")
 harmless = partial(option, changes="nothing")  # but for the rounding on another mesh
@@ -54,21 +55,17 @@ class TrainingConfig:
     weight_decay: float = of_training(
         0.0, "decoupled decay: adamw of all but biases and norms, muon of the matrices of dense layers", min=0
     )
-    dropout_factor: list[list[float]] = option(
+    dropout_factor: Points = option(
         [],
-        "[STEP, FACTOR] points, linear in between, by which model.dropout is multiplied, such as "
-        "[[0, 0], [1100, 0], [2000, 1]]; empty: 1",
+        "[STEP, FACTOR] points, linear in between, by which model.dropout and model.activation_dropout are multiplied, "
+        "such as [[0, 0], [1100, 0], [2000, 1]]; empty: 1",
         changes="training",
     )
-    word_dropout_factor: list[list[float]] = option(
-        [], "the same for model.source_word_dropout and model.target_word_dropout", changes="training"
+    word_dropout_factor: Points = option([], "the same of both rates of word dropout", changes="training")
+    weight_decay_factor: Points = option(
+        [], "the same of training.weight_decay, which the learning rate multiplies anyway", changes="training"
     )
-    weight_decay_factor: list[list[float]] = option(
-        [], "the same for training.weight_decay, which the learning rate multiplies anyway", changes="training"
-    )
-    learning_rate_factor: list[list[float]] = option(
-        [], "the same for the learning rate of training.schedule", changes="training"
-    )
+    learning_rate_factor: Points = option([], "the same of the rate of training.schedule", changes="training")
     clip_norm: float = of_training(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
     label_smoothing: float = of_training(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
     consistency: str = of_training(
@@ -140,17 +137,14 @@ class TrainingConfig:
             raise ValueError("training.weight_decay_factor needs training.weight_decay")
         for name, points in vars(self).items():
             if name.endswith("_factor") and not are_points(points):
-                raise ValueError(
-                    f"training.{name} must be points [STEP, FACTOR] with steps that rise and factors of at least 0, "
-                    f"such as [[0, 0], [1100, 0], [2000, 1]], not {points}"
-                )
+                form = "points [STEP, FACTOR] with rising steps and no factor below 0, such as [[0, 0], [2000, 1]]"
+                raise ValueError(f"training.{name} must be {form}, not {points}")
 
 
-def are_points(points: list[list[float]]) -> bool:
+def are_points(points: Points) -> bool:
     """Whether these are points of a schedule: whole steps, each after the last, and factors."""
-    if any(len(point) != 2 or point[0] % 1 or not 0 <= min(point) <= max(point) < 2**31 for point in points):
-        return False
-    return all(one[0] < other[0] for one, other in pairwise(points))
+    has_form = all(len(point) == 2 and point[0] % 1 == 0 <= min(point) <= max(point) < 2**31 for point in points)
+    return has_form and all(one[0] < other[0] for one, other in pairwise(points))
 
 
 @dataclass(frozen=True)

@@ -6,30 +6,25 @@ and the last after them. The factor depends on the step alone, so a run that con
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
-from model.layers import Factors
-from training.config import TrainingConfig
-
-Points = list[list[float]]
+from model.layers import Draws
+from training.config import Points, TrainingConfig
 
 
 def factor_at(points: Points, updates: jax.typing.ArrayLike) -> Float[Array, ""]:
-    """The factor of the next update, after this many: the first update is step 0. Without points it is 1."""
-    if not points:
-        return jnp.ones(())
+    """The factor of the next update, after this many: the first update is step 0."""
     steps, factors = jnp.asarray(points, jnp.float32).T
     return jnp.interp(jnp.asarray(updates, jnp.float32), steps, factors)
 
 
-def factors_of(config: TrainingConfig, step: Int[Array, ""]) -> Factors:
-    """What multiplies the rates of dropout after ``step`` updates; nothing where no schedule is set."""
+def draws_of(config: TrainingConfig, key: Key[Array, ""], step: Int[Array, ""]) -> Draws:
+    """What dropout draws with after ``step`` updates; without factors where no schedule is set."""
     schedules = config.dropout_factor, config.word_dropout_factor
-    return Factors(*(factor_at(points, step) if points else None for points in schedules))
+    return Draws(key, *(factor_at(points, step) if points else None for points in schedules))
 
 
 def factors_by_name(config: TrainingConfig, step: int, applied: int) -> dict[str, float]:
     """The factors after ``step`` updates, for metrics. The optimizer counts those that were ``applied``."""
     counts = {"dropout_factor": step, "word_dropout_factor": step, "weight_decay_factor": applied}
-    schedules = {name: (vars(config)[name], count) for name, count in counts.items()}
-    return {name: float(factor_at(points, count)) for name, (points, count) in schedules.items() if points}
+    return {name: float(factor_at(points, at)) for name, at in counts.items() if (points := vars(config)[name])}

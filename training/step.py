@@ -9,14 +9,15 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from data.batches.packing import Batch
-from model.layers import DropoutKey, Factors
+from model.layers import Draws, DropoutKey
 from model.loss import Loss, LossOfLogits, cross_entropy
 from model.sharding import on_mesh
-from model.transformer import ONE, Params, Tokens, Transformer, gather_embeddings
+from model.transformer import Params, Tokens, Transformer, gather_embeddings
 from training.config import TrainingConfig
+from training.factors import draws_of
 from training.objective import views_of
 from training.optimizer import optimizer
 from training.state import Skipped, Sums, TrainState
@@ -33,7 +34,7 @@ class StepReport(NamedTuple):
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepReport]]
 LossStep = Callable[[Params, Batch], Loss]
 Gradients = Callable[[Params, Batch, Int[Array, ""]], tuple[Params, Loss]]
-SummedGradients = Callable[[Params, Batch, Key[Array, ""], Int[Array, ""]], tuple[Params, Loss]]
+SummedGradients = Callable[[Params, Batch, Draws], tuple[Params, Loss]]
 Update = Callable[[TrainState, Params, Loss, Array], tuple[TrainState, StepReport]]
 
 
@@ -95,19 +96,17 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
 
     def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
         key = jax.random.fold_in(root_key, step)
-        gradients, sums = summed_gradients(params, batch, key, step)
+        gradients, sums = summed_gradients(params, batch, draws_of(config, key, step))
         return per_token(gradients, sums), sums
 
     return gradients_of
 
 
 def make_summed_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> SummedGradients:
-    """``(parameters, batch, key of its draws, number of earlier steps) → (gradient of the summed loss, loss sums)``."""
+    """``(parameters, batch, its draws) → (gradient of the loss summed over target tokens, loss sums)``."""
 
-    def objective(
-        params: Params, batch: Batch, key: Key[Array, ""], step: Int[Array, ""]
-    ) -> tuple[Float[Array, ""], Loss]:
-        sums = summed_loss(graphdef, params, *views_of(batch, config, key, step))
+    def objective(params: Params, batch: Batch, draws: Draws) -> tuple[Float[Array, ""], Loss]:
+        sums = summed_loss(graphdef, params, *views_of(batch, config, draws))
         return sums.objective, sums
 
     return jax.grad(objective, has_aux=True)
@@ -118,26 +117,19 @@ def per_token(gradients: Params, sums: Loss) -> Params:
 
 
 def summed_loss(
-    graphdef: nnx.GraphDef[Transformer],
-    params: Params,
-    batch: Batch,
-    loss: LossOfLogits,
-    dropout_key: DropoutKey,
-    factors: Factors = ONE,
+    graphdef: nnx.GraphDef[Transformer], params: Params, batch: Batch, loss: LossOfLogits, dropout_key: DropoutKey
 ) -> Loss:
     """Loss sums of a batch under teacher forcing."""
     model = nnx.merge(graphdef, gather_embeddings(params))
-    decoded = decoder_output(model, batch, dropout_key, factors)
+    decoded = decoder_output(model, batch, dropout_key)
     return model.embedding.loss(loss, decoded, batch.target_labels, batch.target_segments > 0)
 
 
-def decoder_output(
-    model: Transformer, batch: Batch, dropout_key: DropoutKey, factors: Factors
-) -> Float[Array, "B T D"]:
+def decoder_output(model: Transformer, batch: Batch, dropout_key: DropoutKey) -> Float[Array, "B T D"]:
     """The decoder's output at every target position under teacher forcing."""
     source = Tokens(batch.source_tokens, batch.source_segments, batch.source_positions)
     target = Tokens(batch.target_inputs, batch.target_segments, batch.target_positions)
-    return model(source, target, dropout_key=dropout_key, factors=factors)
+    return model(source, target, dropout_key=dropout_key)
 
 
 def accumulate(summed_gradients: SummedGradients, slices: int) -> SummedGradients:
@@ -145,15 +137,16 @@ def accumulate(summed_gradients: SummedGradients, slices: int) -> SummedGradient
     if slices == 1:
         return summed_gradients
 
-    def accumulated(params: Params, batch: Batch, key: Array, step: Array) -> tuple[Params, Loss]:
+    def accumulated(params: Params, batch: Batch, draws: Draws) -> tuple[Params, Loss]:
         # Slices interleave the rows, so that each device holds its share of every slice.
         sliced = jax.tree.map(lambda rows: rows.reshape(-1, slices, *rows.shape[1:]).swapaxes(0, 1), batch)
 
         def add(total: PyTree, slice_and_key: tuple[Batch, Array]) -> tuple[PyTree, None]:
-            return jax.tree.map(jnp.add, total, summed_gradients(params, *slice_and_key, step)), None
+            rows, key = slice_and_key
+            return jax.tree.map(jnp.add, total, summed_gradients(params, rows, draws._replace(key=key))), None
 
         zero = jax.tree.map(jnp.zeros_like, params), Loss(*(jnp.zeros(()) for _ in Loss._fields))
-        return jax.lax.scan(add, zero, (sliced, jax.random.split(key, slices)))[0]
+        return jax.lax.scan(add, zero, (sliced, jax.random.split(draws.key, slices)))[0]
 
     return accumulated
 

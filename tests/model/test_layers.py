@@ -15,6 +15,7 @@ from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.config import NORMS, ModelConfig
 from model.layers import (
+    Draws,
     FeedForward,
     LayerNorm,
     LearnedScore,
@@ -64,7 +65,7 @@ def test_the_gradient_of_a_kernel_in_bfloat16_sums_in_float32(inputs, outputs, c
 
 
 def test_dropout_keeps_the_mean_and_drops_the_rate():
-    dropped = dropout(jnp.ones(100_000), 0.3, jax.random.key(0))
+    dropped = dropout(jnp.ones(100_000), 0.3, Draws(jax.random.key(0)))
     assert set(np.unique(dropped)) == {0.0, np.float32(1 / 0.7)}
     assert np.mean(np.asarray(dropped) == 0) == pytest.approx(0.3, abs=0.005)  # 3.4 standard deviations
     assert dropout(jnp.ones(3), 0.3, None).tolist() == [1, 1, 1]

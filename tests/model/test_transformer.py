@@ -15,6 +15,8 @@ from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.cache import Cache, branch
 from model.config import NORMS, POSITIONS, ModelConfig
+from model.layers import Draws
+from model.positions import Order
 from model.transformer import Tokens, build, init_params
 from tests.drawn import drawn_params
 from tests.variants import KERNELS_ANYWHERE, variants
@@ -180,7 +182,7 @@ def test_a_block_by_its_formulas_in_float64(name):
     x, before = (jnp.asarray(rng.standard_normal((1, 4, 16)), jnp.float32) for _ in range(2))
     segments = jnp.ones((1, 4), jnp.int32)
     values = first.values(before) if name == "value_residual" else None
-    found = second.self_attention(x, x, Mask(segments, segments), first_values=values)
+    found = second.self_attention(x, x, Mask(segments, segments), Order(first_values=values))
 
     def dense(layer, inputs):
         return inputs @ np.asarray(layer.kernel[...], np.float64) + np.asarray(layer.bias[...], np.float64)
@@ -237,9 +239,9 @@ def test_dropout_needs_a_key_and_follows_it(rates):
         return model(source, target, dropout_key=key)[0, :4]
 
     np.testing.assert_array_equal(run(None), run(None))
-    np.testing.assert_array_equal(run(jax.random.key(3)), run(jax.random.key(3)))
-    assert not np.allclose(run(jax.random.key(3)), run(jax.random.key(4)))
-    assert not np.allclose(run(jax.random.key(3)), run(None))
+    np.testing.assert_array_equal(run(Draws(jax.random.key(3))), run(Draws(jax.random.key(3))))
+    assert not np.allclose(run(Draws(jax.random.key(3))), run(Draws(jax.random.key(4))))
+    assert not np.allclose(run(Draws(jax.random.key(3))), run(None))
 
 
 def test_bfloat16_activations_stay_close_to_float32_and_logits_are_float32():

@@ -139,17 +139,16 @@ def shard_optimizer(
     return optax.tree.map_params(transform, place, opt_state, params, is_leaf=is_masked)
 
 
-def initial_state_on(like: TrainState, params: Params, training: TrainingConfig) -> TrainState:
-    """The state before the first step with these parameters, of which every process has all, where ``like`` lies."""
-    shardings, arrays = jax.tree.map(lambda leaf: leaf.sharding, like), jax.tree.map(np.asarray, params)
-    state: TrainState = jax.jit(partial(initial_state_from, training=training), out_shardings=shardings)(arrays)
-    return state
-
-
 def compile_initial_state(
-    like: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int
+    like: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int, params: Params | None = None
 ) -> Callable[[], TrainState]:
-    """``init_state`` on the devices of ``like``, compiled. Its arrays take memory only when it is called."""
+    """``init_state`` on the devices of ``like``, compiled. Its arrays take memory only when it is called.
+
+    With ``params``, of which every process has all, the state before the first step with these.
+    """
     seed, shardings = np.uint32(training.seed), jax.tree.map(lambda leaf: leaf.sharding, like)
+    if params is not None:
+        begin = jax.jit(partial(initial_state_from, training=training), out_shardings=shardings)
+        return partial(begin, jax.tree.map(np.asarray, params))
     seeded = partial(seeded_state, model, training, vocab_size)
     return partial(jax.jit(seeded, out_shardings=shardings).lower(seed).compile(), seed)
