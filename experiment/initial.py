@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from common.errors import UserError
 from common.files import read_json_object, sha256, write_atomically
@@ -20,21 +20,23 @@ from training.run.retention import has_checkpoints
 class Initial(NamedTuple):
     """Parameters and tokenizer of another run; ``record`` says where they are from, with SHA-256s of both."""
 
-    params: Params
-    tokenizer: Tokenizer
-    record: dict[str, Any]
+    params: Params | None = None
+    tokenizer: Tokenizer | None = None
+    record: dict[str, str] | None = None
 
     def save(self, run_dir: Path) -> None:
-        write_atomically(run_dir / INITIAL, json.dumps(self.record, indent=1) + "\n")
+        if self.record:
+            write_atomically(run_dir / INITIAL, json.dumps(self.record, indent=1) + "\n")
 
 
-def load_initial(config: RunConfig) -> Initial | None:
-    """What a new run begins with (the average of a run that averages); None without ``training.init_from``.
+def load_initial(config: RunConfig) -> Initial:
+    """What a new run begins with: of a run that averages, the average.
 
-    None, too, for a run that has a checkpoint. UserError for another kind of model, or a tokenizer that does not fit.
+    Nothing without ``training.init_from``, or for a run that has a checkpoint. UserError for another kind of model, or
+    a tokenizer that does not fit.
     """
     if not config.training.init_from or has_checkpoints(Path(config.run_dir)):
-        return None
+        return Initial()
     folder, checkpoint = split_checkpoint(config.training.init_from)
     source = load_run_config(folder, [f"decoding.checkpoint={checkpoint}"] if checkpoint else [])
     tokenizer, which = load_tokenizer(folder), source.decoding.checkpoint

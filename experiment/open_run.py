@@ -5,7 +5,6 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from common.errors import UserError
@@ -118,9 +117,8 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     like = abstract_state(devices.mesh, *shape)
     changes = check_continuation(config, run_dir, newest, like)
     initial = load_initial(config)
-    begin = partial(compile_initial_state, params=initial and initial.params)
-    compiled = in_background(begin, like, *shape) if newest is None else None
-    prepared, data_changes = prepare_data(config, run_dir, newest, initial and initial.tokenizer)
+    compiled = in_background(compile_initial_state, like, *shape, initial.params) if newest is None else None
+    prepared, data_changes = prepare_data(config, run_dir, newest, initial.tokenizer)
     programs = make_programs(build(config.model, config.tokenizer.vocab_size), config.training, like)
     validation = prepare_validation(config, prepared, devices, programs.loss_step)
     if compiled:
@@ -133,8 +131,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         state = in_background(restore, run_dir, newest, like)
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + data_changes)
-        if initial:
-            initial.save(run_dir)
+        initial.save(run_dir)
     train_step, stream = programs.train_step, prepared.stream
     schedule, clock = Schedule(config.training, stream), Clock(step, progress.seconds)
     with (
@@ -212,7 +209,7 @@ def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepare
 
 
 def prepare_data(
-    config: RunConfig, run_dir: Path, newest: int | None, tokenizer: Tokenizer | None
+    config: RunConfig, run_dir: Path, newest: int | None, tokenizer: Tokenizer | None = None
 ) -> tuple[Prepared, list[str]]:
     """The corpus, and its allowed changes since the newest checkpoint; UserError for others, or between processes."""
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)

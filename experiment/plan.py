@@ -15,8 +15,7 @@ FEW_PAIRS, MANY_EPOCHS, LITTLE_DROPOUT = 20_000, 10, 0.2
 
 def describe_plan(config: RunConfig) -> str:
     """Read the corpus as the run would, and say how long training on it takes; writes nothing but warnings."""
-    run_dir, initial = Path(config.run_dir), load_initial(config)
-    tokenizer = initial and initial.tokenizer
+    run_dir, tokenizer = Path(config.run_dir), load_initial(config).tokenizer
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)
     for line in filter(None, [*prepared.corpus.warnings, advise_small_corpus(config, prepared)]):
         write_note(f"warning: {line}")

@@ -11,6 +11,7 @@ from data.config import TokenizerConfig
 from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, train
 from exports import transformers as exported
+from exports.formats import find_obstacle
 from model.config import DecodingConfig
 from tests.drawn import drawn_params
 from tests.exports import test_ctranslate2
@@ -18,7 +19,7 @@ from tests.exports.hostile import HOSTILE
 from tests.exports.test_ctranslate2 import CHANGES, VOCABULARY, ours
 
 BASE = replace(test_ctranslate2.BASE, d_model=24)
-FIT = {name for name in CHANGES if not exported.find_obstacle(replace(BASE, **CHANGES[name]))}
+FIT = {name for name in CHANGES if not find_obstacle("hf", replace(BASE, **CHANGES[name]))}
 
 
 def test_what_fits():
@@ -36,7 +37,6 @@ def test_what_fits():
     [
         ({"score": "additive"}, "transformers has no model.score=additive"),
         ({"gated": True}, "no encoder-decoder with model.gated=true"),
-        ({"value_residual": True}, "no encoder-decoder with model.value_residual=true"),
         ({"positions": "rotary"}, "no encoder-decoder with model.positions=rotary"),
         ({"positions": "learned", "norm": "post"}, "keeps no learned positions"),
         ({"head_dim": 7}, "leaves no room for 4 of width 7"),

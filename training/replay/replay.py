@@ -37,6 +37,11 @@ def programs_of(model: ModelConfig, training: TrainingConfig, vocab_size: int) -
     return make_programs(build(model, vocab_size), training)
 
 
+def bound_to_no_device(tree: Any) -> Any:
+    """Arrays with which an update is not compiled once more, as for those that are on a device of a checkpoint."""
+    return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), tree)
+
+
 @dataclass(frozen=True)
 class Setup:
     """What updates are made with until a run's config or corpus changes."""
@@ -52,7 +57,7 @@ class Setup:
 
     def initial_state(self) -> TrainState:
         if self.initial_params:
-            return initial_state_from(self.initial_params(), self.training)
+            return initial_state_from(bound_to_no_device(self.initial_params()), self.training)
         return init_state(self.model, self.training, self.stream.tokenizer.vocab_size)
 
 
@@ -98,11 +103,10 @@ class RecordedRun:
             raise UserError(f"--step {step} lies beyond the end of {self.folder}, training.epochs={epochs}")
 
     def restore_state(self, step: int) -> TrainState:
-        """The state of an intact checkpoint, bound to no device: otherwise the update would be compiled once more."""
+        """The state of an intact checkpoint."""
         setup = self.setup(step + 1)
         shapes = state_shapes(setup.model, setup.training, setup.stream.tokenizer.vocab_size)
-        state = restore(self.folder, step, shapes)
-        return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), state)
+        return bound_to_no_device(restore(self.folder, step, shapes))
 
 
 class Replay:
