@@ -105,14 +105,11 @@ class FeedForward(nnx.Module):
         return self.down(dropout(hidden, self.rate, dropout_key))
 
 
-Values = Float[Array, "B G S U"]
-
-
 class KeysValues(NamedTuple):
     """The keys and values that queries attend to."""
 
     key: Float[Array, "B G S H"]
-    value: Values
+    value: Float[Array, "B G S U"]
 
 
 class MultiHeadAttention(nnx.Module):
@@ -176,7 +173,7 @@ class MultiHeadAttention(nnx.Module):
         key = rotate(key if self.norm is None else self.norm.of_keys(key), order.rotation)
         return KeysValues(key, self.values(memory, order.first_values))
 
-    def values(self, memory: Float[Array, "B S E"], first: Values | None = None) -> Values:
+    def values(self, memory: Float[Array, "B S E"], first: Array | None = None) -> Float[Array, "B G S U"]:
         """The values V of ``memory`` or, with ``model.value_residual``, (1 - λ) V + λ V₁ from the second block on.
 
         V₁, ``first``, are the values of the stack's first block; λ is learned for each head (Zhou et al. 2024).

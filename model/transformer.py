@@ -129,8 +129,7 @@ class Transformer(nnx.Module):
         of_encoder = config.of_encoder
         self.encoder = nnx.List([EncoderBlock(each, rngs=rngs) for each in by_block(of_encoder, config.encoder_layers)])
         self.decoder = nnx.List([DecoderBlock(each, rngs=rngs) for each in by_block(config, config.decoder_layers)])
-        widths = [of_encoder.d_model, config.d_model] if config.final_norm else []
-        self.final_norms = nnx.List(map(LayerNorm, widths))
+        self.final_norms = nnx.List(map(LayerNorm, [of_encoder.d_model, config.d_model] if config.final_norm else []))
         if config.encoder_width:
             self.encoder_input = Dense(config.d_model, config.encoder_width, config.matmul_dtype, "DE", rngs=rngs)
         if config.positions == "relative":

@@ -23,21 +23,15 @@ from training.state import state_shapes
 
 
 @pytest.fixture
-def first(small_experiment, tmp_path):
-    """A first stage in both directions; at step 3, its averaged parameters are twice the others."""
-    overrides = [f"run_dir={tmp_path / 'first'}", "data.direction=both", "training.ema_decay=0.9"]
-    config = load_config(small_experiment, overrides)
-    state = drawn_state(config.model, config.training, config.tokenizer.vocab_size)
-    averaged, run_dir = jax.tree.map(lambda leaf: 2 * leaf, state.params), save_untrained(config)
-    save(run_dir, state._replace(step=state.step + 3, averaged=averaged), {"best_step": 3})
-    return run_dir
-
-
-@pytest.fixture
 def second(small_experiment, tmp_path):
-    """The config of a second stage in one direction."""
+    """Configs that begin with a first stage in both directions, whose averages at step 3 are twice its parameters."""
+    first = [f"run_dir={tmp_path / 'first'}", "data.direction=both", "training.ema_decay=0.9"]
+    config = load_config(small_experiment, first)
+    state, run_dir = drawn_state(config.model, config.training, config.tokenizer.vocab_size), save_untrained(config)
+    averaged = jax.tree.map(lambda leaf: 2 * leaf, state.params)
+    save(run_dir, state._replace(step=state.step + 3, averaged=averaged), {"best_step": 3})
 
-    def second(source, *overrides, name="second"):
+    def second(*overrides, source=run_dir, name="second"):
         begins = [f"training.init_from={source}", f"run_dir={tmp_path / name}", "training.ema_decay=0.5"]
         return load_config(small_experiment, [*begins, *overrides])
 
@@ -45,11 +39,11 @@ def second(small_experiment, tmp_path):
 
 
 @pytest.mark.parametrize(("checkpoint", "times"), [("", 2), (":best", 2), (":0", 1)])
-def test_the_state_before_the_first_step_has_the_averaged_parameters(second, first, checkpoint, times):
-    config = second(f"{first}{checkpoint}")
-    initial, shape = load_initial(config), (config.model, config.training, config.tokenizer.vocab_size)
+def test_the_state_before_the_first_step_has_the_averaged_parameters(second, tmp_path, checkpoint, times):
+    config = second(source=f"{tmp_path / 'first'}{checkpoint}")
+    shape = config.model, config.training, config.tokenizer.vocab_size
     like = abstract_state(make_mesh(MeshConfig(data=1)), *shape)
-    state, drawn = compile_initial_state(like, *shape, initial.params)(), drawn_state(*shape).params
+    state, drawn = compile_initial_state(like, *shape, load_initial(config).params)(), drawn_state(*shape).params
     for params in (state.params, state.averaged):
         jax.tree.map(lambda found, before: np.testing.assert_array_equal(found, times * before), params, drawn)
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves((state.step, state.opt_state)))
@@ -59,30 +53,30 @@ def test_the_state_before_the_first_step_has_the_averaged_parameters(second, fir
     ("overrides", "problem"),
     [
         (["model.d_ff=48", "tokenizer.type=bpe"], "tokenizer.type: unigram → bpe; model.d_ff: 32 → 48"),
-        (["model.query_key_norm=true"], "does not fit: model.query_key_norm: false → true"),
         (["training.init_from=nowhere"], "nowhere is not a run directory"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_its_key_and_nothing_is_written(second, first, overrides, problem):
+def test_what_does_not_fit_is_refused_by_its_key_and_nothing_is_written(second, tmp_path, overrides, problem):
     with pytest.raises(UserError) as refusal:
-        train(second(first, *overrides))
+        train(second(*overrides))
     assert problem in str(refusal.value) and "\n" not in str(refusal.value)
-    assert {path.name for path in (first.parent / "second").iterdir()} <= {".lock", "process.json"}
+    assert {path.name for path in (tmp_path / "second").iterdir()} <= {".lock", "process.json"}
 
 
 def test_a_vocabulary_without_tags_serves_one_direction_only(second, small_experiment, tmp_path):
     plain = save_untrained(load_config(small_experiment, [f"run_dir={tmp_path / 'plain'}"]))
     with pytest.raises(UserError, match=r"does not fit: data\.direction=both, for which its vocabulary has no tags"):
-        load_initial(second(plain, "data.direction=both"))
+        load_initial(second("data.direction=both", source=plain))
 
 
 @pytest.mark.slow
-def test_a_second_stage_keeps_the_vocabulary_replays_its_first_update_and_goes_on_alone(second, tmp_path, first):
-    short = (
-        "training.log_every=1 training.save_every=1 training.keep=9 training.eval_every=4 decoding.beam_size=1".split()
+def test_a_second_stage_keeps_the_vocabulary_replays_its_first_update_and_goes_on_alone(second, tmp_path):
+    short, first = (
+        "training.log_every=1 training.save_every=1 training.keep=9 training.eval_every=4",
+        tmp_path / "first",
     )
     for name, steps in (("second", 4), ("parts", 2)):
-        train(second(first, *short, f"training.steps={steps}", name=name))
+        train(second(*short.split(), f"training.steps={steps}", name=name))
     run, record = load_run(tmp_path / "second"), read_json_object(tmp_path / "second" / INITIAL)
     assert (record["run"], record["checkpoint"]) == (str(first), "3")
     assert record["sha256"] == read_manifest(checkpoint_path(first, 3)).digest
@@ -92,7 +86,7 @@ def test_a_second_stage_keeps_the_vocabulary_replays_its_first_update_and_goes_o
     assert inspect_update(run.recorded, 1).verified["checkpoint"] == "equal, bit for bit"
 
     first.rename(tmp_path / "moved")
-    train(second(first, *short, "training.steps=4", name="parts"))
+    train(second(*short.split(), "training.steps=4", name="parts"))
     like = state_shapes(run.config.model, run.config.training, run.config.tokenizer.vocab_size)
     jax.tree.map(np.testing.assert_array_equal, *(restore(tmp_path / name, 4, like) for name in ("second", "parts")))
     with pytest.raises(UserError, match="first has no complete checkpoint yet"):

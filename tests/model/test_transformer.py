@@ -171,12 +171,8 @@ def test_attention_of_the_second_block_by_its_formula_in_float64(key):
     def dense(layer, x):
         return np.asarray(x[0], np.float64) @ np.asarray(layer.kernel[...]) + np.asarray(layer.bias[...])
 
-    query, keys, value, gates = (
-        dense(attention.query, x).reshape(4, 2, 6),
-        dense(attention.key, x),
-        dense(attention.value, x),
-        1,
-    )
+    query, keys, value = (dense(layer, x) for layer in (attention.query, attention.key, attention.value))
+    query, gates = query.reshape(4, 2, 6), 1
     if key == "query_key_norm":  # g · cosine, with g = scale · √6
         query = query / np.linalg.norm(query, axis=-1, keepdims=True) * attention.norm.scale[...][:, None] * np.sqrt(6)
         keys = keys / np.linalg.norm(keys, axis=-1, keepdims=True) * np.sqrt(6)
@@ -220,10 +216,11 @@ def test_dropout_needs_a_key_and_follows_it(rates):
     def run(key):
         return model(source, target, dropout_key=key)[0, :4]
 
+    first, second = (Draws(jax.random.key(seed)) for seed in (3, 4))
     np.testing.assert_array_equal(run(None), run(None))
-    np.testing.assert_array_equal(run(Draws(jax.random.key(3))), run(Draws(jax.random.key(3))))
-    assert not np.allclose(run(Draws(jax.random.key(3))), run(Draws(jax.random.key(4))))
-    assert not np.allclose(run(Draws(jax.random.key(3))), run(None))
+    np.testing.assert_array_equal(run(first), run(first))
+    assert not np.allclose(run(first), run(second))
+    assert not np.allclose(run(first), run(None))
 
 
 def test_bfloat16_activations_stay_close_to_float32_and_logits_are_float32():
