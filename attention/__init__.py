@@ -7,7 +7,7 @@ Every axis has one letter, with one meaning in the whole project:
     S  key (source) position      R  query heads per key/value head    V  vocabulary
     H  width of a query/key head  U  width of a value head             L  layer
     K  beam                       J  returned hypothesis               C  candidate continuation
-    P  sentence pair              M  segment of a packed row
+    P  sentence pair              M  segment of a packed row           E  encoder width
 
 Reading order: head.py (the definition), scores.py (how well a query matches a key), masks.py (which keys a query sees),
 multihead.py (all heads of a batch, and the choice of a kernel), kernels/ (the same result, faster or in less memory).

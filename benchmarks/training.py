@@ -116,7 +116,8 @@ def check_plain(task: Task) -> None:
     dropouts = model.attention_dropout, model.activation_dropout, model.decoder_layer_drop
     if task.cost.sentences > 1:
         raise UserError("takes rows of one sentence only")
-    if kinds + widths != plain:
+    additions = model.query_key_norm, model.head_gates, model.value_residual, model.gated, model.encoder_width
+    if kinds + widths != plain or any(additions):
         raise UserError("is compared with plain multi-head attention and sinusoidal positions only")
     if any((*dropouts, model.source_word_dropout, model.target_word_dropout)):
         raise UserError("is compared with model.dropout only")

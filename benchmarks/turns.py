@@ -151,6 +151,12 @@ def enter_products(*, with_bfloat16: bool = False) -> Entrant:
     return enter(matrix_products(with_bfloat16=with_bfloat16))
 
 
+def product_rates(rounds: int) -> dict[str, float]:
+    """Return the FLOP/s of plain matrix products, each in its best round."""
+    best = take_turns(enter_products(with_bfloat16=True).timers, rounds)
+    return {str(name): 2e3 * matrix_size()[0] ** 3 / milliseconds for name, milliseconds in best.items()}
+
+
 def matrix_size() -> tuple[int, str]:
     """Return the rows and the dtype of square matrices whose product shows what the machine can do at best."""
     return (1024, "float32") if jax.default_backend() == "cpu" else (8192, "bfloat16")

@@ -33,8 +33,9 @@ def classify_changes(old: RunConfig, new: RunConfig) -> dict[str, Changes]:
 
 
 def _classify(key: str, old: RunConfig, new: RunConfig) -> Changes:
-    if key == "training.ema_decay" and not (old.training.ema_decay and new.training.ema_decay):
-        return "model"  # only one of the two states has averaged parameters
+    if key in ("training.ema_decay", "training.weight_decay_factor"):
+        values = [vars(each.training)[key.rpartition(".")[2]] for each in (old, new)]
+        return "training" if all(values) else "model"  # only one of the two states has what the key needs
     if key == "training.steps" and new.training.schedule in ENDING:
         return "training"  # the learning rate falls to zero at the last step
     kind: Changes = KEYS[key].metadata["changes"]

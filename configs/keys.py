@@ -14,7 +14,7 @@ from configs.schema import RunConfig
 
 @dataclass(frozen=True)
 class Key:
-    """A configurable value; ``type`` is int, float, bool, str, list[str] or list[float].
+    """A configurable value; ``type`` is one of those that ``EXPECTED`` in configs/load.py describes.
 
     ``metadata`` is what ``common.option.option`` says of it.
     """

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import GenericAlias
+from typing import Any
 
 import yaml
 from omegaconf import OmegaConf
@@ -45,6 +46,7 @@ EXPECTED: dict[type | GenericAlias, str] = {
     list[str]: "a list of strings such as [en, es] (quote what YAML would read as something else)",
     list[int]: "a list of whole numbers such as [21, 30]",
     list[float]: "a list of numbers such as [1, 0.5]",
+    list[list[float]]: "a list of points such as [[0, 0], [1000, 1]]",
 }
 
 
@@ -238,7 +240,7 @@ def check_value(key: str, value: object, origin: str) -> object:
         nearest = find_nearest_key(key[:100])
         advice = f"the nearest valid name is {nearest}" if nearest else "python train.py --help lists all keys"
         raise UserError(f"{origin}: unknown key {in_brief(key)}; {advice}")
-    leaves = value if isinstance(value, list) else [value]
+    leaves = _flat(value)
     for text in filter(lambda leaf: isinstance(leaf, str), leaves):
         if "${" in text or text == "???":
             raise UserError(f"{origin}: {key} must be a value, not {in_brief(text)}: configs do not interpolate")
@@ -249,6 +251,10 @@ def check_value(key: str, value: object, origin: str) -> object:
         if problem := _find_problem(leaf, 2**31 if KEYS[key].type is int and not key.endswith(".seed") else 2**63):
             raise UserError(f"{origin}: {key} {problem}")
     return value
+
+
+def _flat(value: object) -> list[Any]:
+    return [leaf for each in value for leaf in _flat(each)] if isinstance(value, list) else [value]
 
 
 def _expand_home(value: object) -> object:

@@ -33,6 +33,11 @@ class RunConfig:
         words_and_blocks = model.source_word_dropout, model.target_word_dropout, model.decoder_layer_drop
         if self.training.consistency == "r_drop" and not any(units + words_and_blocks):
             raise ValueError("training.consistency=r_drop needs model.dropout: without it both views are the same")
+        of_units, of_words = max(model.dropout, model.activation_dropout), max(words_and_blocks[:2])
+        for key, rate in {"dropout_factor": of_units, "word_dropout_factor": of_words}.items():
+            points = vars(self.training)[key]
+            if points and not 0 < rate * max(factor for _, factor in points) < 1:
+                raise ValueError(f"training.{key} times a rate of {rate} must at its highest be above 0 and below 1")
         rows, slices = self.data.batch_rows, self.training.accumulation
         if rows % slices:
             raise ValueError(f"data.batch_rows={rows} cannot be cut into training.accumulation={slices} equal slices")

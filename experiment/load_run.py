@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from common.errors import UserError, write_note
@@ -21,6 +21,7 @@ from evaluation.over_devices import replicate_on_all
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
 from evaluation.translate import Translator
+from experiment.initial import load_recorded
 from model.transformer import Params
 from training.devices.compiler import check_compiler
 from training.devices.preflight import choose_kernels
@@ -35,7 +36,7 @@ from training.run.corpus import (
     load_usual_source,
     prepare_for_run,
 )
-from training.run.layout import CONFIG, DATA, report_path
+from training.run.layout import CONFIG, DATA, report_path, split_checkpoint
 from training.run.manifest import Manifest
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps, has_checkpoints
@@ -133,11 +134,11 @@ class LoadedRun:
 
     def _open_member(self, name: str) -> "LoadedRun":
         """RUN or RUN:CHECKPOINT, in this run's precision; UserError if its tokenizer or direction differs."""
-        folder, _, checkpoint = (name, "", "") if os.path.isdir(name) else name.rpartition(":")
+        folder, checkpoint = split_checkpoint(name)
         data, model = self.config.data, self.config.model
         overrides = [f"model.dtype={model.dtype}", f"model.matmul_dtype={model.matmul_dtype}"]
         overrides += [f"decoding.checkpoint={checkpoint}"] if checkpoint else []
-        member = load_run(Path(folder or name), overrides)
+        member = load_run(folder, overrides)
         if member.tokenizer.model != self.tokenizer.model or f"{data.source} to {data.target}" not in member.directions:
             others = f"{member.folder} has another vocabulary or direction than {self.folder}"
             raise UserError(f"decoding.ensemble: {others}")
@@ -172,7 +173,8 @@ class LoadedRun:
         """The batches by these records of the run; UserError if the corpus no longer yields them."""
         config = self._read_record(config_path)
         choose_kernels(config.model, (config.data.row_length,) * 2)
-        prepared = prepare_for_run(self.folder, config.data, config.tokenizer, config.training.seed)
+        tokenizer = self.tokenizer if config.training.init_from else None
+        prepared = prepare_for_run(self.folder, config.data, config.tokenizer, config.training.seed, tokenizer)
         recorded, current = read_json_object(data_path).get("fingerprint"), prepared.stream.fingerprint
         if not isinstance(recorded, str):
             raise UserError(f"{data_path} is missing or damaged, so the batches cannot be verified; bring it back")
@@ -180,7 +182,8 @@ class LoadedRun:
             batches = f"it gives other batches (fingerprint {recorded[:8]} → {current[:8]})"
             advice = "Bring the old one back, or name its folder with PUENTE_CORPUS"
             raise UserError(f"the corpus has changed since {data_path} was written: {batches}. {advice}")
-        return Setup(config.model, config.training, prepared.stream.starting_at(load_start(data_path)))
+        initial = partial(load_recorded, self.folder, config) if config.training.init_from else None
+        return Setup(config.model, config.training, prepared.stream.starting_at(load_start(data_path)), initial)
 
     def _read_record(self, path: Path) -> RunConfig:
         return load_config(path, [f"run_dir={self.folder}"])

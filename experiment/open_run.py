@@ -17,7 +17,9 @@ from data.batches.packing import Batch
 from data.batches.stream import prefetch, validation_batches
 from data.config import DataConfig
 from data.prepare import Prepared
+from data.tokens.tokenizer import Tokenizer
 from evaluation.translate import Translator
+from experiment.initial import load_initial
 from experiment.plan import advise_small_corpus, describe_corpus
 from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
@@ -114,8 +116,9 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     newest = broadcast_from_first(find_newest_checkpoint(run_dir) if is_first() else None)
     like = abstract_state(devices.mesh, *shape)
     changes = check_continuation(config, run_dir, newest, like)
-    compiled = in_background(compile_initial_state, like, *shape) if newest is None else None
-    prepared, data_changes = prepare_data(config, run_dir, newest)
+    initial = load_initial(config)
+    compiled = in_background(compile_initial_state, like, *shape, initial.params) if newest is None else None
+    prepared, data_changes = prepare_data(config, run_dir, newest, initial.tokenizer)
     programs = make_programs(build(config.model, config.tokenizer.vocab_size), config.training, like)
     validation = prepare_validation(config, prepared, devices, programs.loss_step)
     if compiled:
@@ -128,6 +131,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         state = in_background(restore, run_dir, newest, like)
     if is_first():
         record_run(config, run_dir, newest, prepared, changes + data_changes)
+        initial.save(run_dir)
     train_step, stream = programs.train_step, prepared.stream
     schedule, clock = Schedule(config.training, stream), Clock(step, progress.seconds)
     with (
@@ -205,9 +209,11 @@ def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepare
     return has_other_data or "validation" in classify_changes(before, config).values()
 
 
-def prepare_data(config: RunConfig, run_dir: Path, newest: int | None) -> tuple[Prepared, list[str]]:
+def prepare_data(
+    config: RunConfig, run_dir: Path, newest: int | None, tokenizer: Tokenizer | None = None
+) -> tuple[Prepared, list[str]]:
     """The corpus, and its allowed changes since the newest checkpoint; UserError for others, or between processes."""
-    prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed)
+    prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     if newest is None:
         return prepared, []

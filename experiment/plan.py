@@ -6,6 +6,7 @@ from common.errors import write_note
 from configs.schema import RunConfig
 from data.corpus.report import DataReport
 from data.prepare import Prepared
+from experiment.initial import load_initial
 from training.run.corpus import prepare_for_run
 from training.schedule import Schedule
 
@@ -14,7 +15,8 @@ FEW_PAIRS, MANY_EPOCHS, LITTLE_DROPOUT = 20_000, 10, 0.2
 
 def describe_plan(config: RunConfig) -> str:
     """Read the corpus as the run would, and say how long training on it takes; writes nothing but warnings."""
-    prepared = prepare_for_run(Path(config.run_dir), config.data, config.tokenizer, config.training.seed)
+    run_dir, tokenizer = Path(config.run_dir), load_initial(config).tokenizer
+    prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)
     for line in filter(None, [*prepared.corpus.warnings, advise_small_corpus(config, prepared)]):
         write_note(f"warning: {line}")
     steps, epoch = Schedule(config.training, prepared.stream).expected_end(0), prepared.stream.steps_in(0)

@@ -26,6 +26,8 @@ ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELUTanh, "silu": Act
 
 def find_obstacle(config: ModelConfig) -> str:
     """Why CTranslate2 cannot compute this model; empty if it can."""
+    if config.activation not in ACTIVATIONS:
+        return f"CTranslate2 has no model.activation={config.activation}, only {', '.join(ACTIVATIONS)}"
     match config.score:
         case "additive":
             return "CTranslate2 has no model.score=additive, only dot products and what they can express"
@@ -64,6 +66,7 @@ def make_spec(config: ModelConfig, params: Params) -> transformer_spec.Transform
         "head_dim": max(config.head_dim, config.value_width),
         "pre_norm": config.final_norm,
         "activation": ACTIVATIONS[config.activation],
+        "ffn_glu": config.gated,
         "relative_attention_bias": acts == "bias on scores",
         "rotary_dim": config.head_dim if acts == "queries and keys" else None,
         "rotary_interleave": False,
@@ -94,8 +97,10 @@ def set_layer(layer: Any, config: ModelConfig, params: Params) -> None:
         query, *keys_values, output = join(config, params["cross_attention"])
         set_linear(layer.attention.linear, query, stack_rows(*keys_values), output)
         layer.attention.queries_scale = scale_of(config)
-    up, down = (dense(params["feed_forward"][name]) for name in ("up", "down"))
-    set_linear([layer.ffn.linear_0, layer.ffn.linear_1], up, down)
+    specs = {"up": layer.ffn.linear_0, "down": layer.ffn.linear_1}
+    if config.gated:
+        specs |= {"gate": layer.ffn.linear_0, "up": layer.ffn.linear_0_noact}
+    set_linear(list(specs.values()), *(dense(params["feed_forward"][name]) for name in specs))
 
 
 def stack_rows(*parts: Linear) -> Linear:

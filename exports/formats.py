@@ -38,6 +38,10 @@ def missing_packages(packages: tuple[str, ...]) -> str:
 
 def find_obstacle(form: str, config: ModelConfig) -> str:
     """Why a format cannot hold a model; empty if it can."""
+    norm, gates, first, width = config.query_key_norm, config.head_gates, config.value_residual, config.encoder_width
+    keys = {"query_key_norm": norm, "head_gates": gates, "value_residual": first, "encoder_width": width}
+    if lacking := [f"model.{key}" for key, value in keys.items() if value]:
+        return f"no format has {' and '.join(lacking)}"
     match form:
         case "ct2":
             from exports import ctranslate2

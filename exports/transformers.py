@@ -24,7 +24,7 @@ from exports.heads import Heads, Linear, dense, join_heads, longest, pad_axis, p
 from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu_new", "silu": "silu"}
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu_new", "silu": "silu", "relu_squared": "relu2"}
 GROWTH = math.sqrt(1e-5 / 1e-6)  # of the residual stream
 TOKENS = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
 
@@ -33,6 +33,8 @@ Weights = dict[str, Float[np.ndarray, "..."]]
 
 def find_obstacle(config: ModelConfig) -> str:
     """Why transformers cannot compute this model; empty if it can."""
+    if config.gated:
+        return "transformers has no encoder-decoder with model.gated=true and such layers"
     match config.score, config.positions, config.norm:
         case "additive", _, _:
             return "transformers has no model.score=additive, only dot products and what they can express"

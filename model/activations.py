@@ -2,4 +2,9 @@
 
 import jax
 
-ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "silu": jax.nn.silu}
+ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "gelu": jax.nn.gelu,
+    "silu": jax.nn.silu,
+    "relu_squared": lambda x: jax.nn.relu(x) ** 2,  # of Primer (So et al. 2021)
+}

@@ -1,7 +1,7 @@
 """Configuration of the Transformer and of its search."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from attention.kernels import KERNELS
@@ -28,6 +28,9 @@ class ModelConfig:
     """Shapes and number formats of the encoder-decoder Transformer (Vaswani et al. 2017)."""
 
     d_model: int = option(256, "width of embeddings and of the residual stream", min=1)
+    encoder_width: int = option(
+        0, "width of the encoder's residual stream, if it is another than the decoder's; 0: d_model", min=0
+    )
     num_heads: int = option(4, "attention heads in every layer", min=1)
     head_dim: int = option(64, "width of a head's queries and keys; need not be d_model / num_heads", min=1)
     value_dim: int = option(0, "width of a head's values; 0: head_dim", min=0)
@@ -35,6 +38,11 @@ class ModelConfig:
         0, "heads of keys and values, each shared by equally many query heads; 0: num_heads, 1: multi-query", min=0
     )
     score: str = option("scaled_dot_product", "how well a query matches a key (docs/variants.md)", SCORES)
+    query_key_norm: bool = option(False, "norm queries and keys, and learn a scale of the scores of every head")
+    head_gates: bool = option(False, "multiply each head's output by a gate that reads the query's token")
+    value_residual: bool = option(
+        False, "in self-attention, a learned share of a block's values is those of the first block of its stack"
+    )
     positions: str = option(
         "sinusoidal",
         "how order enters the model; rotary, alibi and relative (T5's) act in self-attention",
@@ -55,6 +63,9 @@ class ModelConfig:
     decoder_layers: int = option(3, "decoder blocks", min=1, max=24)
     d_ff: int = option(1024, "width of the feed-forward layers", min=1)
     activation: str = option("relu", "in the feed-forward layers", ACTIVATIONS)
+    gated: bool = option(
+        False, "gated feed-forward layers, a third matrix of size d_model × d_ff; SwiGLU with activation=silu"
+    )
     norm: str = option("pre", "layer norm before each sublayer, or after its residual sum", NORMS)
     dropout: float = share(0.1, "dropout on embeddings and on the output of every sublayer")
     attention_dropout: float = share(0.0, "dropout on attention weights")
@@ -76,8 +87,11 @@ class ModelConfig:
                 f"model.key_value_heads must divide model.num_heads, and {self.key_value_heads} does not divide "
                 f"{self.num_heads}"
             )
-        if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ValueError("model.d_model must be even: sinusoidal positions come in pairs of sine and cosine")
+        if self.positions == "sinusoidal" and (self.d_model % 2 or self.encoder_width % 2):
+            raise ValueError(
+                "model.d_model and model.encoder_width must be even: sinusoidal positions come in pairs of sine and "
+                "cosine"
+            )
         if self.positions == "rotary" and self.head_dim % 2:
             raise ValueError("model.head_dim must be even: rotary positions rotate pairs of components")
         if self.dtype == "bfloat16" and self.matmul_dtype == "float32":
@@ -89,6 +103,11 @@ class ModelConfig:
     def groups(self) -> int:
         """G, the number of heads of keys and values."""
         return self.key_value_heads or self.num_heads
+
+    @property
+    def of_encoder(self) -> "ModelConfig":
+        """The same with the encoder's width for the model's."""
+        return replace(self, d_model=self.encoder_width or self.d_model, encoder_width=0)
 
     @property
     def value_width(self) -> int:

@@ -75,7 +75,8 @@ def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B 
     """
     if key is None or rate == 0:
         return ids
-    return jnp.where(bernoulli(key, rate, ids.shape) & (ids > TAGS[-1]), PAD, ids)
+    hidden = bernoulli(key.key, rate if key.word_factor is None else rate * key.word_factor, ids.shape)
+    return jnp.where(hidden & (ids > TAGS[-1]), PAD, ids)
 
 
 def look_up(table: Float[Array, "V D"], ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:

@@ -18,17 +18,28 @@ from model.positions import Order, rotate
 from model.sharding import shard_rows
 
 NO_ORDER = Order()
-DropoutKey = Key[Array, ""] | None  # no key means no dropout
+
+
+class Draws(NamedTuple):
+    """What a site of dropout draws with: a key, and factors of the rates of dropout and word dropout (None: 1)."""
+
+    key: Key[Array, ""]
+    factor: Float[Array, ""] | None = None
+    word_factor: Float[Array, ""] | None = None
+
+
+DropoutKey = Draws | None  # none means no dropout
 
 
 def dropout(x: Float[Array, "*shape"], rate: float, key: DropoutKey) -> Float[Array, "*shape"]:
     """Zero each element with probability ``rate`` and divide the others by 1 - rate; without a key, return ``x``."""
     if key is None or rate == 0:
         return x
-    return jnp.where(bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+    kept = 1 - (rate if key.factor is None else rate * key.factor)
+    return jnp.where(bernoulli(key.key, kept, x.shape), x / kept, 0).astype(x.dtype)
 
 
-def bernoulli(key: Key[Array, ""], probability: float, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
+def bernoulli(key: Key[Array, ""], probability: float | Array, shape: tuple[int, ...]) -> Bool[Array, "*shape"]:
     """Independent draws that are true with this probability, to within 2^-17.
 
     Each random word serves two draws; ``jax.random.bernoulli`` takes one per draw, which is most of dropout's cost.
@@ -53,13 +64,13 @@ def skip_sentences(
     """
     if key is None or rate == 0:
         return after
-    skips = bernoulli(key, rate, (segments.shape[0], segments.shape[1] + 1))  # for segments 0 to T
+    skips = bernoulli(key.key, rate, (segments.shape[0], segments.shape[1] + 1))  # for segments 0 to T
     return jnp.where(jnp.take_along_axis(skips, segments, axis=1)[..., None], before, after)
 
 
 def split_key(key: DropoutKey, parts: int) -> list[DropoutKey]:
     """One key per dropout site, or as many Nones."""
-    return [None] * parts if key is None else list(jax.random.split(key, parts))
+    return [None] * parts if key is None else [key._replace(key=part) for part in jax.random.split(key.key, parts)]
 
 
 class Dense(nnx.Module):
@@ -76,16 +87,22 @@ class Dense(nnx.Module):
 
 
 class FeedForward(nnx.Module):
-    """Position-wise feed-forward network with one hidden layer (Vaswani et al. 2017, section 3.3)."""
+    """Position-wise feed-forward network with one hidden layer (Vaswani et al. 2017, section 3.3).
+
+    With ``model.gated`` the hidden layer is activation(x W) ⊙ (x V), with W the gate and V up (Shazeer 2020).
+    """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.up = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs)
         self.down = Dense(config.d_ff, config.d_model, config.matmul_dtype, "FD", rngs=rngs)
+        self.gate = Dense(config.d_model, config.d_ff, config.matmul_dtype, "DF", rngs=rngs) if config.gated else None
         self.activation = ACTIVATIONS[config.activation]
         self.rate = config.activation_dropout
 
     def __call__(self, x: Float[Array, "B T D"], dropout_key: DropoutKey = None) -> Float[Array, "B T D"]:
-        return self.down(dropout(self.activation(self.up(x)), self.rate, dropout_key))
+        hidden = self.up(x)
+        hidden = self.activation(hidden) if self.gate is None else self.activation(self.gate(x)) * hidden
+        return self.down(dropout(hidden, self.rate, dropout_key))
 
 
 class KeysValues(NamedTuple):
@@ -98,22 +115,26 @@ class KeysValues(NamedTuple):
 class MultiHeadAttention(nnx.Module):
     """Multi-head attention: one projection per role, split over heads (Vaswani et al. 2017, section 3.2.2).
 
-    Every head reads the whole of ``x`` through its own columns of the projections.
+    Every head reads the whole of ``x`` through its own columns of the projections. ``memory_width``: 0 is d_model.
     """
 
-    def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
+    def __init__(self, config: ModelConfig, memory_width: int = 0, *, rngs: nnx.Rngs):
         heads, groups, dtype = config.num_heads, config.groups, config.matmul_dtype
+        memory_width = memory_width or config.d_model
         self.query = Dense(config.d_model, heads * config.head_dim, dtype, "DN", rngs=rngs)
-        self.key = Dense(config.d_model, groups * config.head_dim, dtype, "DG", rngs=rngs)
-        self.value = Dense(config.d_model, groups * config.value_width, dtype, "DG", rngs=rngs)
+        self.key = Dense(memory_width, groups * config.head_dim, dtype, "DG", rngs=rngs)
+        self.value = Dense(memory_width, groups * config.value_width, dtype, "DG", rngs=rngs)
         self.output = Dense(heads * config.value_width, config.d_model, dtype, "ND", rngs=rngs)
         self.score = LearnedScore(config, rngs=rngs)
+        self.norm = QueryKeyNorm(config) if config.query_key_norm else None
+        self.gate = Dense(config.d_model, heads, dtype, "DN", rngs=rngs) if config.head_gates else None
+        self.first_share = nnx.Param(jnp.full(groups, 0.5), axes="G") if config.value_residual else None
         self.config = config
 
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        memory: Float[Array, "B S D"] | KeysValues,
+        memory: Float[Array, "B S E"] | KeysValues,
         mask: Mask,
         order: Order = NO_ORDER,
         dropout_key: DropoutKey = None,
@@ -122,12 +143,14 @@ class MultiHeadAttention(nnx.Module):
         """Queries from ``x``; keys and values from ``memory``, which in self-attention is ``x`` too.
 
         In cached decoding ``memory`` is keys and values computed before. ``order`` is for self-attention. The attention
-        weights, B N T S, are appended to the list ``weights``; without one they are not computed.
+        weights, B N T S, are appended to the list ``weights``; without one they are not computed. The gate of a head is
+        the sigmoid of a dense layer of ``x`` (Qiu et al. 2025).
         """
         kernel = "definition"  # over cached keys there are few queries, and a kernel gains nothing
         if not isinstance(memory, KeysValues):
             memory, kernel = self.keys_and_values(memory, order), self.config.kernel
-        query, score = rotate(_split_heads(self.query(x), self.config.num_heads), order.rotation), self.score()
+        query, score = _split_heads(self.query(x), self.config.num_heads), self.score()
+        query = rotate(query if self.norm is None else self.norm.of_queries(query), order.rotation)
         heads = attend(
             query,
             *memory,
@@ -135,21 +158,54 @@ class MultiHeadAttention(nnx.Module):
             bias=order.bias,
             score=score,
             dropout_rate=self.config.attention_dropout,
-            dropout_key=dropout_key,
+            dropout_key=None if dropout_key is None else dropout_key.key,
             kernel=kernel,
         )
+        if self.gate is not None:
+            heads *= jax.nn.sigmoid(self.gate(x)).swapaxes(1, 2)[..., None]
         if weights is not None:
             weights.append(attention_weights(query, memory.key, mask, order.bias, score))
         return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
 
-    def keys_and_values(self, memory: Float[Array, "B S D"], order: Order = NO_ORDER) -> KeysValues:
+    def keys_and_values(self, memory: Float[Array, "B S E"], order: Order = NO_ORDER) -> KeysValues:
         """The keys and values of ``memory``, which decoding stores in a cache."""
-        key, value = (_split_heads(dense(memory), self.config.groups) for dense in (self.key, self.value))
-        return KeysValues(rotate(key, order.rotation), value)
+        key = _split_heads(self.key(memory), self.config.groups)
+        key = rotate(key if self.norm is None else self.norm.of_keys(key), order.rotation)
+        return KeysValues(key, self.values(memory, order.first_values))
+
+    def values(self, memory: Float[Array, "B S E"], first: Array | None = None) -> Float[Array, "B G S U"]:
+        """The values V of ``memory`` or, with ``model.value_residual``, (1 - λ) V + λ V₁ from the second block on.
+
+        V₁, ``first``, are the values of the stack's first block; λ is learned for each head (Zhou et al. 2024).
+        """
+        value = _split_heads(self.value(memory), self.config.groups)
+        if self.first_share is None:
+            return value
+        assert first is not None
+        share = self.first_share[...][:, None, None]
+        return ((1 - share) * value + share * first).astype(value.dtype)
 
 
 def _split_heads(projected: Float[Array, "B T NH"], heads: int) -> Float[Array, "B N T H"]:
     return projected.reshape(*projected.shape[:2], heads, -1).swapaxes(1, 2)
+
+
+class QueryKeyNorm(nnx.Module):
+    """Queries and keys of root mean square 1, and a learned scale of each head's queries (Henry et al. 2020).
+
+    Scaled dot products become g times the cosine of query and key, with g = scale · √H. The paper has one g for all
+    heads, which begins at log₂(L² - L) for sentences of L tokens; here it begins at √H.
+    """
+
+    def __init__(self, config: ModelConfig):
+        self.scale = nnx.Param(jnp.ones(config.num_heads), axes="N")
+
+    def of_queries(self, query: Float[Array, "B N T H"]) -> Float[Array, "B N T H"]:
+        return (self.of_keys(query) * self.scale[...][:, None, None]).astype(query.dtype)
+
+    def of_keys(self, key: Float[Array, "B G S H"]) -> Float[Array, "B G S H"]:
+        square = jnp.mean(key.astype(jnp.float32) ** 2, axis=-1, keepdims=True)
+        return (key / jnp.sqrt(square + 1e-6)).astype(key.dtype)
 
 
 class LearnedScore(nnx.Module):

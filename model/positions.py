@@ -14,10 +14,11 @@ BUCKETS, FARTHEST = 32, 128  # of relative positions, as in T5
 
 
 class Order(NamedTuple):
-    """What self-attention knows of the order of its tokens besides causality: one of the two, or neither."""
+    """What self-attention knows of the order of its tokens besides causality: one of the first two, or neither."""
 
     rotation: Int[Array, "B T"] | None = None  # positions by which queries and keys are rotated
     bias: Float[Array, "B N T S"] | None = None  # added to scores
+    first_values: Float[Array, "B G T U"] | None = None  # of the stack's first block, with model.value_residual
 
 
 def sinusoidal_positions(positions: Int[Array, "B T"], d_model: int) -> Float[Array, "B T D"]:

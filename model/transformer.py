@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017, figure 1)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from model.cache import Cache, EncodedSource, LayerCache, lineage_bias
 from model.config import POSITIONS, ModelConfig
 from model.embedding import Embedding, hide
 from model.layers import (
+    Dense,
     DropoutKey,
     FeedForward,
     KeysValues,
@@ -46,7 +48,7 @@ class Tokens(NamedTuple):
 
 
 class EncoderBlock(nnx.Module):
-    """Self-attention over the source, then a feed-forward network."""
+    """Self-attention over the source, then a feed-forward network. Its D is the encoder's width."""
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.self_attention = MultiHeadAttention(config, rngs=rngs)
@@ -69,7 +71,8 @@ class DecoderBlock(nnx.Module):
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):
         self.self_attention = MultiHeadAttention(config, rngs=rngs)
-        self.cross_attention = MultiHeadAttention(config, rngs=rngs)
+        without = replace(config, value_residual=False)
+        self.cross_attention = MultiHeadAttention(without, config.encoder_width, rngs=rngs)
         self.feed_forward = FeedForward(config, rngs=rngs)
         self.residuals = nnx.List([Residual(config) for _ in range(3)])
         self.layer_drop = config.decoder_layer_drop
@@ -77,7 +80,7 @@ class DecoderBlock(nnx.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        source: Float[Array, "B S D"] | KeysValues,
+        source: Float[Array, "B S E"] | KeysValues,
         past_mask: Mask,
         source_mask: Mask,
         order: Order,
@@ -110,6 +113,11 @@ class DecoderBlock(nnx.Module):
         return cache.write(self.self_attention.keys_and_values(self.residuals[0].enter(x), order), positions)
 
 
+def by_block(config: ModelConfig, blocks: int) -> list[ModelConfig]:
+    """The config of each block of a stack: the first one has no values of an earlier block."""
+    return [replace(config, value_residual=config.value_residual and block > 0) for block in range(blocks)]
+
+
 class Transformer(nnx.Module):
     """Encoder and decoder over one embedding, which also gives the logits.
 
@@ -118,9 +126,12 @@ class Transformer(nnx.Module):
 
     def __init__(self, config: ModelConfig, vocab_size: int, *, rngs: nnx.Rngs):
         self.embedding = Embedding(config, vocab_size, rngs=rngs)
-        self.encoder = nnx.List([EncoderBlock(config, rngs=rngs) for _ in range(config.encoder_layers)])
-        self.decoder = nnx.List([DecoderBlock(config, rngs=rngs) for _ in range(config.decoder_layers)])
-        self.final_norms = nnx.List([LayerNorm(config.d_model) for _ in range(2)] if config.final_norm else [])
+        of_encoder = config.of_encoder
+        self.encoder = nnx.List([EncoderBlock(each, rngs=rngs) for each in by_block(of_encoder, config.encoder_layers)])
+        self.decoder = nnx.List([DecoderBlock(each, rngs=rngs) for each in by_block(config, config.decoder_layers)])
+        self.final_norms = nnx.List(map(LayerNorm, [of_encoder.d_model, config.d_model] if config.final_norm else []))
+        if config.encoder_width:
+            self.encoder_input = Dense(config.d_model, config.encoder_width, config.matmul_dtype, "DE", rngs=rngs)
         if config.positions == "relative":
             self.relative_biases = nnx.List(
                 [RelativeBias(config, causal=causal, rngs=rngs) for causal in (False, True)]
@@ -140,15 +151,18 @@ class Transformer(nnx.Module):
         dropout_key: DropoutKey = None,
         weights: Collected = None,
         embedded: Float[Array, "B S D"] | None = None,
-    ) -> Float[Array, "B S D"]:
+    ) -> Float[Array, "B S E"]:
         """The encoder's output at every source position. ``weights`` collects one array of each block.
 
-        ``embedded`` takes the place of the tokens' embeddings, for gradients with respect to them.
+        ``embedded`` takes the place of the tokens' embeddings, for gradients with respect to them. With
+        ``model.encoder_width``, a dense layer brings embeddings to that width.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
         ids = hide(source.ids, self.config.source_word_dropout, word_key)
         x = self.embedding(ids, source.positions, embedding_key) if embedded is None else embedded
-        order = self.order(source.positions, source.positions, causal=False)
+        if self.config.encoder_width:
+            x = self.encoder_input(x)
+        order = self._add_values(self.order(source.positions, source.positions, causal=False), self.encoder[0], x)
         mask = Mask(source.segments, source.segments)
         for block, key in zip(self.encoder, keys, strict=True):
             x = self._rematerialized(block, weights)(x, mask, order, key)
@@ -157,7 +171,7 @@ class Transformer(nnx.Module):
     def decode(
         self,
         target: Tokens,
-        encoded: Float[Array, "B S D"],
+        encoded: Float[Array, "B S E"],
         source_segments: Int[Array, "B S"],
         *,
         dropout_key: DropoutKey = None,
@@ -169,7 +183,7 @@ class Transformer(nnx.Module):
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.decoder) + 2)
         x = self.embedding(hide(target.ids, self.config.target_word_dropout, word_key), target.positions, embedding_key)
-        order = self.order(target.positions, target.positions, causal=True)
+        order = self._add_values(self.order(target.positions, target.positions, causal=True), self.decoder[0], x)
         masks = Mask(target.segments, target.segments, causal=True), Mask(target.segments, source_segments)
         for block, key in zip(self.decoder, keys, strict=True):
             x = self._rematerialized(block, weights)(x, encoded, *masks, order, key)
@@ -183,6 +197,12 @@ class Transformer(nnx.Module):
         if weights is not None:
             return partial(block, weights=weights)
         return jax.checkpoint(block) if self.config.rematerialize else block
+
+    def _add_values(self, order: Order, first: EncoderBlock | DecoderBlock, x: Float[Array, "B T D"]) -> Order:
+        """Add the values of the first block, which ``x`` enters; the compiler does not compute them twice."""
+        if not self.config.value_residual:
+            return order
+        return order._replace(first_values=first.self_attention.values(first.residuals[0].enter(x)))
 
     def _final_norm(self, stack: int, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         return self.final_norms[stack](x) if self.final_norms else x
@@ -230,7 +250,7 @@ class Transformer(nnx.Module):
         order = order._replace(bias=lineage if order.bias is None else order.bias + lineage)
         past: list[LayerCache] = []
         weights: list[Array] = []
-        masks = cache.masks(positions)
+        order, masks = self._add_values(order, self.decoder[0], x), cache.masks(positions)
         for block, layer, source in zip(self.decoder, cache.past, cache.source.layers, strict=True):
             past.append(block.write(x, layer, order, positions))
             x = block(x, source.memory, *masks, order, past=past[-1].memory, weights=weights)

@@ -44,6 +44,8 @@ def main() -> None:
     arguments = parser.parse_args()
     runs = [load_run(run_dir, CHANGES, "explaining its heat maps") for run_dir in arguments.RUN]
     for run in runs:
+        if run.config.model.head_gates:
+            raise UserError(f"{run.folder} has model.head_gates, which weights and norms do not count")
         if heads_of(run.config.model) != heads_of(runs[0].config.model):
             raise UserError(f"{run.folder} has other layers or heads than {runs[0].folder}: explain each by itself")
     found = [study_run(run, arguments.sentences) for run in runs]

@@ -17,6 +17,11 @@ CHOICES: dict[str, list[Any]] = {
     "score": list(SCORES),
     "norm": list(NORMS),
     "activation": list(ACTIVATIONS),
+    "gated": [False, True, True],
+    "query_key_norm": [False, False, True],
+    "head_gates": [False, True],
+    "value_residual": [False, False, False, True, True],
+    "encoder_width": [0, 0, 0, 24],
     "key_value_heads": [0, 0, 1],
     "value_dim": [0, 0, 0, 7],
 }

@@ -3,10 +3,12 @@
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from common.option import option, require_in_bounds
 
 ENDING = "cosine", "linear", "wsd"  # schedules that fall to zero at the last step
+Points = list[list[float]]  # of a schedule: [STEP, FACTOR]
 
 of_training = partial(option, changes="training")
 harmless = partial(option, changes="nothing")  # but for the rounding on another mesh
@@ -19,6 +21,9 @@ class TrainingConfig:
     # JAX uses 32 bits of a seed: 2**32 would silently be the seed 0.
     seed: int = of_training(
         1, "seed of initial parameters, order of the data, subwords and dropout", min=0, below=2**32
+    )
+    init_from: str = option(
+        "", "RUN or RUN:CHECKPOINT, whose parameters and tokenizer a new run begins with; read at its start alone"
     )
     steps: int = harmless(0, "end after this many updates; 0: no limit by steps", min=0, compared=True)
     epochs: int = harmless(
@@ -50,6 +55,17 @@ class TrainingConfig:
     weight_decay: float = of_training(
         0.0, "decoupled decay: adamw of all but biases and norms, muon of the matrices of dense layers", min=0
     )
+    dropout_factor: Points = option(
+        [],
+        "[STEP, FACTOR] points, linear in between, by which model.dropout and model.activation_dropout are multiplied, "
+        "such as [[0, 0], [1100, 0], [2000, 1]]; empty: 1",
+        changes="training",
+    )
+    word_dropout_factor: Points = option([], "the same of both rates of word dropout", changes="training")
+    weight_decay_factor: Points = option(
+        [], "the same of training.weight_decay, which the learning rate multiplies anyway", changes="training"
+    )
+    learning_rate_factor: Points = option([], "the same of the rate of training.schedule", changes="training")
     clip_norm: float = of_training(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
     label_smoothing: float = of_training(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
     consistency: str = of_training(
@@ -117,6 +133,18 @@ class TrainingConfig:
             raise ValueError("training.reproducible=any_mesh has eight slices of its own: set training.accumulation=1")
         if self.weight_decay and self.optimizer == "adam":
             raise ValueError("training.weight_decay needs training.optimizer=adamw or muon")
+        if self.weight_decay_factor and not self.weight_decay:
+            raise ValueError("training.weight_decay_factor needs training.weight_decay")
+        for name, points in vars(self).items():
+            if name.endswith("_factor") and not are_points(points):
+                form = "points [STEP, FACTOR] with rising steps and no factor below 0, such as [[0, 0], [2000, 1]]"
+                raise ValueError(f"training.{name} must be {form}, not {points}")
+
+
+def are_points(points: Points) -> bool:
+    """Whether these are points of a schedule: whole steps, each after the last, and factors."""
+    has_form = all(len(point) == 2 and point[0] % 1 == 0 <= min(point) <= max(point) < 2**31 for point in points)
+    return has_form and all(one[0] < other[0] for one, other in pairwise(points))
 
 
 @dataclass(frozen=True)

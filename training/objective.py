@@ -5,24 +5,25 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Int
 
 from data.batches.packing import Batch
 from model.consistency import consistency_loss
 from model.embedding import hide
+from model.layers import Draws
 from model.loss import LossOfLogits, cross_entropy
 from training.config import TrainingConfig
 
 
 class Views(NamedTuple):
-    """Rows for the model, the loss of their logits, and the key of their dropout."""
+    """Rows for the model, the loss of their logits, and what their dropout draws with."""
 
     batch: Batch
     loss: LossOfLogits
-    dropout_key: Key[Array, ""]
+    dropout_key: Draws
 
 
-def views_of(batch: Batch, config: TrainingConfig, key: Key[Array, ""]) -> Views:
+def views_of(batch: Batch, config: TrainingConfig, draws: Draws) -> Views:
     """The batch itself or, with ``training.consistency``, every row twice, its second view after its first.
 
     The views of r_drop differ by dropout alone; simcut and cutoff hide tokens of the second. Rows alternate so that
@@ -30,9 +31,9 @@ def views_of(batch: Batch, config: TrainingConfig, key: Key[Array, ""]) -> Views
     """
     smoothing, method = config.label_smoothing, config.consistency
     if method == "none":
-        return Views(batch, partial(cross_entropy, smoothing=smoothing), key)
+        return Views(batch, partial(cross_entropy, smoothing=smoothing), draws)
     loss = partial(consistency_loss, smoothing=smoothing, method=method, weight=config.consistency_weight)
-    dropout_key, source_key, target_key = jax.random.split(key, 3)
+    dropout_key, source_key, target_key = (draws._replace(key=key) for key in jax.random.split(draws.key, 3))
     doubled: Batch = jax.tree.map(lambda rows: jnp.repeat(rows, 2, axis=0), batch)
     match method:
         case "r_drop":
@@ -45,6 +46,6 @@ def views_of(batch: Batch, config: TrainingConfig, key: Key[Array, ""]) -> Views
             raise NotImplementedError(f"training.consistency={method}")
 
 
-def _hide_in_second(ids: Int[Array, "rows T"], rate: float, key: Key[Array, ""]) -> Int[Array, "rows T"]:
+def _hide_in_second(ids: Int[Array, "rows T"], rate: float, draws: Draws) -> Int[Array, "rows T"]:
     is_second = jnp.arange(len(ids))[:, None] % 2 == 1
-    return jnp.where(is_second, hide(ids, rate, key), ids)
+    return jnp.where(is_second, hide(ids, rate, Draws(draws.key)), ids)

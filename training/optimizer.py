@@ -9,6 +9,7 @@ import optax
 from jaxtyping import PyTree
 
 from training.config import TrainingConfig
+from training.factors import factor_at
 from training.muon import scale_by_muon
 
 
@@ -37,9 +38,16 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
                 decay = jnp.ones(())
             case _:
                 raise NotImplementedError(f"training.schedule={config.schedule}")
-        return peak * jnp.minimum(step / warmup, decay)
+        scheduled = peak * jnp.minimum(step / warmup, decay)
+        return scheduled * factor_at(config.learning_rate_factor, updates) if config.learning_rate_factor else scheduled
 
     return rate
+
+
+def weight_decay(config: TrainingConfig) -> float | optax.Schedule:
+    """The decay, or updates done so far → the decay of the next. Both optimizers multiply it by their learning rate."""
+    decay, points = config.weight_decay, config.weight_decay_factor
+    return (lambda updates: decay * factor_at(points, updates)) if points else decay
 
 
 def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
@@ -69,9 +77,9 @@ def _optimizer(config: TrainingConfig) -> optax.GradientTransformation:
             return optax.chain(clip, optax.adam(rate, **moments))
         case "adamw":
             matrices = partial(jax.tree.map, lambda leaf: leaf.ndim > 1)
-            return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=config.weight_decay, mask=matrices))
+            return optax.chain(clip, optax.adamw(rate, **moments, weight_decay=weight_decay(config), mask=matrices))
         case "muon":
-            decay = optax.add_decayed_weights(config.weight_decay)
+            decay = optax.add_decayed_weights(weight_decay(config))
             muon = optax.chain(scale_by_muon(), decay, optax.scale_by_learning_rate(rate))
             return optax.chain(clip, optax.partition({"dense": muon, "rest": optax.adam(rate, **moments)}, kinds))
         case _:

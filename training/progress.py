@@ -15,6 +15,7 @@ from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from training.config import TrainingConfig
 from training.devices.distributed import is_first, sum_over_processes
+from training.factors import factors_by_name
 from training.optimizer import learning_rate
 from training.state import Skipped, Sums
 from training.step import StepReport
@@ -120,13 +121,15 @@ def training_metrics(
     """A line of metrics on the updates since the last line; NaN if all of them were skipped."""
     total = {name: float(value) for name, value in sums._asdict().items()}
     tokens, steps = total["target_tokens"] or math.nan, total["steps"] or math.nan
+    applied = step - 1 - int(skipped.in_all)
     divergence = {} if config.consistency == "none" else {"divergence": total["divergence"] / tokens}
     return {
         "loss": total["smoothed"] / tokens,
         "cross_entropy": total["cross_entropy"] / tokens,
         **divergence,
         "gradient_norm": total["gradient_norm"] / steps,
-        "learning_rate": float(learning_rate(config)(step - 1 - int(skipped.in_all))),
+        "learning_rate": float(learning_rate(config)(applied)),
+        **factors_by_name(config, step - 1, applied),
         "skipped": float(skipped.since_log),
         "tokens_per_second": (total["source_tokens"] + total["target_tokens"]) / steps * steps_per_second,
         "target_tokens_per_second": total["target_tokens"] / steps * steps_per_second,

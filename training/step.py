@@ -9,14 +9,15 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from data.batches.packing import Batch
-from model.layers import DropoutKey
+from model.layers import Draws, DropoutKey
 from model.loss import Loss, LossOfLogits, cross_entropy
 from model.sharding import on_mesh
 from model.transformer import Params, Tokens, Transformer, gather_embeddings
 from training.config import TrainingConfig
+from training.factors import draws_of
 from training.objective import views_of
 from training.optimizer import optimizer
 from training.state import Skipped, Sums, TrainState
@@ -32,7 +33,8 @@ class StepReport(NamedTuple):
 
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepReport]]
 LossStep = Callable[[Params, Batch], Loss]
-Gradients = Callable[[Params, Batch, Array], tuple[Params, Loss]]
+Gradients = Callable[[Params, Batch, Int[Array, ""]], tuple[Params, Loss]]
+SummedGradients = Callable[[Params, Batch, Draws], tuple[Params, Loss]]
 Update = Callable[[TrainState, Params, Loss, Array], tuple[TrainState, StepReport]]
 
 
@@ -94,17 +96,17 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
 
     def gradients_of(params: Params, batch: Batch, step: Int[Array, ""]) -> tuple[Params, Loss]:
         key = jax.random.fold_in(root_key, step)
-        gradients, sums = summed_gradients(params, batch, key)
+        gradients, sums = summed_gradients(params, batch, draws_of(config, key, step))
         return per_token(gradients, sums), sums
 
     return gradients_of
 
 
-def make_summed_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> Gradients:
-    """``(parameters, batch, key of its draws) → (gradient of the loss summed over target tokens, loss sums)``."""
+def make_summed_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> SummedGradients:
+    """``(parameters, batch, its draws) → (gradient of the loss summed over target tokens, loss sums)``."""
 
-    def objective(params: Params, batch: Batch, key: Key[Array, ""]) -> tuple[Float[Array, ""], Loss]:
-        sums = summed_loss(graphdef, params, *views_of(batch, config, key))
+    def objective(params: Params, batch: Batch, draws: Draws) -> tuple[Float[Array, ""], Loss]:
+        sums = summed_loss(graphdef, params, *views_of(batch, config, draws))
         return sums.objective, sums
 
     return jax.grad(objective, has_aux=True)
@@ -130,20 +132,21 @@ def decoder_output(model: Transformer, batch: Batch, dropout_key: DropoutKey) ->
     return model(source, target, dropout_key=dropout_key)
 
 
-def accumulate(summed_gradients: Gradients, slices: int) -> Gradients:
+def accumulate(summed_gradients: SummedGradients, slices: int) -> SummedGradients:
     """The same sums, computed for one slice of the batch's rows at a time to save the memory of activations."""
     if slices == 1:
         return summed_gradients
 
-    def accumulated(params: Params, batch: Batch, key: Array) -> tuple[Params, Loss]:
+    def accumulated(params: Params, batch: Batch, draws: Draws) -> tuple[Params, Loss]:
         # Slices interleave the rows, so that each device holds its share of every slice.
         sliced = jax.tree.map(lambda rows: rows.reshape(-1, slices, *rows.shape[1:]).swapaxes(0, 1), batch)
 
         def add(total: PyTree, slice_and_key: tuple[Batch, Array]) -> tuple[PyTree, None]:
-            return jax.tree.map(jnp.add, total, summed_gradients(params, *slice_and_key)), None
+            rows, key = slice_and_key
+            return jax.tree.map(jnp.add, total, summed_gradients(params, rows, draws._replace(key=key))), None
 
         zero = jax.tree.map(jnp.zeros_like, params), Loss(*(jnp.zeros(()) for _ in Loss._fields))
-        return jax.lax.scan(add, zero, (sliced, jax.random.split(key, slices)))[0]
+        return jax.lax.scan(add, zero, (sliced, jax.random.split(draws.key, slices)))[0]
 
     return accumulated
 

@@ -24,7 +24,7 @@ from evaluation.buckets import batch_size
 from evaluation.search import search_batch, search_settings
 from model.config import ModelConfig
 from model.embedding import project
-from model.layers import dropout
+from model.layers import Draws, dropout
 from model.loss import cross_entropy, loss_in_chunks
 from model.matmul import matmul
 from model.transformer import Params, build, init_params
@@ -154,7 +154,7 @@ def loss_part(cost: StepCost, smoothing: float) -> Part:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def share_kept(rate: float, shape: tuple[int, ...]) -> Any:
-    return jnp.mean(dropout(jnp.ones(shape), rate, jax.random.key(0)) > 0)
+    return jnp.mean(dropout(jnp.ones(shape), rate, Draws(jax.random.key(0))) > 0)
 
 
 def updates(cost: StepCost, training: TrainingConfig) -> Iterator[Part]:

@@ -19,8 +19,8 @@ from model.config import ModelConfig
 from model.transformer import structure
 from training.config import TrainingConfig
 
-MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD"}  # every token is multiplied by these parameters
-OF_SOURCES = re.compile(r"encoder/|cross_attention/(key|value)/")  # their paths, if source tokens are
+MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD", "DE"}  # every token is multiplied by these parameters
+OF_SOURCES = re.compile(r"^encoder|cross_attention/(key|value)/")  # their paths, if source tokens are
 
 
 @cache

@@ -32,7 +32,7 @@ class EncodedPairs:
     """Pairs that fit a row of ``row_lengths`` (S, T), their likeliest tokens, and their weights (None: all 1).
 
     With ``data.direction=both``, each pair of the corpus comes in both directions, and ``tags`` has the first token of
-    each source (None: there is one direction). ``over_long`` counts the pairs that fit no row. ``usual`` is
+    each source (None: the vocabulary has no tags). ``over_long`` counts the pairs that fit no row. ``usual`` is
     what the sources are like.
     """
 
@@ -100,11 +100,13 @@ def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weight
 
 
 def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[Pairs, Tags]:
-    """The pairs in every direction that is trained, one direction after the other, and the tags of their sources."""
-    if len(config.directions) == 1:
-        return pairs, None
+    """The pairs in every direction that is trained, one direction after the other, and the tags of their sources.
+
+    One direction has tags if the vocabulary has them, as that of ``training.init_from`` may.
+    """
     tags = [tokenizer.tag(direction.target) for direction in config.directions]
-    return concatenate([pairs, pairs.reversed()]), np.repeat(np.concatenate(tags).astype(np.int32), len(pairs))
+    repeated = np.repeat(np.concatenate(tags).astype(np.int32), len(pairs)) if tags[0] else None
+    return pairs if len(tags) == 1 else concatenate([pairs, pairs.reversed()]), repeated
 
 
 def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:

@@ -110,6 +110,14 @@ def pool(systems: Sequence[Effects]) -> SeedVariance:
     return SeedVariance(scores, noise / max(1, groups * (groups - 1)), freedom)
 
 
+def p_above(scores: Sequence[float], target: float) -> float:
+    """How likely a mean at least as high is if that of all seeds is ``target``: the one-sided t test of one sample."""
+    mean, error = float(np.mean(scores)), float(np.std(scores, ddof=1)) / len(scores) ** 0.5
+    if error == 0:
+        return float(mean <= target)
+    return float(stdtr(len(scores) - 1, (target - mean) / error))
+
+
 @dataclass(frozen=True)
 class Interval:
     """A 95 % interval."""

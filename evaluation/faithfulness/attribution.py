@@ -39,7 +39,7 @@ def attribute(model: Transformer, source: Int[Array, " S"], target: Int[Array, "
     return Attributions(cross, norms, rollout(weights), gradient_times_input(model, sources, inputs, target))
 
 
-def _vectors(attention: MultiHeadAttention, encoded: Float[Array, "1 S D"]) -> Float[Array, "N S D"]:
+def _vectors(attention: MultiHeadAttention, encoded: Float[Array, "1 S E"]) -> Float[Array, "N S D"]:
     """What each head would add to its output if it attended to one source token alone."""
     value = attention.keys_and_values(encoded).value[0]
     heads = attention.config.num_heads

@@ -53,6 +53,15 @@ def test_another_decay_of_the_average_changes_the_training_and_having_one_is_inc
     assert classify_changes(averaging, OLD) == {"training.ema_decay": "model"}
 
 
+def test_another_schedule_of_weight_decay_changes_the_training_and_having_one_is_incompatible():
+    def decaying(*points):
+        return changed("training", optimizer="adamw", weight_decay=0.1, weight_decay_factor=[*map(list, points)])
+
+    constant, falling, steep = decaying(), decaying((0, 1), (9, 0)), decaying((0, 1), (3, 0))
+    assert classify_changes(falling, steep) == {"training.weight_decay_factor": "training"}
+    assert classify_changes(constant, falling) == {"training.weight_decay_factor": "model"}  # optax counts its updates
+
+
 def test_what_may_go_on_is_told_and_what_may_not_is_refused():
     new = replace(changed("training", learning_rate=0.5, keep=9), run_dir="runs/mine")
     with pytest.raises(UserError) as refusal:

@@ -94,11 +94,17 @@ def test_mistakes_are_told_before_anything_starts(write, text, message):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configs/sweeps").glob("*.yaml")), ids=lambda path: path.stem)
-def test_shipped_sweeps_load_and_open_with_their_question(path):
+HEADERS = {
+    "sweeps": ("python scripts/sweep.py configs/sweeps/{0.name}", "Question", "Hardware", "Command", "Answer"),
+    "records": ("python scripts/verify_record.py {0.stem}", "Record", "What", "Machine", "Commit", "Command"),
+}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*/*.yaml")), ids=lambda path: path.stem)
+def test_shipped_sweeps_and_records_load_and_open_with_what_they_ask_or_claim(path):
     cells = load_sweep(path).cells
     assert len(cells) >= 4 and len({cell.config.training.seed for cell in cells}) >= 2
-    header = path.read_text(encoding="utf-8").partition("\n\n")[0]
-    for title in ("Question", "Hardware", "Command", "Answer"):
+    header, (command, *titles) = path.read_text(encoding="utf-8").partition("\n\n")[0], HEADERS[path.parent.name]
+    for title in titles:
         assert f"# {title}  " in header, title
-    assert f"python scripts/sweep.py configs/sweeps/{path.name}" in header
+    assert command.format(path) in header

@@ -11,7 +11,8 @@ import pytest
 from flax import nnx
 
 from common.special_tokens import BOS, EOS
-from exports.ctranslate2 import alibi_table, find_obstacle, save_model
+from exports.ctranslate2 import alibi_table, save_model
+from exports.formats import find_obstacle
 from exports.heads import LONGEST
 from model.config import ModelConfig
 from model.positions import alibi_bias
@@ -66,14 +67,13 @@ SLOW = ("activation=", "norm=", "key_value_heads=")
 SERVED = [
     pytest.param(name, marks=pytest.mark.slow) if name.startswith(SLOW) else name
     for name in CHANGES
-    if name != "score=additive"
+    if not find_obstacle("ct2", replace(BASE, **CHANGES[name]))
 ]
 
 
 @pytest.mark.parametrize("name", SERVED)
 def test_log_probabilities_are_ours(name, tmp_path):
     config = replace(BASE, **CHANGES[name])
-    assert find_obstacle(config) == ""
     params, rng = drawn_params(config, VOCAB_SIZE), np.random.default_rng(2)
     save_model(tmp_path, config, params, VOCABULARY, "float32")
     source, target = (rng.integers(4, VOCAB_SIZE, length).tolist() for length in (20, 45))
@@ -85,11 +85,19 @@ def test_log_probabilities_are_ours(name, tmp_path):
     ("changes", "reason"),
     [
         ({"score": "additive"}, "CTranslate2 has no model.score=additive"),
+        ({"head_gates": True, "encoder_width": 24}, "no format has model.head_gates and model.encoder_width"),
+        ({"activation": "relu_squared"}, "no model.activation=relu_squared, only relu, gelu, silu"),
         ({"score": "general", "positions": "rotary"}, "no model.score=general with model.positions=rotary"),
     ],
 )
 def test_what_cannot_be_expressed_is_refused(changes, reason):
-    assert reason in find_obstacle(replace(BASE, **changes))
+    assert reason in find_obstacle("ct2", replace(BASE, **changes))
+
+
+def test_no_other_choices_are_refused():
+    refused = {*CHANGES} - {name for name in CHANGES if not find_obstacle("ct2", replace(BASE, **CHANGES[name]))}
+    keys = {"query_key_norm=True", "head_gates=True", "value_residual=True", "encoder_width=24"}
+    assert refused == {"score=additive", "activation=relu_squared", *keys}
 
 
 def test_buckets_of_alibi_are_its_distances():

@@ -11,6 +11,7 @@ from data.config import TokenizerConfig
 from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, train
 from exports import transformers as exported
+from exports.formats import find_obstacle
 from model.config import DecodingConfig
 from tests.drawn import drawn_params
 from tests.exports import test_ctranslate2
@@ -18,15 +19,16 @@ from tests.exports.hostile import HOSTILE
 from tests.exports.test_ctranslate2 import CHANGES, VOCABULARY, ours
 
 BASE = replace(test_ctranslate2.BASE, d_model=24)
-FIT = {name for name in CHANGES if not exported.find_obstacle(replace(BASE, **CHANGES[name]))}
+FIT = {name for name in CHANGES if not find_obstacle("hf", replace(BASE, **CHANGES[name]))}
 
 
 def test_what_fits():
     assert {
         *("positions=sinusoidal", "positions=learned", "norm=pre", "norm=post", "two groups", "narrow values"),
         *("score=scaled_dot_product", "score=dot_product", "score=general"),
-        *("activation=relu", "activation=gelu", "activation=silu"),
+        *("activation=relu", "activation=gelu", "activation=silu", "activation=relu_squared"),
         *("key_value_heads=0", "key_value_heads=1", "value_dim=0"),
+        *("gated=False", "query_key_norm=False", "head_gates=False", "value_residual=False", "encoder_width=0"),
     } == FIT
 
 
@@ -34,6 +36,7 @@ def test_what_fits():
     ("changes", "reason"),
     [
         ({"score": "additive"}, "transformers has no model.score=additive"),
+        ({"gated": True}, "no encoder-decoder with model.gated=true"),
         ({"positions": "rotary"}, "no encoder-decoder with model.positions=rotary"),
         ({"positions": "learned", "norm": "post"}, "keeps no learned positions"),
         ({"head_dim": 7}, "leaves no room for 4 of width 7"),

@@ -1,5 +1,8 @@
 """Matrix product, dropout, norm, residual and positions against autodiff, NumPy and arithmetic."""
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +13,17 @@ from attention.masks import Mask
 from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.config import NORMS, ModelConfig
-from model.layers import LayerNorm, LearnedScore, MultiHeadAttention, Residual, bernoulli, dropout
+from model.layers import (
+    Draws,
+    FeedForward,
+    LayerNorm,
+    LearnedScore,
+    MultiHeadAttention,
+    QueryKeyNorm,
+    Residual,
+    bernoulli,
+    dropout,
+)
 from model.matmul import matmul
 
 CONFIG = ModelConfig(d_model=8, num_heads=2, head_dim=4, d_ff=16, encoder_layers=1, decoder_layers=1)
@@ -51,7 +64,7 @@ def test_the_gradient_of_a_kernel_in_bfloat16_sums_in_float32(inputs, outputs, c
 
 
 def test_dropout_keeps_the_mean_and_drops_the_rate():
-    dropped = dropout(jnp.ones(100_000), 0.3, jax.random.key(0))
+    dropped = dropout(jnp.ones(100_000), 0.3, Draws(jax.random.key(0)))
     assert set(np.unique(dropped)) == {0.0, np.float32(1 / 0.7)}
     assert np.mean(np.asarray(dropped) == 0) == pytest.approx(0.3, abs=0.005)  # 3.4 standard deviations
     assert dropout(jnp.ones(3), 0.3, None).tolist() == [1, 1, 1]
@@ -96,6 +109,7 @@ FORMULAS = {
     "relu": lambda x: np.maximum(x, 0),
     "gelu": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "relu_squared": lambda x: np.maximum(x, 0) ** 2,
 }
 
 
@@ -103,6 +117,22 @@ FORMULAS = {
 def test_activation_is_its_formula(activation):
     x = np.linspace(-6, 6, 25)
     np.testing.assert_allclose(ACTIVATIONS[activation](jnp.asarray(x)), FORMULAS[activation](x), atol=1e-6)
+
+
+def test_a_gated_network_by_its_formula():
+    """(silu(x W + b) ⊙ (x V + c)) W₂ + b₂: SwiGLU (Shazeer 2020, section 2), with biases."""
+    layer: Any = FeedForward(replace(CONFIG, gated=True, activation="silu"), rngs=nnx.Rngs(0))
+    layer.gate.bias[...], x = normal(1, 16), normal(3, 1, 5, 8)
+    gate, up = (np.asarray(x, np.float64) @ np.asarray(each.kernel[...]) for each in (layer.gate, layer.up))
+    hidden = FORMULAS["silu"](gate + np.asarray(layer.gate.bias[...])) * up
+    np.testing.assert_allclose(layer(x), hidden @ np.asarray(layer.down.kernel[...]), rtol=1e-4, atol=1e-5)
+
+
+def test_the_length_of_a_query_does_not_matter_and_that_of_zero_has_a_gradient():
+    weight, x = normal(0, 1, 2, 3, 4), normal(1, 1, 2, 3, 4)
+    gradient = jax.grad(lambda x: jnp.sum(QueryKeyNorm(CONFIG).of_queries(x) * weight))
+    np.testing.assert_allclose(jnp.sum(gradient(x) * x, axis=-1), 0, atol=1e-4)
+    assert jnp.isfinite(gradient(0 * x)).all()
 
 
 def test_multi_head_attention_equals_flax_with_the_same_weights():

@@ -11,12 +11,12 @@ from flax import nnx
 from common.special_tokens import BOS, EOS, PAD, TAGS
 from model.config import ModelConfig
 from model.embedding import Embedding, hide
-from model.layers import FeedForward, skip_sentences
+from model.layers import Draws, FeedForward, skip_sentences, split_key
 from model.positions import sinusoidal_positions
 from model.transformer import Tokens, Transformer, build
 from tests.drawn import drawn_params
 
-VOCAB, KEY = 40, jax.random.key(1)
+VOCAB, KEY = 40, Draws(jax.random.key(1))
 CONFIG = ModelConfig(d_model=8, num_heads=2, head_dim=4, d_ff=16, encoder_layers=1, decoder_layers=2, dropout=0.0)
 RATES = ("activation_dropout", "source_word_dropout", "target_word_dropout", "decoder_layer_drop")
 
@@ -66,7 +66,7 @@ def test_word_dropout_hides_words_of_its_side_alone(side):
     source, target = tokens(0), tokens(1)
     found = apply(model_with(**{f"{side}_word_dropout": 0.5}), source, target, KEY)
     index, layers = {"source": (0, CONFIG.encoder_layers), "target": (1, CONFIG.decoder_layers)}[side]
-    word_key = jax.random.split(jax.random.split(KEY, 2)[index], layers + 2)[-1]  # after blocks and embedding
+    word_key = split_key(split_key(KEY, 2)[index], layers + 2)[-1]  # after blocks and embedding
     sides = {"source": source, "target": target}
     sides[side] = sides[side]._replace(ids=hide(sides[side].ids, 0.5, word_key))
     np.testing.assert_allclose(found, apply(model_with(), **sides), atol=1e-6)

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from attention.masks import Mask
 from attention.scores import SCORES
 from model.activations import ACTIVATIONS
 from model.cache import Cache, branch
 from model.config import NORMS, POSITIONS, ModelConfig
+from model.layers import Draws
+from model.positions import Order
 from model.transformer import Tokens, build, init_params
 from tests.drawn import drawn_params
 from tests.variants import KERNELS_ANYWHERE, variants
@@ -35,6 +38,10 @@ CHOICES: dict[str, dict[str, Any]] = {
     **{activation: {"activation": activation} for activation in list(ACTIVATIONS)[1:]},
     "multi-query": {"key_value_heads": 1},
     "wide values": {"value_dim": 7},
+    "gated": {"gated": True},
+    "query-key norm": {"query_key_norm": True},
+    "head gates": {"head_gates": True},
+    "wide encoder": {"encoder_width": 24},
 }
 VARIANTS = variants(**SIZES)
 each_variant = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -153,10 +160,35 @@ def test_parameters_by_arithmetic():
     assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == expected
 
 
+@pytest.mark.parametrize("key", ["query_key_norm", "head_gates", "value_residual"])
+def test_attention_of_the_second_block_by_its_formula_in_float64(key):
+    config = ModelConfig(**(SIZES | {"key_value_heads": 1, key: True}))
+    model: Any = nnx.merge(build(config, VOCAB), drawn_params(config, VOCAB))
+    attention, first, segments = model.encoder[1].self_attention, model.encoder[0].self_attention, jnp.ones((1, 4), int)
+    x, before = (jax.random.normal(jax.random.key(seed), (1, 4, 16)) for seed in (0, 1))
+    found = attention(x, x, Mask(segments, segments), Order(first_values=first.values(before)))
+
+    def dense(layer, x):
+        return np.asarray(x[0], np.float64) @ np.asarray(layer.kernel[...]) + np.asarray(layer.bias[...])
+
+    query, keys, value = (dense(layer, x) for layer in (attention.query, attention.key, attention.value))
+    query, gates = query.reshape(4, 2, 6), 1
+    if key == "query_key_norm":  # g · cosine, with g = scale · √6
+        query = query / np.linalg.norm(query, axis=-1, keepdims=True) * attention.norm.scale[...][:, None] * np.sqrt(6)
+        keys = keys / np.linalg.norm(keys, axis=-1, keepdims=True) * np.sqrt(6)
+    if key == "head_gates":
+        gates = 1 / (1 + np.exp(-dense(attention.gate, x)))[..., None]
+    if key == "value_residual":
+        value = value + float(attention.first_share[...][0]) * (dense(first.value, before) - value)
+    weights = np.exp(np.einsum("TNH,SH->TNS", query, keys) / np.sqrt(6))
+    heads = gates * (weights / weights.sum(axis=-1, keepdims=True)) @ value
+    np.testing.assert_allclose(found, dense(attention.output, heads.reshape(1, 4, 12))[None], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_every_choice_is_another_model_and_every_kernel_the_same():
     source, target = row(tokens(0, 5), length=5), row(tokens(1, 4), length=4)
-    shallow = {"encoder_layers": 1, "decoder_layers": 1}
+    shallow = {"encoder_layers": 1, "decoder_layers": 1}  # value_residual begins with the second block
     results = {name: logits(make(**shallow, **changes), source, target)[:4] for name, changes in CHOICES.items()}
     for kernel in KERNELS_ANYWHERE[1:]:
         same = logits(make(**shallow, kernel=kernel), source, target)[:4]
@@ -184,10 +216,11 @@ def test_dropout_needs_a_key_and_follows_it(rates):
     def run(key):
         return model(source, target, dropout_key=key)[0, :4]
 
+    first, second = (Draws(jax.random.key(seed)) for seed in (3, 4))
     np.testing.assert_array_equal(run(None), run(None))
-    np.testing.assert_array_equal(run(jax.random.key(3)), run(jax.random.key(3)))
-    assert not np.allclose(run(jax.random.key(3)), run(jax.random.key(4)))
-    assert not np.allclose(run(jax.random.key(3)), run(None))
+    np.testing.assert_array_equal(run(first), run(first))
+    assert not np.allclose(run(first), run(second))
+    assert not np.allclose(run(first), run(None))
 
 
 def test_bfloat16_activations_stay_close_to_float32_and_logits_are_float32():

@@ -10,6 +10,7 @@ import pytest
 from common.special_tokens import BOS, EOS, PAD
 from data.batches.packing import Batch
 from model.config import ModelConfig
+from model.layers import Draws
 from model.transformer import build
 from tests.drawn import drawn_params, drawn_state
 from training.config import TrainingConfig
@@ -70,7 +71,7 @@ def test_where_nothing_differs_the_objective_is_that_of_one_view(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_views_of_a_row_stand_side_by_side_and_differ(method):
     batch = packed()
-    views = views_of(batch, settings(consistency=method, cutoff=0.5), jax.random.key(0))
+    views = views_of(batch, settings(consistency=method, cutoff=0.5), Draws(jax.random.key(0)))
     for name in ("source_tokens", "target_inputs"):
         found, whole = getattr(views.batch, name), getattr(batch, name)
         np.testing.assert_array_equal(found[0::2], whole)
@@ -81,7 +82,7 @@ def test_views_of_a_row_stand_side_by_side_and_differ(method):
 
 def test_the_second_view_of_cutoff_hides_a_share_of_the_words_and_nothing_else():
     batch = packed(rows=400, length=64)
-    views = views_of(batch, settings(consistency="simcut", cutoff=0.25), jax.random.key(0))
+    views = views_of(batch, settings(consistency="simcut", cutoff=0.25), Draws(jax.random.key(0)))
     for name in ("source_tokens", "target_inputs"):
         found, whole = np.asarray(getattr(views.batch, name)[1::2]), getattr(batch, name)
         words = whole > EOS

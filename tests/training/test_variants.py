@@ -22,6 +22,7 @@ OVERRIDES = [
     *([f"model.{key}={value}" for key, value in changes.items()] for changes in variants().values()),
     ["model.rematerialize=true"],
     ["model.attention_dropout=0.1"],
+    ["model.value_residual=true", "model.encoder_layers=2", "model.decoder_layers=2"],  # from the second block on
 ]
 
 

@@ -25,6 +25,7 @@ from model.sharding import ROWS
 from model.transformer import Params, Transformer
 from training.config import MeshConfig, TrainingConfig
 from training.devices.mesh import make_mesh
+from training.factors import draws_of
 from training.state import TrainState
 
 GROUPS = 8
@@ -139,7 +140,7 @@ def training_sums(graphdef: Graph, config: TrainingConfig) -> OfGroup:
     def of_group(params_and_step: tuple[Params, Array], rows: Batch, number: Int[Array, ""]) -> PyTree:
         params, step = params_and_step
         key = jax.random.split(jax.random.fold_in(root_key, step), GROUPS)[number]
-        return *summed_gradients(params, rows, key), usual.count_source_tokens(rows)
+        return *summed_gradients(params, rows, draws_of(config, key, step)), usual.count_source_tokens(rows)
 
     return of_group
 

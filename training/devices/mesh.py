@@ -20,7 +20,7 @@ from model.sharding import MESH_AXES, ROWS, parameter_spec
 from model.transformer import Params, structure
 from training.config import MeshConfig, TrainingConfig
 from training.optimizer import optimizer
-from training.state import TrainState, seeded_state, state_shapes
+from training.state import TrainState, initial_state_from, seeded_state, state_shapes
 
 
 def make_mesh(config: MeshConfig, devices: Sequence[jax.Device] = ()) -> Mesh:
@@ -46,6 +46,7 @@ def check_divisible(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: i
     for key, size, by, parts in (
         ("data.batch_rows", batch_rows, "training.accumulation × mesh.data × mesh.fsdp", accumulation * rows),
         ("model.d_model", model.d_model, "mesh.fsdp", fsdp),
+        ("model.encoder_width", model.encoder_width, "mesh.fsdp", fsdp),
         ("model.num_heads", model.num_heads, "mesh.tensor", tensor),
         ("model.d_ff", model.d_ff, "mesh.tensor", tensor),
     ):
@@ -139,9 +140,15 @@ def shard_optimizer(
 
 
 def compile_initial_state(
-    like: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int
+    like: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int, params: Params | None = None
 ) -> Callable[[], TrainState]:
-    """``init_state`` on the devices of ``like``, compiled. Its arrays take memory only when it is called."""
+    """``init_state`` on the devices of ``like``, compiled. Its arrays take memory only when it is called.
+
+    With ``params``, of which every process has all, the state before the first step with these.
+    """
     seed, shardings = np.uint32(training.seed), jax.tree.map(lambda leaf: leaf.sharding, like)
+    if params is not None:
+        begin = jax.jit(partial(initial_state_from, training=training), out_shardings=shardings)
+        return partial(begin, jax.tree.map(np.asarray, params))
     seeded = partial(seeded_state, model, training, vocab_size)
     return partial(jax.jit(seeded, out_shardings=shardings).lower(seed).compile(), seed)

@@ -9,14 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Int, Key, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from data.batches.packing import Batch, slice_rows
 from model.config import ModelConfig
+from model.layers import Draws
 from model.loss import Loss
 from model.transformer import Params, build
 from training.config import TrainingConfig
 from training.devices.any_mesh import GROUPS
+from training.factors import draws_of
 from training.objective import views_of
 from training.optimizer import learning_rate
 from training.progress import Progress
@@ -182,8 +184,8 @@ def compile_token_losses(
     graphdef, in_groups = build(config, vocab_size), training.reproducible == "any_mesh"
     slices = GROUPS if in_groups else training.accumulation
 
-    def losses_of_slice(params: Params, batch: Batch, key: Key[Array, ""]) -> Loss:
-        model, (views, loss, dropout_key) = nnx.merge(graphdef, params), views_of(batch, training, key)
+    def losses_of_slice(params: Params, batch: Batch, draws: Draws) -> Loss:
+        model, (views, loss, dropout_key) = nnx.merge(graphdef, params), views_of(batch, training, draws)
         logits = model.logits(decoder_output(model, views, dropout_key))
 
         def by_position(array: Array) -> Array:
@@ -199,7 +201,8 @@ def compile_token_losses(
         rows = np.arange(len(batch.target_labels))
         places = rows.reshape(slices, -1) if in_groups else rows.reshape(-1, slices).T
         parts = [slice_rows(batch, of_slice) for of_slice in places]
-        losses = [losses_of_slice(params, part, part_key) for part, part_key in zip(parts, keys, strict=True)]
+        draws = [draws_of(training, part_key, step) for part_key in keys]
+        losses = [losses_of_slice(params, *part_and_draws) for part_and_draws in zip(parts, draws, strict=True)]
         return jax.tree.map(lambda *parts: jnp.concatenate(parts)[np.argsort(places, axis=None)], *losses)
 
     return jax.jit(token_losses)

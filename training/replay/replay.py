@@ -20,7 +20,7 @@ from common.errors import UserError, write_note
 from data.batches.packing import Batch
 from data.batches.stream import BatchStream
 from model.config import ModelConfig
-from model.transformer import build
+from model.transformer import Params, build
 from training.config import TrainingConfig
 from training.devices.any_mesh import Programs, make_programs
 from training.progress import Progress, digest_batch, training_metrics
@@ -28,13 +28,18 @@ from training.run.checkpoint import read_notes, restore
 from training.run.config_history import change_steps
 from training.run.metrics import MEASURED
 from training.run.retention import good_steps
-from training.state import TrainState, init_state, reset_sums
+from training.state import TrainState, init_state, initial_state_from, reset_sums, state_shapes
 
 
 @cache
 def programs_of(model: ModelConfig, training: TrainingConfig, vocab_size: int) -> Programs:
     """The programs of these configs, compiled once for all runs that share them."""
     return make_programs(build(model, vocab_size), training)
+
+
+def bound_to_no_device(tree: Any) -> Any:
+    """Arrays with which an update is not compiled once more, as for those that are on a device of a checkpoint."""
+    return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), tree)
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,15 @@ class Setup:
     model: ModelConfig
     training: TrainingConfig
     stream: BatchStream
+    initial_params: Callable[[], Params] | None = None  # of ``training.init_from``; None: drawn from the seed
 
     @property
     def programs(self) -> Programs:
         return programs_of(self.model, self.training, self.stream.tokenizer.vocab_size)
 
     def initial_state(self) -> TrainState:
+        if self.initial_params:
+            return initial_state_from(bound_to_no_device(self.initial_params()), self.training)
         return init_state(self.model, self.training, self.stream.tokenizer.vocab_size)
 
 
@@ -95,9 +103,10 @@ class RecordedRun:
             raise UserError(f"--step {step} lies beyond the end of {self.folder}, training.epochs={epochs}")
 
     def restore_state(self, step: int) -> TrainState:
-        """The state of an intact checkpoint, bound to no device: otherwise the update would be compiled once more."""
-        state = restore(self.folder, step, jax.eval_shape(self.setup(step + 1).initial_state))
-        return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), state)
+        """The state of an intact checkpoint."""
+        setup = self.setup(step + 1)
+        shapes = state_shapes(setup.model, setup.training, setup.stream.tokenizer.vocab_size)
+        return bound_to_no_device(restore(self.folder, step, shapes))
 
 
 class Replay:

@@ -46,9 +46,15 @@ class DataIdentity:
     training_pairs: int
 
 
-def prepare_for_run(run_dir: Path, config: DataConfig, tokenizer_config: TokenizerConfig, seed: int) -> Prepared:
+def prepare_for_run(
+    run_dir: Path,
+    config: DataConfig,
+    tokenizer_config: TokenizerConfig,
+    seed: int,
+    tokenizer: Tokenizer | None = None,
+) -> Prepared:
     """``prepare`` for a run, which writes nothing there. A run with checkpoints keeps its tokenizer."""
-    tokenizer = load_tokenizer(run_dir) if has_checkpoints(run_dir) else None
+    tokenizer = load_tokenizer(run_dir) if has_checkpoints(run_dir) else tokenizer
     prepared = prepare(config, tokenizer_config, seed, tokenizer)
     prepared.stream.windows.row_counts |= load_row_counts(run_dir, prepared.stream.fingerprint)
     files = prepared.report.files

@@ -5,7 +5,8 @@ from pathlib import Path
 from common.errors import UserError
 from common.files import leads_elsewhere
 
-CONFIG, DATA, ENVIRONMENT = "config.yaml", "data.json", "environment.json"
+CONFIG, DATA, ENVIRONMENT, INITIAL = "config.yaml", "data.json", "environment.json", "initial.json"
+MACHINE = "machine.json"  # of a run of scripts/verify_record.py
 TOKENIZER, TOKENIZER_CHECK = "tokenizer.model", "tokenizer.json"
 TRAINING_SENTENCES, ROW_COUNTS = "training_sentences.npz", "row_counts.json"
 METRICS, REJECTED_METRICS, LOG, EVENTS = "metrics.jsonl", "metrics.rejected.txt", "log.txt", "events"
@@ -22,6 +23,12 @@ def checkpoint_path(run_dir: Path, step: int) -> Path:
 
 def average_path(run_dir: Path, name: str) -> Path:
     return run_dir / AVERAGES / name
+
+
+def split_checkpoint(name: str) -> tuple[Path, str]:
+    """The directory and the checkpoint of RUN:CHECKPOINT; of RUN alone, the checkpoint is empty."""
+    folder, _, checkpoint = (name, "", "") if Path(name).is_dir() else name.rpartition(":")
+    return Path(folder or name), checkpoint
 
 
 def is_step_name(name: str) -> bool:
