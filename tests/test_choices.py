@@ -119,24 +119,5 @@ def test_no_lookup_of_a_choice_has_a_default():
     assert [(file, text) for file, tree in map(parse, modules()) for text in lookups_with_default(tree)] == []
 
 
-@pytest.mark.parametrize(
-    ("code", "closed"),
-    [
-        ("match x:\n case 'a': f()\n case _: g()", False),
-        ("match x:\n case 'a': f()", False),
-        ("match x:\n case 'a': f()\n case _ if y: raise ValueError", False),
-        ("match x:\n case 'a': f()\n case other: raise ValueError(other)", True),
-        ("match x:\n case 'a': f()\n case _: assert_never(x)", True),
-    ],
-)
-def test_the_check_sees_an_open_match(code, closed):
-    assert is_closed(ast.parse(code).body[0]) is closed
-
-
-@pytest.mark.parametrize("code", ["y = 1 if c.norm == 'pre' else 2", "if c.score in ('general', 'x'): f()\nelse: g()"])
-def test_the_check_sees_an_else(code):
-    assert list(alternatives(ast.parse(code)))
-
-
 def test_the_check_sees_a_lookup_with_a_default():
     assert list(lookups_with_default(ast.parse("f = {'general': g}.get(config.score, h)")))

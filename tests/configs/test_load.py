@@ -249,14 +249,6 @@ def test_a_run_in_place_of_its_config_and_the_reverse(tmp_path, plain):
         assert str(caught.value) == f"{path} is not a run directory: {why}"
 
 
-def test_a_saved_config_reads_back_equal_and_states_every_key(plain, tmp_path):
-    config = load_config(plain, ["data.columns=[es,en]", f"run_dir={tmp_path / 'run'}", "training.epsilon=1e-12"])
-    save_config(config, tmp_path / "run" / "config.yaml")
-    assert load_run_config(tmp_path / "run") == config
-    text = (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
-    assert all(f"{key.rpartition('.')[2]}:" in text for key in KEYS)
-
-
 @settings(max_examples=30)
 @given(root=st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])), rate=st.floats(1e-37, 1e38))
 def test_any_text_and_number_survives_saving(tmp_path_factory, root, rate):

@@ -118,11 +118,7 @@ REFUSED = {
         "is of another model or optimizer than the run's config",
     ),
     "other training pairs": ([], lambda here: with_other_pairs(here / "corpus", "train.tsv"), "data.train: SHA-256"),
-    "another validation set": (
-        [],
-        lambda here: with_other_pairs(here / "corpus", "valid.tsv"),
-        "data.valid: SHA-256",
-    ),
+    "another validation set": ([], lambda here: with_other_pairs(here / "corpus", "valid.tsv"), "data.valid: SHA-256"),
     "no corpus": (LEARN_FASTER, lambda here: (here / "corpus" / "train.tsv").unlink(), "no train file at"),
     "rows beyond the positions": (
         [*LEARN_FASTER, "data.row_length=128"],

@@ -50,13 +50,7 @@ def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path)
         "40 sentences in 40 groups.",
     ]
     assert facts["notes"] == notes and out.startswith(f"SCORES\n{notes[0]} {notes[1]}\nsystem")
-    for heading in (
-        "SCORES",
-        "DIFFERENCES",
-        "WHAT DIFFERS",
-        "BLEU BY WORDS OF THE SOURCE",
-        "LARGEST GAINS",
-    ):
+    for heading in ("SCORES", "DIFFERENCES", "WHAT DIFFERS", "BLEU BY WORDS OF THE SOURCE", "LARGEST GAINS"):
         assert f"\n\n{heading}" in f"\n\n{out}"
     assert "model.dropout       0.1   0.3\n" in out
 

@@ -72,12 +72,6 @@ def test_chunks_are_a_loop_in_which_no_array_has_a_number_for_every_query_and_ke
         assert largest_array(program) == 128 * 1024  # one chunk's scores
 
 
-def test_the_definition_has_such_an_array_and_no_loop():
-    jitted, arguments = lower("definition", 1, 1, 1, 1024, 1024, 8, 8, gradients=True)
-    program = jitted.lower(*arguments).as_text()
-    assert "while" not in program and largest_array(program) == 1024 * 1024
-
-
 @pytest.mark.slow
 def test_memory_of_chunks_grows_with_the_length_and_that_of_the_definition_with_its_square():
     def temporary_bytes(kernel, length):

@@ -11,13 +11,7 @@ from statistics import fmean
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from evaluation.comparison.significance import (
-    Effects,
-    Statistics,
-    difference,
-    pool,
-    randomisation_p,
-)
+from evaluation.comparison.significance import Effects, Statistics, difference, pool, randomisation_p
 
 Runs = list[Statistics]
 LENGTHS, ORDERS = (4, 12), (1, 2, 3, 4)

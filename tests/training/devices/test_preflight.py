@@ -10,13 +10,7 @@ from data.batches.packing import Batch
 from model.config import ModelConfig
 from training.config import MeshConfig, TrainingConfig
 from training.devices.mesh import abstract_state, make_mesh
-from training.devices.preflight import (
-    check_memory,
-    check_position_table,
-    choose_kernels,
-    compare_memory,
-    device_memory,
-)
+from training.devices.preflight import check_memory, check_position_table, choose_kernels, compare_memory, device_memory
 
 USES = ("encoder self-attention", "decoder self-attention", "encoder-decoder attention")
 

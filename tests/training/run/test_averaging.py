@@ -95,14 +95,6 @@ def test_what_is_kept_is_what_inference_gets(run):
     assert {name.partition("/")[0] for name in manifest["sha256"]} == {"params"}
 
 
-@pytest.mark.slow
-def test_the_mean_of_one_checkpoint_has_its_bits(saved, run):
-    state = restore(run, 10, saved[0.0][1])
-    params = first_number_set(state.params, -0.0)  # 0 + -0.0 would be 0
-    save(run, state._replace(params=params), {"best_step": 4})
-    assert_same_bits(mean_params(run, [10], MODEL, VOCAB), params)
-
-
 def average_interrupted_at(call, monkeypatch, run, name):
     """Average all steps as ``name``, and be stopped at a call of training/run/write_trees.py."""
 
@@ -206,19 +198,11 @@ def test_bleu_and_loss_are_those_of_a_steps_newest_validation(tmp_path):
     assert found[100].loss == 2.5 and math.isnan(found[200].loss)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"step": 8, "ki',
-        b"",
-        b"[]",
-        b"\xff",
-        b'{"step": 8}',
-        b'{"step": 8, "kind": "valid"}',
-        b'{"step": "x", "kind": "valid", "bleu": 2}',
-        b'{"step": 8, "kind": "valid", "bleu": null}',
-    ],
-)
+DAMAGED = [b"", b"[]", b"\xff", b'{"step": 8, "ki', b'{"step": 8}', b'{"step": 8, "kind": "valid"}']
+DAMAGED += [b'{"step": "x", "kind": "valid", "bleu": 2}', b'{"step": 8, "kind": "valid", "bleu": null}']
+
+
+@pytest.mark.parametrize("line", DAMAGED)
 def test_a_line_that_is_none_of_metrics_is_named(tmp_path, line):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 2, "kind": "train"}\n' + line + b'\n{"step": 2, "kind": "train"}\n')
