@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from configs.keys import DEFAULTS, KEYS
+from configs.keys import KEYS
 from tests.test_imports import ROOMS, ROOT
-from tests.variants import KERNELS_ANYWHERE, variants
 
 CHOICES = {name: key.metadata["choices"] for name, key in KEYS.items() if key.metadata["choices"]}
 # Dtypes are compared with those of arrays; "none" turns something off, and has no other code.
@@ -89,15 +88,6 @@ def attributes_read() -> Iterator[str]:
         parts = [each for each in of_config if each.name != "__post_init__"] if file.endswith("config.py") else [tree]
         nodes = chain.from_iterable(map(ast.walk, [] if file.startswith("benchmarks/") else parts))
         yield from (node.attr for node in nodes if isinstance(node, ast.Attribute))
-
-
-def test_the_variants_of_the_tests_have_every_choice_of_the_model():
-    changes = list(variants().values())
-    for key in ("score", "positions", "norm", "activation"):
-        default = getattr(DEFAULTS.model, key)
-        assert {change.get(key, default) for change in changes} == set(CHOICES[f"model.{key}"])
-    kernels = {change.get("kernel", "definition") for change in changes}
-    assert kernels == {*KERNELS_ANYWHERE, "auto"} and {"definition", "xla", "chunked"} <= kernels
 
 
 def test_every_match_ends_with_a_case_that_raises():

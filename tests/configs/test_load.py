@@ -49,9 +49,8 @@ def test_what_yaml_would_read_as_another_number_is_refused(config_file, text):
         complaint = f"YAML would read {text} as another number: write it without leading zeros and colons, or quote"
         path = config_file(f"training:\n  {key.partition('.')[2]}: {text}")
         assert refused(path).startswith(f"{path}:2: {complaint}")
-        assert refused(config_file("training: {}"), f"{key}={text}").startswith(
-            f"command line: {key}={text}: {complaint}"
-        )
+        told = refused(config_file("training: {}"), f"{key}={text}")
+        assert told.startswith(f"command line: {key}={text}: {complaint}")
     quoted = config_file(f"data: {{train: ['{text}']}}")
     assert load_config(quoted).data.train == [text]
 
@@ -143,10 +142,8 @@ def test_nothing_but_finite_numbers_passes(plain, config_file, key, value):
 def test_nothing_is_interpolated_and_the_environment_stays_unread(plain, config_file, monkeypatch, key, value):
     monkeypatch.setenv("PUENTE_SECRET", "the-secret")
     listed = f"[es, '{value}']" if key == "data.columns" else value
-    for message in (
-        refused(plain, f"{key}={listed}"),
-        refused(config_file(as_yaml(key, listed if key == "data.columns" else f"'{value}'"))),
-    ):
+    in_file = listed if key == "data.columns" else f"'{value}'"
+    for message in (refused(plain, f"{key}={listed}"), refused(config_file(as_yaml(key, in_file)))):
         assert key in message or message.split(": ")[0].endswith("experiment.yaml")
         assert "the-secret" not in message
 
@@ -275,7 +272,5 @@ def test_differences_name_the_key_and_both_values(plain):
     old = load_config(plain)
     new = load_config(plain, ["training.steps=11", "data.columns=[es,en]", "run_dir=elsewhere", "dry_run=true"])
     assert find_differences(old, old) == {}
-    assert find_differences(old, new) == {
-        "data.columns": "data.columns: [en, es] → [es, en]",
-        "training.steps": "training.steps: 10 → 11",
-    }
+    told = {"data.columns": "data.columns: [en, es] → [es, en]", "training.steps": "training.steps: 10 → 11"}
+    assert find_differences(old, new) == told

@@ -115,9 +115,8 @@ def test_changes_of_the_data_are_found_and_need_leave_unless_they_are_harmless(f
     prepared = prepare_and_save(config(folder, valid="", test=""), CONFIG, 1, run)
     assert changes(allow=False) == []
     files = identify(prepared.report).files
-    assert changes(allow=False, files=files | {"test": ["f" * 64]}) == [
-        f"data.test: SHA-256 {files['test'][0][:8]} → ffffffff (harmless)"
-    ]
+    told = f"data.test: SHA-256 {files['test'][0][:8]} → ffffffff (harmless)"
+    assert changes(allow=False, files=files | {"test": ["f" * 64]}) == [told]
     for allow in (False, True):
         with pytest.raises(UserError, match=r"tokenizer: SHA-256 .* \(incompatible\)"):
             changes(allow=allow, tokenizer="f")

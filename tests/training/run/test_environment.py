@@ -64,10 +64,8 @@ def test_another_precision_is_refused_on_resume_and_other_flags_are_told(monkeyp
     told = ["XLA_FLAGS: --a=1 → unset (rounding)"]
     assert find_setting_changes(tmp_path, allow_changes=False) == told
     monkeypatch.setenv("JAX_DEFAULT_MATMUL_PRECISION", "bfloat16")
-    problem = (
-        "another precision of products: JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16; XLA_FLAGS: --a=1 → unset. "
-    )
-    with pytest.raises(UserError, match=re.escape(problem)):
+    why = "another precision of products: JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16; XLA_FLAGS: --a=1 → unset. "
+    with pytest.raises(UserError, match=re.escape(why)):
         find_setting_changes(tmp_path, allow_changes=False)
     told.insert(0, "JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16 (rounding)")
     assert find_setting_changes(tmp_path, allow_changes=True) == told
