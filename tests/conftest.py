@@ -90,9 +90,8 @@ def corpus_root() -> Path:
 
 def made_up_pairs(first: int, count: int) -> str:
     """Pairs of made-up sentences, no two alike."""
-    sources = (
-        " ".join([WORDS[number % 216], WORDS[number // 2], WORDS[-number]]) for number in range(first, first + count)
-    )
+    numbers = range(first, first + count)
+    sources = (" ".join([WORDS[number % 216], WORDS[number // 2], WORDS[-number]]) for number in numbers)
     return "".join(f"{source}.\t¡{source[::-1]}!\n" for source in sources)
 
 

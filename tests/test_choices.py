@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from configs.keys import DEFAULTS, KEYS
+from configs.keys import KEYS
 from tests.test_imports import ROOMS, ROOT
-from tests.variants import KERNELS_ANYWHERE, variants
 
 CHOICES = {name: key.metadata["choices"] for name, key in KEYS.items() if key.metadata["choices"]}
 # Dtypes are compared with those of arrays; "none" turns something off, and has no other code.
@@ -91,15 +90,6 @@ def attributes_read() -> Iterator[str]:
         yield from (node.attr for node in nodes if isinstance(node, ast.Attribute))
 
 
-def test_the_variants_of_the_tests_have_every_choice_of_the_model():
-    changes = list(variants().values())
-    for key in ("score", "positions", "norm", "activation"):
-        default = getattr(DEFAULTS.model, key)
-        assert {change.get(key, default) for change in changes} == set(CHOICES[f"model.{key}"])
-    kernels = {change.get("kernel", "definition") for change in changes}
-    assert kernels == {*KERNELS_ANYWHERE, "auto"} and {"definition", "xla", "chunked"} <= kernels
-
-
 def test_every_match_ends_with_a_case_that_raises():
     seen = 0
     for file, tree in map(parse, modules()):
@@ -117,25 +107,6 @@ def test_no_else_is_for_the_choices_that_are_left():
 
 def test_no_lookup_of_a_choice_has_a_default():
     assert [(file, text) for file, tree in map(parse, modules()) for text in lookups_with_default(tree)] == []
-
-
-@pytest.mark.parametrize(
-    ("code", "closed"),
-    [
-        ("match x:\n case 'a': f()\n case _: g()", False),
-        ("match x:\n case 'a': f()", False),
-        ("match x:\n case 'a': f()\n case _ if y: raise ValueError", False),
-        ("match x:\n case 'a': f()\n case other: raise ValueError(other)", True),
-        ("match x:\n case 'a': f()\n case _: assert_never(x)", True),
-    ],
-)
-def test_the_check_sees_an_open_match(code, closed):
-    assert is_closed(ast.parse(code).body[0]) is closed
-
-
-@pytest.mark.parametrize("code", ["y = 1 if c.norm == 'pre' else 2", "if c.score in ('general', 'x'): f()\nelse: g()"])
-def test_the_check_sees_an_else(code):
-    assert list(alternatives(ast.parse(code)))
 
 
 def test_the_check_sees_a_lookup_with_a_default():

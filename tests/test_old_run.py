@@ -7,9 +7,9 @@ computed: every other file of the finished run, and the digests of its checkpoin
 import json
 import os
 import tarfile
+from collections import namedtuple
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -25,18 +25,9 @@ from training.run.retention import good_steps
 from training.state import state_shapes
 
 ARCHIVE = Path(__file__).with_name("old_run.tar.gz")
+# The sums of then, in their order. Later ones are no part of the digests.
+Sums = namedtuple("Sums", "smoothed cross_entropy target_tokens source_tokens gradient_norm steps")
 EQUAL_ON_EVERY_MACHINE = ("steps", "sequence of batches", "lines of metrics.jsonl", "tokenizer", "data")
-
-
-class Sums(NamedTuple):
-    """The sums of then, in their order. Later ones are no part of the digests."""
-
-    smoothed: Any
-    cross_entropy: Any
-    target_tokens: Any
-    source_tokens: Any
-    gradient_norm: Any
-    steps: Any
 
 
 @pytest.fixture
@@ -47,13 +38,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "old_run"
 
 
-def test_it_translates_as_it_did(folder, monkeypatch):
+def test_it_translates_as_it_did(folder, run_main):
     reports = folder / "run" / "eval"
     expected, translations = read_json(reports / "test.json"), (reports / "test.translations.txt").read_bytes()
     for path in reports.iterdir():
         path.unlink()
-    monkeypatch.setattr("sys.argv", ["eval.py", str(folder / "run")])
-    eval_program.main()
+    assert run_main(eval_program.main, folder / "run")[0] == 0
     report = read_json(reports / "test.json")
     assert (reports / "test.translations.txt").read_bytes() == translations
     assert report.keys() >= expected.keys() - {"sentences_per_second", "target_tokens_per_second"}  # are no more
@@ -73,9 +63,8 @@ def test_it_continues_and_ends_as_it_did(folder, capsys):
     lines = [{key: new[key] for key in old} for old, new in zip(old_lines, read_metrics(run_dir), strict=True)]
     for old, new in zip(old_lines, lines, strict=True):
         assert (new["step"], new["kind"]) == (old["step"], old["kind"])
-        assert [new[key] for key in new if key != "kind"] == pytest.approx(
-            [old[key] for key in old if key != "kind"], rel=1e-5
-        )
+        numbers = [[line[key] for key in old if key != "kind"] for line in (old, new)]
+        assert numbers[1] == pytest.approx(numbers[0], rel=1e-5)
     state = restore(run_dir, 200, state_shapes(config.model, config.training, 300))
     sums = Sums(*(getattr(state.sums, name) for name in Sums._fields))
     digests = digest_run(run_dir, config.model, config.training, 300) | {

@@ -33,6 +33,8 @@ training.run.lock.PATIENCE = 1.0
 train.main()
 """
 CHEAP = ["data.batch_rows=4", "decoding.beam_size=1", "training.log_every=1"]
+LONG = ["training.steps=100000", "training.eval_every=100000", "training.save_every=2", "training.keep=2"]
+LONG += ["training.save_minutes=1e-9"]  # the processes agree on what their clocks say
 
 
 def free_port():
@@ -155,10 +157,6 @@ def wait_until(condition, run_dir, processes):
     raise AssertionError(f"{run_dir} was never {condition.__name__}")
 
 
-LONG = ["training.steps=100000", "training.eval_every=100000", "training.save_every=2", "training.keep=2"]
-LONG += ["training.save_minutes=1e-9"]  # the processes agree on what their clocks say
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("moment", [in_steps, in_a_save])
 def test_a_killed_process_ends_the_other_with_a_line_and_the_same_command_continues(
@@ -214,13 +212,8 @@ def test_a_mistake_that_the_first_process_alone_meets_ends_all(start, tmp_path):
 
 @pytest.mark.nightly
 def test_slurm_is_asked_for_the_others(start, tmp_path):
-    of_step = {
-        "SLURM_JOB_ID": "1",
-        "SLURM_STEP_NODELIST": "localhost",
-        "SLURM_NTASKS": "2",
-        "SLURM_STEP_NUM_TASKS": "2",
-    }
-    of_step |= {"JAX_COORDINATOR_PORT": str(free_port())}
+    of_step = {"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "2"}
+    of_step |= {"SLURM_STEP_NUM_TASKS": "2", "JAX_COORDINATOR_PORT": str(free_port())}
     of_both = [of_step | {"SLURM_PROCID": str(number), "SLURM_LOCALID": str(number)} for number in (0, 1)]
     first, second = start(tmp_path / "run", "dry_run=true", own=([], []), variables=of_both)
     plan, told = first.communicate(timeout=LIMIT)

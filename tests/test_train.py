@@ -38,6 +38,7 @@ model.decoder_layer_drop=0.2 training.consistency=simcut training.optimizer=muon
 data.subword_sampling=0.3 data.window=64 training.accumulation=2 training.ema_decay=0.9 training.patience=3
 training.log_every=2
 """.split()
+SHORT = ["training.steps=6", "training.eval_every=3", "training.log_every=4", "training.keep=3"]
 
 
 def outcome_of(run_dir):
@@ -82,20 +83,6 @@ def test_a_finished_run_says_so_and_changes_nothing(small_experiment, tmp_path, 
     train_here(small_experiment, tmp_path, "training.steps=2")
     assert "is complete at step 2" in capsys.readouterr().out
     assert before == {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("training.stepz=3", b"nearest valid name is training.steps"),
-        ("tokenizer.vocab_size=9000", b"too large for this corpus"),
-    ],
-)
-def test_mistakes_end_in_one_line_and_leave_nothing(small_experiment, tmp_path, call, override, message):
-    result = call("train.py", small_experiment, f"run_dir={tmp_path / 'run'}", override, code=2)
-    assert message in result.stderr
-    assert result.stderr.count(b"\n") == 1
-    assert not (tmp_path / "run").exists()
 
 
 def test_dry_run_counts_parameters_and_writes_nothing(small_experiment, tmp_path, call):
@@ -164,9 +151,6 @@ def test_sigterm_while_the_first_step_is_compiled_ends_as_at_any_time(small_expe
     assert process.returncode == 128 + signal.SIGTERM
 
 
-SHORT = ["training.steps=6", "training.eval_every=3", "training.log_every=4", "training.keep=3"]
-
-
 @pytest.fixture(scope="module")
 def straight(small_experiment, tmp_path_factory):
     """What a run of six steps leaves that nothing interrupts."""
@@ -214,9 +198,8 @@ def test_a_save_that_fails_while_training_goes_on_ends_it_and_the_same_command_c
     with monkeypatch.context() as patch:
         patch.setattr(write_trees, "_rename", rename_or_fail)
         patch.setattr(Monitor, "advance", advance)
-        with pytest.raises(
-            UserError, match=r"checkpoints/4 \(earlier ones are as they were\): No space left on device"
-        ):
+        told = r"checkpoints/4 \(earlier ones are as they were\): No space left on device"
+        with pytest.raises(UserError, match=told):
             train_here(small_experiment, tmp_path, *often)
     assert taken == [1, 2, 3, 4, 5]
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["3"]

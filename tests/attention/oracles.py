@@ -77,9 +77,8 @@ def reference_weights(query, key, visible, bias=None, score=SCALED_DOT_PRODUCT):
 def reference_head(query, key, value, visible, bias=None, score=SCALED_DOT_PRODUCT):
     (value,) = float64(value)
     weights = reference_weights(query, key, visible, bias, score)
-    return np.array(
-        [sum((w * v for w, v in zip(row, value, strict=True)), np.zeros(value.shape[1])) for row in weights]
-    )
+    nothing = np.zeros(value.shape[1])
+    return np.array([sum((w * v for w, v in zip(row, value, strict=True)), nothing) for row in weights])
 
 
 def reference(query, key, value, *, mask, bias=None, score=SCALED_DOT_PRODUCT):

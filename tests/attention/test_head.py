@@ -29,13 +29,6 @@ def test_one_query_two_keys_by_hand():
     np.testing.assert_allclose(result, [[0.880797, 1.19203]], rtol=1e-5)
 
 
-def test_a_bias_by_hand():
-    # 2 and 0 + 2 are equal: half of each value. And with ln 3 − 2: weights 3 to 1.
-    for bias, expected in (([[0.0, 2.0]], [[0.5, 5.0]]), ([[math.log(3) - 2, 0.0]], [[0.75, 2.5]])):
-        result = attend_head(**TWO_KEYS, visible=jnp.ones((1, 2), bool), bias=jnp.array(bias))
-        np.testing.assert_allclose(result, expected, rtol=1e-6)
-
-
 def test_the_only_visible_key_gives_its_value_exactly():
     result = attend_head(**TWO_KEYS, visible=jnp.array([[False, True]]), bias=jnp.array([[9.0, -9]]))
     np.testing.assert_array_equal(result, [[0, 10]])
@@ -117,9 +110,8 @@ def test_an_invisible_key_does_not_set_the_scale_of_the_visible_ones():
 def test_bfloat16_inputs_have_float32_scores_and_softmax(name):
     # Of the rounded inputs, only the weights and the result are rounded again, each by at most 2⁻⁹ of its size: less
     # than 2⁻⁸ of the largest value. Scores rounded to bfloat16 would be off by 2⁻⁹ of more than ten.
-    query, key, value = (
-        normal(seed, *shape, dtype="bfloat16") for seed, shape in enumerate([(4, 16), (200, 16), (200, 8)])
-    )
+    shapes = (4, 16), (200, 16), (200, 8)
+    query, key, value = (normal(seed, *shape, dtype="bfloat16") for seed, shape in enumerate(shapes))
     visible, score = jnp.ones((4, 200), bool), make_score(name, 3, 16)
     query = query * {"scaled_dot_product": 8, "dot_product": 2}.get(name, 1)  # by a power of two: no rounding
     result = attend_head(query, key, value, visible, score=score)
@@ -143,20 +135,15 @@ def test_the_general_score_turns_queries_in_bfloat16():
     np.testing.assert_allclose(np.asarray(result, np.float64), expected, atol=tolerance)
 
 
-def dropped_weights(rate, key, keys=10_000):
-    """What is left of equal weights: with the identity's rows as values they would be 10,000 wide; so one by one."""
-    query, visible = jnp.zeros((1, 1)), jnp.ones((1, keys), bool)
-
-    def left(value):
-        return attend_head(query, jnp.zeros((keys, 1)), value, visible, dropout_rate=rate, dropout_key=key).sum()
-
-    return np.asarray(jax.grad(left)(jnp.zeros((keys, 1))))[:, 0]  # the gradient of Σ w·v
-
-
 def test_dropout_drops_its_share_of_the_weights_and_scales_the_others():
     # 10,000 weights of 10⁻⁴, a quarter dropped: each is 0 or 10⁻⁴ / 0.75, and the number of zeros has the standard
-    # deviation √(10,000 · 0.25 · 0.75) = 43.3: within five of them.
-    weights = dropped_weights(0.25, jax.random.key(0))
+    # deviation √(10,000 · 0.25 · 0.75) = 43.3: within five of them. The gradient of Σ w·v by the values is w.
+    query, keys, visible = jnp.zeros((1, 1)), jnp.zeros((10_000, 1)), jnp.ones((1, 10_000), bool)
+
+    def total(values):
+        return attend_head(query, keys, values, visible, dropout_rate=0.25, dropout_key=jax.random.key(0)).sum()
+
+    weights = np.asarray(jax.grad(total)(keys))
     dropped = weights == 0
     np.testing.assert_allclose(weights[~dropped], 1e-4 / 0.75, rtol=1e-5)
     assert abs(dropped.sum() - 2500) < 5 * 43.3

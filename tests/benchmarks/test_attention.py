@@ -19,9 +19,7 @@ def test_operations_by_hand():
     # A product over 2 rows, 3 heads, 4 queries, 4 keys and a width of 5 has 480 multiplications and 480 additions.
     assert Case(2, 3, 4, 5).flops(1) == 960
     assert Case(2, 3, 4, 5).flops(7) == 7 * 960
-    assert Case(2, 3, 4, 5, causal=True).flops(1) == 960 * 10 // 16  # 1 + 2 + 3 + 4 keys are visible, of 16
-    assert Case(2, 3, 4, 5, sentences=2).flops(1) == 960 * 8 // 16  # 2 · 2 in each sentence
-    assert Case(2, 3, 4, 5, causal=True, sentences=2).flops(1) == 960 * 6 // 16
+    assert Case(2, 3, 4, 5, causal=True, sentences=2).flops(1) == 960 * 6 // 16  # keys are visible: 1 + 2 in each
     contestants = [Contestant(name, Case(2, 3, 4, 5)) for name in ("definition", "chunked")]
     counts = [count_flops(contestant, call) for contestant in contestants for call in ("forward", "gradients")]
     assert counts == [2 * 960, 6 * 960, 2 * 960, 7 * 960]
@@ -82,11 +80,5 @@ def test_ratios_are_of_times_and_a_case_ends_with_the_choice_of_auto():
     assert [row[:2] for row in table.rows] == [[str(case), name] for case in cases for name in names]
     assert [row[3] for row in table.rows[:2]] == ["1.00", "1.50"] and table.rows[4][-1] == "1.0"
     assert report.json["notes"] == ["tpu: needs a TPU"]
-
-    torch, _, forward, gradients = report.json["rows"][:4]
-    assert (forward["contestant"]["workload"]["T"], forward["call"], forward["ratio_to"]) == (8, "forward", "torch")
-    assert (torch["ratio"], forward["ratio"], gradients["ratio"]) == (1, 1.5, 0.5)
-    # Two products of B·N·T·T·H = 1024 multiplications and as many additions; with gradients 7 with recomputed scores.
-    assert torch["flops_per_second"] == pytest.approx(1e3 * 2 * 2048 / 2)
-    assert gradients["flops_per_second"] == pytest.approx(1e3 * 7 * 2048 / 2)
-    assert torch["facts"] == {"temp_bytes": 2**20}
+    # With gradients: seven products, of B·N·T·T·H = 1024 multiplications and as many additions, in 2 ms.
+    assert report.json["rows"][3]["flops_per_second"] == pytest.approx(1e3 * 7 * 2048 / 2)

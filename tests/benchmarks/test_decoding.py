@@ -44,10 +44,6 @@ def test_the_table_ends_each_beam_size_with_its_ceiling():
     assert table.rows[0][2:4] == ["3.00", "1.00"] and table.rows[0][5] == f"{3 / ceiling:.0%}"
     assert table.rows[1][3] == "2.00" and table.rows[4][3] == "0.50"
     assert "3 sentences of 4 tokens to 5 on" in table.note and "; ratio to puente. MFLOP a sentence: " in table.note
-
-    first = report.json["rows"][0]
-    assert (first["call"], first["contestant"]["name"], first["per_second"]) == (5, "puente", 3)
-    assert first["flops_per_second"] == first["flops"] == 3 * DECODING.flops(5)
-    assert first["contestant"]["workload"]["batch"] == 3 and report.json["notes"] == ["ctranslate2: needs ctranslate2"]
+    assert report.json["rows"][0]["flops"] == 3 * DECODING.flops(5)
     with pytest.raises(UserError, match="ctranslate2: needs ctranslate2"):
         report_decoding(results(other))

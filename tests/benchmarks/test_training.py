@@ -41,12 +41,6 @@ def test_a_contestant_that_could_not_take_part_has_a_row_that_says_so():
     assert "; ratio to marian. MFLOP a token: " in table.note
     assert report.json["notes"] == ["puente cudnn: model.kernel=cudnn: no", "puente on 1048576 × 4 + 5: out of memory"]
 
-    ours, marian, last = report.json["rows"]
-    assert ours["contestant"]["workload"]["cost"]["rows"] == 3 and ours["facts"]["kernels"] == ["xla"]
-    assert (ours["amount"], ours["ratio_to"], ours["per_second"]) == (27, "marian", pytest.approx(4500))
-    assert marian["facts"]["compile_seconds"] is None
-    assert last["contestant"]["workload"]["cost"]["model"]["matmul_dtype"] == "bfloat16"
-
 
 def test_everyone_steps_on_every_batch():
     costs = [replace(STEP, rows=rows) for rows in (2, 4)]

@@ -28,11 +28,8 @@ def test_a_line_of_many_megabytes_has_a_problem_is_never_held_as_a_whole_and_cos
 @pytest.mark.parametrize("bad", [b"\xff\n", b"\xed\xa0\x80\n", b"\xc3"])
 def test_a_line_that_is_not_utf_8_has_a_problem_and_costs_no_other(bad):
     problem = "invalid UTF-8 at byte 1 of the line"
-    assert list(read_lines([b"good\n", bad, b"good\n"])) == [
-        InputLine(1, "good\n"),
-        InputLine(2, "", problem),
-        InputLine(3, "good\n"),
-    ]
+    expected = [InputLine(1, "good\n"), InputLine(2, "", problem), InputLine(3, "good\n")]
+    assert list(read_lines([b"good\n", bad, b"good\n"])) == expected
 
 
 def test_blocks_are_bounded_by_lines_and_by_characters():

@@ -30,9 +30,11 @@ def configs(tmp_path):
 
 
 CHAIN = {
-    "top": "extends: middle.yaml\ntraining: {steps: 3}\ndata: {columns: [fr, es], source: fr}",
+    "top": "extends: middle.yaml\ntraining: {steps: 3}\n"
+    "data: {columns: [fr, es], source: fr, train: [a.tsv], weights: []}",
     "middle": "model: {d_ff: 64}\ntraining: {steps: 2, seed: 7}\nextends: base.yaml",
-    "base": "training: {steps: 1, seed: 1, learning_rate: 0.5}\nmodel: {d_ff: 32, dropout: 0.25}",
+    "base": "training: {steps: 1, seed: 1, learning_rate: 0.5}\nmodel: {d_ff: 32, dropout: 0.25}\n"
+    "data: {train: [b.tsv, c.tsv], weights: [1, 0.5]}",
 }
 
 
@@ -41,20 +43,11 @@ def test_each_file_states_what_differs_from_the_one_below(configs):
     assert (config.training.steps, config.training.seed, config.training.learning_rate) == (3, 7, 0.5)
     assert (config.model.d_ff, config.model.dropout) == (64, 0.25)
     assert (config.data.columns, config.data.source) == (["fr", "es"], "fr")
+    assert (config.data.train, config.data.weights) == (["a.tsv"], [])  # lists are replaced and not joined
     assert config.model.d_model == RunConfig().model.d_model
     assert load_config(configs(**CHAIN), ["training.seed=9"]).training.seed == 9
     middle = load_config(configs(**CHAIN).with_name("middle.yaml"))
     assert (middle.training.steps, middle.run_dir) == (2, os.path.join("runs", "middle"))
-
-
-def test_lists_are_replaced_and_not_joined(configs):
-    path = configs(
-        top="extends: base.yaml\ndata: {train: [a.tsv], weights: [2], valid: '', allow_overlap: []}",
-        base="data: {train: [b.tsv, c.tsv], weights: [1, 0.5], valid: dev.tsv, allow_overlap: [train/test]}\n"
-        "training: {steps: 1}",
-    )
-    data = load_config(path).data
-    assert (data.train, data.weights, data.valid, data.allow_overlap) == (["a.tsv"], [2.0], "", [])
 
 
 def test_the_base_lies_beside_the_file_and_not_where_one_stands(configs, tmp_path, monkeypatch):

@@ -109,9 +109,8 @@ def test_a_monster_on_the_command_line_is_refused_in_one_short_line(plain, overr
 
 @pytest.mark.parametrize("name", ["a\nb.yaml", "\udcff.yaml", "a\0.yaml"])
 def test_a_config_file_may_not_have_a_name_that_no_run_directory_could_have(tmp_path, name):
-    assert one_short_line(refused(tmp_path / name)).startswith(
-        "the config file's name: run_dir must be text without control "
-    )
+    told = one_short_line(refused(tmp_path / name))
+    assert told.startswith("the config file's name: run_dir must be text without control ")
 
 
 def test_the_largest_numbers_and_aliases_that_stand_for_little_pass(config_file):
@@ -140,8 +139,9 @@ def test_a_saved_config_that_was_cut_short_is_never_taken_for_a_whole_one(tmp_pa
     whole = saved(tmp_path)
     assert load_run_config(tmp_path) == RunConfig(run_dir=str(tmp_path))
     lines = whole.splitlines(keepends=True)
-    for cut in [*("".join(lines[:number]) for number in range(len(lines) - 1)), whole[:-2]]:
-        (tmp_path / "config.yaml").write_text(cut, encoding="utf-8")
+    cuts = [*("".join(lines[:number]).encode() for number in range(len(lines) - 1)), whole[:-2].encode()]
+    for content in [*cuts, b"\xff\xfe", b"[]", b"\0" * 100]:
+        (tmp_path / "config.yaml").write_bytes(content)
         with pytest.raises(UserError) as caught:
             load_run_config(tmp_path)
         assert str(caught.value).startswith(f"{tmp_path / 'config.yaml'}") and one_short_line(str(caught.value))
@@ -169,14 +169,6 @@ def test_who_edits_a_saved_config_is_told_what_to_do(tmp_path):
     *lines, last = edited.splitlines(keepends=True)
     path.write_text("".join(lines))
     assert last.startswith("# SHA-256") and load_config(path).decoding.beam_size == 6
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"\0" * 100])
-def test_a_damaged_saved_config_is_named(tmp_path, content):
-    (tmp_path / "config.yaml").write_bytes(content)
-    with pytest.raises(UserError) as caught:
-        load_run_config(tmp_path)
-    assert one_short_line(str(caught.value)).startswith(f"{tmp_path / 'config.yaml'}: ")
 
 
 @pytest.mark.parametrize("name", ["run", "nothing", "x" * 5000, "\0"], ids=["a pipe", "nothing", "long", "NUL"])

@@ -12,14 +12,7 @@ import pytest
 from cli.command_line import parse_command_line
 from common.errors import UserError
 from configs.keys import KEYS, Key, describe_keys, find_nearest_key, format_value
-from configs.load import EXPECTED, load_config
-
-
-def test_every_key_has_one_line_of_help_and_a_type_that_loading_knows():
-    for key in KEYS.values():
-        assert key.metadata["help"] and "\n" not in key.metadata["help"], key.name
-        assert key.type in EXPECTED, key.name
-        assert isinstance(key.default, key.type if isinstance(key.type, type) else list), key.name
+from configs.load import load_config
 
 
 def test_help_lists_every_key_with_default_and_type_within_100_columns():

@@ -20,7 +20,6 @@ from data.card import (
     summarise_lengths,
 )
 from data.config import DataConfig, TokenizerConfig
-from data.corpus.report import Dropped
 from data.pairs import Pairs, as_tsv
 from data.prepare import prepare
 from data.tokens.table import token_table
@@ -95,11 +94,6 @@ def test_samples_go_from_short_to_long_and_are_never_more_than_there_are():
     pairs = Pairs(["ddd", "a", "eeee", "bb"], ["ddd", "a", "eeee", "bb"])
     assert sample_pairs(pairs, 2) == [("bb", "bb"), ("eeee", "eeee")]  # halves: a bb | ddd eeee, the middle of each
     assert [source for source, _ in sample_pairs(pairs, 9)] == ["a", "bb", "ddd", "eeee"]
-
-
-def test_reasons_without_a_row_are_left_out():
-    assert str(Dropped(mismatched=1200, over_long=1)) == "1,200 mismatched, 1 over_long"
-    assert str(Dropped()) == "none"
 
 
 def test_packing_is_that_of_the_first_epoch(card):

@@ -158,9 +158,8 @@ def test_a_validation_pair_beyond_all_memory_is_told(phrases, phrase_tokenizer):
     pairs = Pairs([*phrases.sources[:3], fits], [*phrases.targets[:3], "a"])
     assert validation_batches(pairs, phrase_tokenizer, config, (48, 48))[0].source_tokens.shape == (2, 768)
     for sides in ((beyond, "a"), ("a", beyond)):
-        with pytest.raises(
-            UserError, match=r"data\.valid has a pair of 770 tokens, above 16 times data\.row_length: cut "
-        ):
+        told = r"data\.valid has a pair of 770 tokens, above 16 times data\.row_length: cut "
+        with pytest.raises(UserError, match=told):
             validation_batches(Pairs(["b", sides[0]], ["b", sides[1]]), phrase_tokenizer, config, (48, 48))
 
 

@@ -113,11 +113,7 @@ def test_no_piece_has_room_for_the_first_part_of_the_next(count, parts, stop, lo
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "sentences " * (MILLION // 10),
-        "x" * MILLION,
-        "Well, " + "x" * (MILLION // 8) + "-. " + "yes " * (MILLION // 32),
-    ],
+    ["sentences " * (MILLION // 10), "x" * MILLION, "Well, " + "x" * (MILLION // 8) + "-. " + "yes " * (MILLION // 32)],
     ids=["words", "one word", "mixed"],
 )
 def test_the_characters_of_a_very_long_text_are_counted_a_few_times_only(text):

@@ -21,12 +21,8 @@ UNIFORM = st.floats(0, 1, exclude_max=True)
 
 
 def test_typos_by_hand():
-    assert [with_typo("a white cat", 0.0, 0.0, kind) for kind in (0.0, 0.25, 0.5, 0.75)] == [
-        "a whhite cat",
-        "a wite cat",
-        "a wihte cat",
-        "a wjite cat",
-    ]
+    typos = ["a whhite cat", "a wite cat", "a wihte cat", "a wjite cat"]
+    assert [with_typo("a white cat", 0.0, 0.0, kind) for kind in (0.0, 0.25, 0.5, 0.75)] == typos
     assert with_typo("white house", 0.5, 0.99, 0.0) == "white housse"  # the second word; never its last letter
     assert with_typo("It is me.", 0.9, 0.9, 0.9) == "It is me."
     assert [key_beside(letter) for letter in "aPlúÑm漢"] == ["s", "O", "k", "i", "M", "n", "漢"]
@@ -46,12 +42,8 @@ def test_punctuation_by_hand(sentence, expected):
 
 
 def test_case_by_hand():
-    assert [with_case("Ana, Él", draw) for draw in (0.2, 0.25, 0.7, 0.8)] == [
-        "Ana, Él",
-        "ana, él",
-        "ana, él",
-        "ANA, ÉL",
-    ]
+    draws, expected = (0.2, 0.25, 0.7, 0.8), ["Ana, Él", "ana, él", "ana, él", "ANA, ÉL"]
+    assert [with_case("Ana, Él", draw) for draw in draws] == expected
 
 
 def letters(sentence: str) -> str:
@@ -91,9 +83,7 @@ def pairs_of(stream, tokenizer):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.2])
 @pytest.mark.parametrize("direction", ["one", "both"])
-def test_training_reads_its_share_of_noised_sources_beside_clean_targets(
-    phrases, phrase_tokenizer, tagged_tokenizer, alpha, direction
-):
+def test_a_share_of_sources_is_noised_and_no_target(phrases, phrase_tokenizer, tagged_tokenizer, alpha, direction):
     tokenizer = tagged_tokenizer if direction == "both" else phrase_tokenizer
     config = replace(CONFIG, subword_sampling=alpha, direction=direction)
     found = pairs_of(stream_of(phrases, tokenizer, config, 3), tokenizer)

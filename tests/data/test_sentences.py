@@ -73,11 +73,8 @@ def test_more_sentences_than_a_block_holds():
         writer.append(lines[start : start + 7000])
     assert writer.view() == store_sentences(iter(lines)) == lines
     assert store_sentences(lines)[BLOCK - 2 : BLOCK + 2] == lines[BLOCK - 2 : BLOCK + 2]
-    assert (
-        store_sentences(lines) != [*lines[:-1], "x"]
-        and store_sentences(lines) != lines[:-1]
-        and store_sentences(lines) != 3
-    )
+    for other in ([*lines[:-1], "x"], lines[:-1], 3):
+        assert store_sentences(lines) != other
 
 
 def test_a_line_feed_is_refused():

@@ -29,30 +29,23 @@ def test_near_is_a_word_replaced_added_or_left_out(held_out, training):
 
 
 def test_contractions_are_spelled_out():
-    assert words_of("What’s Tom's plan? I can't, won't, don't…") == words_of(
-        "what is tom is plan i cannot will not do not"
-    )
+    spelled_out = words_of("what is tom is plan i cannot will not do not")
+    assert words_of("What’s Tom's plan? I can't, won't, don't…") == spelled_out
     assert words_of("They're here; we'd, I'll.") == ("they", "are", "here", "we", "would", "i", "will")
 
 
 def test_the_figures_by_hand():
-    training = Pairs(
-        ["Tom is at home now.", "We eat bread here.", "Yes."], ["Tom está en casa.", "Comemos pan.", "Sí."]
-    )
+    sources = ["Tom is at home now.", "We eat bread here.", "Yes."]
+    training = Pairs(sources, ["Tom está en casa.", "Comemos pan.", "Sí."])
     sources = ["Tom was at home now.", "We eat bread there today.", "We never eat bread here.", "No."]
     held_out = Pairs(sources, ["Tom estuvo en casa.", "Hoy comemos pan allí.", "Nunca comemos arroz.", "No."])
     translations = ["Tom estuvo en casa.", "Comemos pan.", "Nunca pan.", "No."]
     found = find_neighbours(held_out, training, translations)
     assert (found.sources, found.near, found.near_on_both_sides) == (3, 2, 1)
-    near, other = (
-        score([translations[i] for i in rows], [[held_out.targets[i]] for i in rows]) for rows in ([0, 2], [1])
-    )
-    copied = score(
-        ["Tom está en casa.", "Comemos pan.", "Comemos pan.", "Tom está en casa."], [[t] for t in held_out.targets]
-    )
-    assert (found.bleu_near, found.bleu_others, found.bleu_copied) == pytest.approx(
-        (near.bleu, other.bleu, copied.bleu)
-    )
+    references = [[target] for target in held_out.targets]
+    near, other = (score([translations[i] for i in rows], [references[i] for i in rows]).bleu for rows in ([0, 2], [1]))
+    copied = score(["Tom está en casa.", "Comemos pan.", "Comemos pan.", "Tom está en casa."], references).bleu
+    assert (found.bleu_near, found.bleu_others, found.bleu_copied) == pytest.approx((near, other, copied))
     assert find_neighbours(held_out, training).bleu_near is None
     assert most_similar([("eat", "here"), ("at", "now")], [words_of(each) for each in training.sources]) == [1, 0]
 

@@ -34,9 +34,7 @@ def started(small_experiment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("refused")
     shutil.copytree(small_experiment.parent, folder / "corpus", ignore=shutil.ignore_patterns("run"))
     run = folder / "run"
-    config = load_config(
-        folder / "corpus" / "small.yaml", [*LEARNED, f"data.root={folder / 'corpus'}", f"run_dir={run}"]
-    )
+    config = load_config(folder / "corpus" / "small.yaml", overridden(folder))
     prepare_and_save(config.data, config.tokenizer, config.training.seed, run)
     save_config(config, run / "config.yaml")
     (run / "metrics.jsonl").write_text('{"step": 4, "kind": "train"}\n{"step": 5, "kind": "train"}\n')
@@ -118,11 +116,7 @@ REFUSED = {
         "is of another model or optimizer than the run's config",
     ),
     "other training pairs": ([], lambda here: with_other_pairs(here / "corpus", "train.tsv"), "data.train: SHA-256"),
-    "another validation set": (
-        [],
-        lambda here: with_other_pairs(here / "corpus", "valid.tsv"),
-        "data.valid: SHA-256",
-    ),
+    "another validation set": ([], lambda here: with_other_pairs(here / "corpus", "valid.tsv"), "data.valid: SHA-256"),
     "no corpus": (LEARN_FASTER, lambda here: (here / "corpus" / "train.tsv").unlink(), "no train file at"),
     "rows beyond the positions": (
         [*LEARN_FASTER, "data.row_length=128"],
@@ -246,16 +240,12 @@ def test_a_run_goes_on_where_it_is_in_its_data(here, overrides, change, told):
         with open_run(replace(config, allow_changes=not again), find_devices(config)) as run:
             steps = run.schedule.expected_end(4)
             assert [run.schedule.is_last(step) for step in (steps - 1, steps)] == [False, True]
-            seen = Counter(
-                pair
-                for step in range(4, steps)
-                for pair in sentences(run.schedule.stream.batch(step), run.schedule.stream.tokenizer)
-            )
+            batches = map(run.schedule.stream.batch, range(4, steps))
+            seen = Counter(pair for batch in batches for pair in sentences(batch, run.schedule.stream.tokenizer))
     if (change is None and told.startswith("the rest")) or not told:
         seen += Counter(pair for step in range(4) for pair in sentences(before.stream.batch(step), before.tokenizer))
-    assert sorted(seen.elements()) == sorted(
-        zip(run.schedule.stream.encoded.texts.sources, run.schedule.stream.encoded.texts.targets, strict=True)
-    )
+    texts = run.schedule.stream.encoded.texts
+    assert sorted(seen.elements()) == sorted(zip(texts.sources, texts.targets, strict=True))
     log = (here / "run/log.txt").read_text()
     assert told in log and ("from step 4 with epoch" in log or "with the rest" in log) == bool(told)
     assert load_run(here / "run").recorded.setup(5).stream.start == run.schedule.stream.start
@@ -325,18 +315,15 @@ def test_a_model_that_no_memory_holds_is_refused_by_arithmetic(small_experiment,
 
 @pytest.mark.parametrize("is_copy", [False, True], ids=["moved", "copied"])
 def test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_command_that_goes_on(
-    here, is_copy, monkeypatch, capsys
+    here, is_copy, monkeypatch, refuses
 ):
     (shutil.copytree if is_copy else shutil.move)(here / "run", here / "my run")
     before, path = content(here), here / "my run" / "config.yaml"
-    monkeypatch.setattr("sys.argv", ["train.py", str(path), "training.steps=4"])
-    with pytest.raises(SystemExit) as ended:
-        train_program.main()
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == (
+    told = (
         f"error: {path} is of a run that was moved or copied: its run_dir is {here / 'run'}. To use the run where it "
         f"lies: python train.py '{path}' training.steps=4 'run_dir={here / 'my run'}'\n"
     )
+    refuses(train_program.main, told, path, "training.steps=4")
     assert content(here) == before
 
     config = load_experiment("train.py", str(path), [f"run_dir={here / 'my run'}"])

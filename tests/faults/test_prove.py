@@ -151,13 +151,6 @@ def test_mistakes_end_in_one_line(tmp_path, refuses):
         known = "train,sweep," if option == "--scenarios" else "SIGKILL,SIGTERM twice,"
         message = f"{option}: there is no {name} here; choose from {known}"
         refuses(main, message, "--seed", 1, "--faults", 1, option, name, new)
-    refuses(
-        main,
-        "is there already: remove it, or set run_dir=NEW_FOLDER",
-        "--seed",
-        1,
-        "--replay",
-        1,
-        f"run_dir={tmp_path}",
-    )
+    there = "is there already: remove it, or set run_dir=NEW_FOLDER"
+    refuses(main, there, "--seed", 1, "--replay", 1, f"run_dir={tmp_path}")
     assert not (tmp_path / "new").exists()

@@ -17,12 +17,6 @@ def test_sinusoidal_positions_by_hand():
     np.testing.assert_allclose(code, expected, atol=1e-6)
 
 
-def test_rotation_by_hand():
-    """Width 4: components 0 and 2 turn by the position itself, 1 and 3 by a hundredth of it."""
-    turned = rotate(jnp.array([[[[1.0, 0, 0, 2]]]]), jnp.array([[3]]))[0, 0, 0]
-    np.testing.assert_allclose(turned, [np.cos(3), -2 * np.sin(0.03), np.sin(3), 2 * np.cos(0.03)], atol=1e-6)
-
-
 def test_rotation_is_multiplication_by_complex_numbers():
     x = np.random.default_rng(0).normal(size=(2, 3, 5, 8))
     positions = np.random.default_rng(1).integers(0, 300, (2, 5))

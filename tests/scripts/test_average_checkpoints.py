@@ -45,22 +45,11 @@ def first_numbers(run, which):
     return np.asarray(jax.tree.leaves(loaded.params)[0]).ravel()[:5], loaded.manifest.step
 
 
-@pytest.fixture
-def average(run_main):
-    """The program in this process: its exit code, and the lines of standard output and of standard error."""
-
-    def average(*arguments):
-        code, out, err = run_main(script.main, *arguments)
-        return code, out.splitlines(), err.splitlines()
-
-    return average
-
-
-def test_the_best_checkpoints(run, average):
-    code, out, err = average("--best", 2, run)
+def test_the_best_checkpoints(run, run_main):
+    code, out, err = run_main(script.main, "--best", 2, run)
     assert code == 0
-    assert out[:3] == ["step      2  BLEU 30.00", "step      6  BLEU 25.00", f"written  {run}/averages/best-2"]
-    assert err == ["note: metrics.jsonl has no validation BLEU of step 8, which is left out"]
+    assert out.startswith(f"step      2  BLEU 30.00\nstep      6  BLEU 25.00\nwritten  {run}/averages/best-2\n")
+    assert err == "note: metrics.jsonl has no validation BLEU of step 8, which is left out\n"
     numbers, step = first_numbers(run, "best-2")
     assert step == 6
     np.testing.assert_allclose(numbers, 4 * first_numbers(run, "0")[0], rtol=1e-6)
@@ -68,16 +57,16 @@ def test_the_best_checkpoints(run, average):
     assert manifest["notes"] == {"steps": [2, 6], "by": "best", "bleu": {"2": 30.0, "6": 25.0}}
 
 
-def test_a_damaged_checkpoint_is_told_and_left_out(run, average):
+def test_a_damaged_checkpoint_is_told_and_left_out(run, run_main):
     (run / "checkpoints/6/manifest.json").unlink()
-    code, out, err = average(run, "--last", 2)
-    assert (code, out[0], out[1]) == (0, "step      4  BLEU 20.00", "step      8")
-    assert err == ["note: the checkpoint at step 6 is damaged and left out"]
+    code, out, err = run_main(script.main, run, "--last", 2)
+    assert code == 0 and out.startswith("step      4  BLEU 20.00\nstep      8\n")
+    assert err == "note: the checkpoint at step 6 is damaged and left out\n"
 
 
 @pytest.mark.slow
-def test_other_programs_take_the_average_by_its_name(run, average, run_main, refuses):
-    average(run, "--last", 2)
+def test_other_programs_take_the_average_by_its_name(run, run_main, refuses):
+    run_main(script.main, run, "--last", 2)
     earlier = set((run / "eval").glob("*.json"))
     code, out, _ = run_main(evaluate, run, "decoding.checkpoint=last-2", "decoding.beam_size=1")
     assert code == 0 and f"{run} at step 8 on" in out

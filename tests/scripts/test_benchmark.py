@@ -74,13 +74,6 @@ def test_mistakes_end_in_one_line_and_code_2(refuses, small_experiment, tmp_path
     mistake(other, "train", small_experiment, "--against", "model.d_ff=48 data.batch_rows=8")
 
 
-def test_help_teaches(run_main):
-    texts = {"attention": "temp MiB", "decode": "ctranslate2-2x1", "train": "[CONFIG] [key=value …]"}
-    for command, text in texts.items():
-        code, printed, _ = run_main(benchmark.main, command, "--help")
-        assert code == 0 and text in printed
-
-
 @pytest.mark.slow
 @RUNS_ON_CPU
 def test_decoding_is_printed_and_written(run):

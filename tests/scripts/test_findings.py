@@ -22,8 +22,6 @@ nothing yet
 
 <!-- end lengths -->
 """
-
-
 RATES = {"model.norm=pre": 0.4, "model.dropout=0.3": 0.2, "model.norm=post": 0.4}  # of wrong words; pre is the default
 
 
@@ -73,11 +71,8 @@ def test_two_searches_of_the_same_models_are_compared_run_by_run(docs, make_run,
             report = json.loads((run / f"eval/{name}.json").read_text()) | {"run": str(run)}
             (searches / name / "test.json").write_text(json.dumps(report))
             (run / f"eval/{name}.jsonl").rename(searches / name / "test.jsonl")
-    (docs / "found.md").write_text(
-        PAGE[: PAGE.index("<!-- begin lengths")]
-        .replace("sweep/base,*", "searches/beam5*")
-        .replace("sweep/* model.dropout", "searches/beam1*")
-    )
+    page = PAGE[: PAGE.index("<!-- begin lengths")].replace("sweep/base,*", "searches/beam5*")
+    (docs / "found.md").write_text(page.replace("sweep/* model.dropout", "searches/beam1*"))
     assert run_main(main, "--keep", searches, "--docs", docs)[0::2] == (0, "")
     reports = [searches / f"beam{beam}-seed{seed}/test.json" for beam in (5, 1) for seed in (1, 2)]
     assert run_main(compare.main, *reports, "--json", figures)[0] == 0

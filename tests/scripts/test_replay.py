@@ -27,6 +27,7 @@ from training.replay.replay import Setup
 from training.run.checkpoint import restore
 from training.run.config_history import archive_config
 from training.run.corpus import load_tokenizer
+from training.run.metrics import read_metrics
 from training.run.retention import good_steps
 from training.state import state_shapes, zero_sums
 from training.step import make_loss_step
@@ -91,9 +92,8 @@ def with_checkpoints(tmp_path):
     """``with_checkpoints(run, 4, 8)``: a copy of the run that has these alone."""
 
     def copy(run, *kept):
-        return without_checkpoints(
-            shutil.copytree(run, tmp_path / f"{run.name} copied {len(list(tmp_path.iterdir()))}"), *kept
-        )
+        name = f"{run.name} copied {len(list(tmp_path.iterdir()))}"
+        return without_checkpoints(shutil.copytree(run, tmp_path / name), *kept)
 
     return copy
 
@@ -111,8 +111,7 @@ def facts(run_main):
 
 
 def lines(run):
-    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return {entry["step"]: entry for entry in entries if entry["kind"] == "train"}
+    return {entry["step"]: entry for entry in read_metrics(run) if entry["kind"] == "train"}
 
 
 def saved(run, step):
@@ -236,10 +235,8 @@ def test_norms_by_hand():
     after = {"encoder": {0: {"kernel": jnp.array([[1.0, 5.0]]), "bias": jnp.array(6.0)}}}
 
     def norms(kernel):
-        (found,) = module_norms(
-            {"encoder": {0: {"kernel": jnp.array([kernel]), "bias": jnp.array(12.0)}}}, before, after
-        )
-        return found
+        gradients = {"encoder": {0: {"kernel": jnp.array([kernel]), "bias": jnp.array(12.0)}}}
+        return module_norms(gradients, before, after)[0]
 
     assert norms([3.0, 4.0]) == ModuleNorms("encoder.0", gradient=13.0, parameters=3.0, update=5.0, not_finite=0)
     assert norms([1e30, 1e30]).gradient == pytest.approx(2**0.5 * 1e30)  # whose square is too large for float32
@@ -308,9 +305,8 @@ def test_states_that_differ_in_one_place(light):
 
 
 def test_another_model_differs_from_the_start(light, small_experiment, tmp_path, run_main):
-    code, out, _ = run_main(
-        script.main, light, untrained(small_experiment, tmp_path / "other", *PLAINER, "model.d_ff=64")
-    )
+    other = untrained(small_experiment, tmp_path / "other", *PLAINER, "model.d_ff=64")
+    code, out, _ = run_main(script.main, light, other)
     assert code == 1
     assert "config       model.d_ff: 32 → 64\n" in out
     assert re.search(r"^first difference: step 0, parameters: decoder\.0\.\S+ is \(\d", out.splitlines()[-1])
@@ -319,7 +315,7 @@ def test_another_model_differs_from_the_start(light, small_experiment, tmp_path,
 @pytest.mark.slow
 def test_other_machines_and_lines_are_reported(light, with_checkpoints, run_main):
     other = with_checkpoints(light, 7, 8)
-    entries = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
+    entries = read_metrics(other)
     loss, entries[7]["loss"] = entries[7]["loss"], 3.25
     (other / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     there = json.loads((other / "environment.json").read_text())

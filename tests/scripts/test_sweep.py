@@ -18,6 +18,8 @@ from experiment.sweep.jobs import Job, Jobs, launch, shares
 from scripts.sweep import main
 from training.run.lock import lock_run
 
+COUNTING = "trap 'echo TERM' TERM; echo ready; until [ -e end ]; do sleep 0.1; done"
+STAND_IN = "#!/bin/sh\ntrap 'exit 143' TERM\necho $* > started\nwhile :; do sleep 0.1; done\n"
 TEXT = "base: small.yaml\noverrides: {OVERRIDES}\ngrid: {model.dropout: [0.1, 0.2]}\nseeds: [1]\n"
 
 
@@ -34,12 +36,6 @@ def write_sweep(folder, overrides="training.eval_every: 5"):
     (folder / "mine.yaml").write_text(TEXT.replace("OVERRIDES", overrides))
 
 
-@pytest.fixture
-def sweep(run_main):
-    """``sweep(argument, …)`` runs the program in this process; returns exit code, output and errors."""
-    return lambda *arguments: run_main(main, *arguments)
-
-
 def test_cores_are_divided(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 5, 7})
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
@@ -51,10 +47,7 @@ def test_cores_are_divided(monkeypatch):
 def test_each_job_has_a_gpu(monkeypatch):
     monkeypatch.delenv("JAX_PLATFORMS")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    assert [share.environment for share in shares(None)] == [
-        {"CUDA_VISIBLE_DEVICES": "3"},
-        {"CUDA_VISIBLE_DEVICES": "5"},
-    ]
+    assert [share.environment for share in shares(None)] == [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in "35"]
     assert [share.environment["CUDA_VISIBLE_DEVICES"] for share in shares(3)] == ["3", "5", "3"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert [share.environment for share in shares(None)] == [{}]
@@ -110,31 +103,31 @@ def test_ctrl_c_saves_what_was_training_and_ends_with_130(folder):
 
 
 @pytest.mark.slow
-def test_complete_cells_are_skipped_failed_ones_tried_again_and_the_test_set_is_scored(folder, sweep):
-    code, out, err = sweep("mine.yaml", "--status")
+def test_complete_cells_are_skipped_failed_ones_tried_again_and_the_test_set_is_scored(folder, run_main):
+    code, out, err = run_main(main, "mine.yaml", "--status")
     assert (code, err) == (0, "") and out.startswith("CELLS\n2 waiting\n") and not Path("runs").exists()
     blocked = Path("runs/sweeps/mine/dropout=0.2,seed=1")
     blocked.parent.mkdir(parents=True)
     blocked.write_text("")  # a file where a cell's folder should be
-    code, out, err = sweep("mine.yaml")
+    code, out, err = run_main(main, "mine.yaml")
     assert code == 2 and "dropout=0.1,seed=1: complete at step 10, BLEU" in out
     assert err.startswith("error: 1 of 2 cells failed; the same command tries again: dropout=0.2,seed=1 (error: ")
     assert err.count("\n") == 1
     blocked.unlink()
-    code, out, err = sweep("mine.yaml")
+    code, out, err = run_main(main, "mine.yaml")
     assert (code, err) == (0, "") and "2 cells, 1 of them complete\ndropout=0.2,seed=1: training" in out
     assert "dropout=0.1,seed=1:" not in out and "\nDIFFERENCES\n" in out
 
-    code, out, err = sweep("mine.yaml", "--set", "test")
+    code, out, err = run_main(main, "mine.yaml", "--set", "test")
     assert (code, err) == (0, "") and "0 of them complete\ndropout=0.1,seed=1: evaluating" in out
     assert "training" not in out and len(list(Path("runs").glob("sweeps/mine/*/eval/test.jsonl"))) == 2
-    code, out, _ = sweep("mine.yaml", "--status", "--set", "test")
+    code, out, _ = run_main(main, "mine.yaml", "--status", "--set", "test")
     assert out.startswith("CELLS\n2 complete\n")
 
     for set_name in ("test", "valid"):  # reports of another step
         report = Path(f"runs/sweeps/mine/dropout=0.1,seed=1/eval/{set_name}.json")
         write_atomically(report, report.read_text().replace('"step": ', '"step": 9'))
-        code, out, err = sweep("mine.yaml", "--status", "--set", set_name)
+        code, out, err = run_main(main, "mine.yaml", "--status", "--set", set_name)
         assert out.startswith("CELLS\n1 trained, 1 complete\n")
 
     for overrides, message in (
@@ -144,16 +137,16 @@ def test_complete_cells_are_skipped_failed_ones_tried_again_and_the_test_set_is_
         ("decoding.batch_sentences: 7", ""),
     ):
         write_sweep(folder, f"training.eval_every: 5, {overrides}")
-        code, out, err = sweep("mine.yaml", "--status")
+        code, out, err = run_main(main, "mine.yaml", "--status")
         assert (code, err.count("\n")) == ((2, 1) if message else (0, 0)) and message in err
 
 
-def test_the_status_of_a_cell_at_which_another_process_works(folder, sweep):
+def test_the_status_of_a_cell_at_which_another_process_works(folder, run_main):
     cell = load_sweep(folder / "mine.yaml").cells[0]
     with lock_run(cell.run_dir):
         line = {"step": 4, "kind": "train", "minutes_left": 2.6}
         (cell.run_dir / "metrics.jsonl").write_text(json.dumps(line) + "\n")
-        code, out, _ = sweep("mine.yaml", "--status")
+        code, out, _ = run_main(main, "mine.yaml", "--status")
     assert code == 0 and out.startswith("CELLS\n1 in use elsewhere, 1 waiting\n")
     assert out.splitlines()[3].split() == [cell.name, "in", "use", "elsewhere", "4", "/", "10", "3"]
 
@@ -198,29 +191,20 @@ def test_a_job_that_started_while_a_signal_arrived_gets_it_once(folder):
 
 
 @pytest.mark.slow
-def test_a_sweep_with_a_cell_that_is_not_complete_ends_with_2(folder, sweep):
+def test_a_sweep_with_a_cell_that_is_not_complete_ends_with_2(folder, run_main):
     """Here because each start trains for a moment only."""
     write_sweep(folder, "training.minutes: 1e-9")
-    code, out, err = sweep("mine.yaml", "--cell", "0")
+    code, out, err = run_main(main, "mine.yaml", "--cell", "0")
     assert (code, err) == (2, "error: 1 of 1 cells are not complete; the same command goes on\n")
     assert "interrupted at step " in out
 
 
-def test_mistakes(folder, sweep):
-    for arguments, message in (
-        (["none.yaml"], "there is no config file none.yaml"),
-        (["mine.yaml", "--jobs", "0"], "0 must be a whole number from 1"),
-        (["mine.yaml", "--cell", "2"], "--cell must be from 0 to 1, not 2"),
-    ):
-        code, out, err = sweep(*arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1) and message in err
+def test_mistakes(folder, refuses):
+    refuses(main, "there is no config file none.yaml", "none.yaml")
+    refuses(main, "0 must be a whole number from 1", "mine.yaml", "--jobs", "0")
+    refuses(main, "--cell must be from 0 to 1, not 2", "mine.yaml", "--cell", "2")
     Path("runs").write_text("")
-    code, _, err = sweep("mine.yaml")
-    assert (code, err.count("\n")) == (2, 1) and "cannot write runs/sweeps/mine" in err
-
-
-COUNTING = "trap 'echo TERM' TERM; echo ready; until [ -e end ]; do sleep 0.1; done"
-STAND_IN = "#!/bin/sh\ntrap 'exit 143' TERM\necho $* > started\nwhile :; do sleep 0.1; done\n"
+    refuses(main, "cannot write runs/sweeps/mine", "mine.yaml")
 
 
 def test_the_array_job_trains_its_cell_and_is_queued_again_when_it_is_stopped(folder):

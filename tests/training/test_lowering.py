@@ -54,18 +54,9 @@ print(*(calls(*shape) for shape in ((1, 1, 1), (8, 1, 1), (2, 2, 2))))
 def test_the_searches(settings):
     model = replace(MODEL, dropout=0.0)
     params = jax.eval_shape(lambda: init_params(model, VOCAB, jax.random.key(0)))
-    program = for_a_tpu(
-        search_batch,
-        (build(model, VOCAB),),
-        (params,),
-        np.ones((2, 8), np.int32),
-        np.full(2, 12, np.int32),
-        None,
-        np.zeros(2, np.uint32),
-        np.uint32(1),
-        settings,
-    )
-    assert "stablehlo.while" in program
+    sources, limits = np.ones((2, 8), np.int32), np.full(2, 12, np.int32)
+    arguments = (build(model, VOCAB),), (params,), sources, limits, None, np.zeros(2, np.uint32), np.uint32(1)
+    assert "stablehlo.while" in for_a_tpu(search_batch, *arguments, settings)
 
 
 @pytest.mark.slow

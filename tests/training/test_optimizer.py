@@ -17,6 +17,8 @@ from training.muon import COEFFICIENTS, ITERATIONS, orthogonalize, orthogonalize
 from training.optimizer import learning_rate, optimizer
 
 CHOICES = {field.name: field.metadata["choices"] for field in fields(TrainingConfig)}
+PLAIN = TrainingConfig(steps=9, warmup_steps=0, schedule="constant", clip_norm=0.0)
+ROUNDING = 0.05  # four iterations with operands in bfloat16 amplify its roundings of 0.002 about ten times
 
 
 def rates(schedule, updates, **changes):
@@ -35,9 +37,8 @@ def test_warm_up_is_linear_and_ends_at_the_peak(schedule):
 @pytest.mark.parametrize("schedule", CHOICES["schedule"])
 def test_the_longest_training_begins_at_the_peak(schedule):
     longest = 2**31 - 1
-    config = TrainingConfig(
-        steps=longest, schedule=schedule, warmup_steps=0, learning_rate=0.5, decay_steps=longest * (schedule == "wsd")
-    )
+    decay = longest * (schedule == "wsd")
+    config = TrainingConfig(steps=longest, schedule=schedule, warmup_steps=0, learning_rate=0.5, decay_steps=decay)
     assert float(learning_rate(config)(0)) == pytest.approx(0.5, rel=1e-6)
 
 
@@ -72,15 +73,8 @@ def test_adam_by_its_paper_with_clipping():
         np.testing.assert_allclose(params["w"], expected, rtol=1e-5)
 
 
-PLAIN = TrainingConfig(steps=9, warmup_steps=0, schedule="constant", clip_norm=0.0)
-
-
 def first_update(transform, params, gradients):
     return transform.update(gradients, transform.init(params), params)[0]
-
-
-# Four iterations with operands in bfloat16 amplify its roundings of 0.002 about ten times.
-ROUNDING = 0.05
 
 
 def assert_near(found, expected, tolerance):

@@ -35,9 +35,8 @@ def test_what_falls_or_is_no_number_has_not_risen():
 
 def test_losses_from_before_a_change_of_the_config_are_not_compared(tmp_path):
     """They may be of another validation set: a copy that is fine-tuned has not learned anything by heart yet."""
-    lines = [
-        {"step": step, "kind": kind, "loss": step / 100} for step in (100, 200, 300) for kind in ("train", "valid")
-    ]
+    steps, kinds = (100, 200, 300), ("train", "valid")
+    lines = [{"step": step, "kind": kind, "loss": step / 100} for step in steps for kind in kinds]
     lines.append({"step": 350, "kind": "valid"})
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert losses_so_far(tmp_path) == [(100, 1.0), (200, 2.0), (300, 3.0)]

@@ -17,10 +17,8 @@ def letters(step, progress=None, *, save_seconds=0.0, signal=0, **settings):
     schedule = Schedule(TrainingConfig(steps=10, log_every=2, eval_every=6, **settings), stream=never)
     pause = Pause(Clock(0, 0.0), minutes=0.0, save_minutes=save_seconds / 60, sync_every=1)
     pause.signal = signal
-    due = schedule.at(step, progress, pause)
-    return "".join(letter for letter, is_due in zip("LSEP", due, strict=True) if is_due) + (
-        "C" if schedule.is_complete(step, progress) else ""
-    )
+    due = (*schedule.at(step, progress, pause), schedule.is_complete(step, progress))
+    return "".join(letter for letter, is_due in zip("LSEPC", due, strict=True) if is_due)
 
 
 TABLES = {  # for the steps 1 to 10

@@ -33,7 +33,6 @@ def test_what_is_no_target():
 def test_without_its_compiler(name, module, package, extra):
     if find_spec(module):
         pytest.skip(f"{package} is installed")
-    with pytest.raises(
-        UserError, match=rf"^compiling for {name[:3]}\w? needs {package}: pip install -e '.\[{extra}\]'$"
-    ):
+    told = rf"^compiling for {name[:3]}\w? needs {package}: pip install -e '.\[{extra}\]'$"
+    with pytest.raises(UserError, match=told):
         open_target(name)

@@ -21,9 +21,8 @@ FORWARD, BACK = TAGS
 def tagged_sentences(batch):
     """Tag, source and target of every pair, and whether any other token is a tag."""
     found, others = [], 0
-    for tokens, segments, labels, label_segments in zip(
-        batch.source_tokens, batch.source_segments, batch.target_labels, batch.target_segments, strict=True
-    ):
+    rows = batch.source_tokens, batch.source_segments, batch.target_labels, batch.target_segments
+    for tokens, segments, labels, label_segments in zip(*rows, strict=True):
         for number in range(1, int(segments.max()) + 1):
             tag, *source = tokens[segments == number].tolist()
             target = labels[label_segments == number].tolist()

@@ -92,10 +92,7 @@ def test_every_kept_pair_comes_once_an_epoch(
         rows, chosen = rows + [row[::-1] for row in rows], None if chosen is None else np.tile(chosen, 2)
     lengths = [[len(ids) + 1 for ids in tokenizer.encode(side)] for side in zip(*rows, strict=True)]
     lengths[0] = [length + both for length in lengths[0]]  # the tag
-    fits = [
-        all(length <= most for length, most in zip(pair, stream.row_lengths, strict=True))
-        for pair in zip(*lengths, strict=True)
-    ]
+    fits = [all(np.array(pair) <= stream.row_lengths) for pair in zip(*lengths, strict=True)]
     assert (len(stream.encoded), stream.encoded.over_long) == (sum(fits), fits.count(False))
     kept = [row for row, fit in zip(rows, fits, strict=True) if fit]
     found = epochs(stream, tokenizer)

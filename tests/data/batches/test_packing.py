@@ -1,12 +1,10 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.special_tokens import BOS, EOS
 from data.batches.packing import place, row_lengths
-from data.tokens.table import fits, token_table
-from data.tokens.tokenizer import encode
+from data.tokens.table import token_table
 from tests.prepared import fill
 
 
@@ -22,19 +20,6 @@ def test_a_tiny_example_by_hand():
     assert placement.segment.tolist() == [1, 2, 1]
     assert placement.source_offset.tolist() == [0, 3, 0]
     assert placement.target_offset.tolist() == [0, 2, 0]
-
-
-def test_segments_positions_and_the_shift_by_hand():
-    sources, targets = token_table([[13], [11, 12]]), token_table([[23], [21, 22]])
-    batch = fill(sources, targets, place(sources.length, targets.length, (6, 7)), (6, 7))
-    assert batch.source_tokens.tolist() == [[11, 12, EOS, 13, EOS, 0]]
-    assert batch.source_segments.tolist() == [[1, 1, 1, 2, 2, 0]]
-    assert batch.source_positions.tolist() == [[0, 1, 2, 0, 1, 0]]
-    assert batch.target_inputs.tolist() == [[BOS, 21, 22, BOS, 23, 0, 0]]
-    assert batch.target_labels.tolist() == [[21, 22, EOS, 23, EOS, 0, 0]]
-    assert batch.target_segments.tolist() == [[1, 1, 1, 2, 2, 0, 0]]
-    assert batch.target_positions.tolist() == [[0, 1, 2, 0, 1, 0, 0]]
-    assert {array.dtype for array in batch} == {np.dtype(np.int32)}
 
 
 def test_row_lengths_follow_the_ratio_of_the_corpus():
@@ -65,15 +50,3 @@ def test_every_pair_is_placed_once_without_overlap(data, width, height):
         assert batch.source_positions[row][source].tolist() == list(range(lengths[i, 0]))
         assert batch.target_inputs[row][target].tolist() == [BOS, *batch.target_labels[row][target][:-1]]
     assert (batch.source_segments.max(axis=1) > 0).all()  # no row is empty
-
-
-@pytest.mark.slow
-def test_the_real_corpus_fills_more_than_95_percent_of_both_sides(corpus, real_training, real_tokenizer):
-    sources, targets = encode(real_tokenizer, real_training.sources), encode(real_tokenizer, real_training.targets)
-    for length in (64, 128):
-        capacity = row_lengths(sources.length, targets.length, length)
-        chosen = np.flatnonzero(fits(sources, targets, capacity))[:65536]
-        some_sources, some_targets = sources.take(chosen), targets.take(chosen)
-        rows = fill(some_sources, some_targets, place(some_sources.length, some_targets.length, capacity), capacity)
-        assert (rows.source_segments > 0).mean() > 0.95
-        assert (rows.target_segments > 0).mean() > 0.95

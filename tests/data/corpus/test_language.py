@@ -12,6 +12,8 @@ from data.sources.phrasebook import phrasebook
 
 ENGLISH_SIDE, SPANISH_SIDE, _ = map(list, zip(*phrasebook()["phrases:train"], strict=True))
 CONFIG = DataConfig()
+IN_ORDER = "It is the house of my father.", "Esta es la casa de mi padre y de mi madre."
+GERMAN = "Das ist das Haus meines Vaters."
 
 
 def told(pairs: Pairs, config: DataConfig = CONFIG) -> list[str]:
@@ -37,10 +39,6 @@ def test_the_phrasebook_is_in_order_one_way_and_exchanged_the_other():
 )
 def test_the_language_of_a_sentence(sentence, language):
     assert find_language(sentence) == language
-
-
-IN_ORDER = "It is the house of my father.", "Esta es la casa de mi padre y de mi madre."
-GERMAN = "Das ist das Haus meines Vaters."
 
 
 def made(exchanged, in_order, silent=0):

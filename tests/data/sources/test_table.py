@@ -17,14 +17,13 @@ from tests.data.sources.reading import SKIPPING, load, refused
 ENGLISH = ["Yes, I do.", 'She said "no".', "We eat.", "He, too.", "1984", "Wait, please, Ana."]
 SPANISH = ["Sí.", 'Dijo "no".', "Comemos.", "Él, también.", "1984", "Espera, Ana."]
 READ = Pairs(ENGLISH, SPANISH)
+IDS = [str(1276 + 3 * number) for number in range(6)]
+HASHES = [f"{int(number) * 7919:08x}a1" for number in IDS]
 
 
 def write(folder: Path, *columns: list[str], header: str = "") -> None:
     lines = ["\t".join(cells) for cells in zip(*columns, strict=True)]
     (folder / "a.tsv").write_text("\n".join([*filter(None, [header]), *lines, ""]), encoding="utf-8")
-
-
-IDS = [str(1276 + 3 * number) for number in range(6)]
 
 
 @pytest.mark.parametrize(
@@ -41,9 +40,6 @@ def test_columns_are_read_by_name_and_skipped(tmp_path, columns, cells):
     write(tmp_path, *cells)
     assert load(tmp_path, columns=columns)[0] == READ
     assert load(tmp_path, columns=columns, source="es", target="en")[0] == Pairs(SPANISH, ENGLISH)
-
-
-HASHES = [f"{int(number) * 7919:08x}a1" for number in IDS]
 
 
 @pytest.mark.parametrize("ids", [IDS, [f"s-{number}" for number in IDS], [f"0.{number}" for number in IDS], HASHES])
@@ -295,9 +291,7 @@ def test_blank_lines_are_left_out_and_counted_in_every_form(tmp_path, name, spli
     assert (report.rows, report.malformed, report.empty) == (6, 0, 4)
 
 
-@pytest.mark.parametrize(
-    ("share", "bad", "stops"), [(0.01, 2, False), (0.01, 3, True), (0.0, 1, True), (1.0, 199, False)]
-)
+@pytest.mark.parametrize(("share", "bad", "stops"), [(0.01, 2, False), (0.01, 3, True), (0, 1, True), (1, 199, False)])
 def test_no_more_than_a_share_of_a_files_lines_is_dropped(tmp_path, share, bad, stops):
     (tmp_path / "a.tsv").write_text("x\ty\n" * (200 - bad) + "no tab\n" * bad)
     changes: dict[str, Any] = {"malformed": "skip", "max_malformed": share}

@@ -16,9 +16,8 @@ from training.run.corpus import save_tokenizer
 
 def sentences_of(table):
     """The ids of each sentence, of which each must end with EOS."""
-    sentences = [
-        table.flat[start : start + length].tolist() for start, length in zip(table.start, table.length, strict=True)
-    ]
+    places = zip(table.start, table.length, strict=True)
+    sentences = [table.flat[start : start + length].tolist() for start, length in places]
     assert all(sentence.pop() == EOS for sentence in sentences)
     return sentences
 
@@ -104,10 +103,6 @@ def test_a_corpus_too_large_to_cache_gives_the_same_batches(phrases, phrase_toke
 def test_the_draw_by_hand():
     # Two sentences with 2 and 3 candidates; weights 1, 1/2 and 1, 1, 1/4 at alpha 1.
     log_probs = np.log([1, 0.5, 0.5, 0.5, 0.125])
-    for uniform, chosen in (
-        ((0.0, 0.0), [0, 2]),
-        ((0.66, 0.45), [0, 3]),
-        ((0.67, 0.9), [1, 4]),
-        ((0.999, 0.999), [1, 4]),
-    ):
+    draws = ((0.0, 0.0), [0, 2]), ((0.66, 0.45), [0, 3]), ((0.67, 0.9), [1, 4]), ((0.999, 0.999), [1, 4])
+    for uniform, chosen in draws:
         np.testing.assert_array_equal(draw_candidates(log_probs, np.array([2, 3]), 1.0, np.array(uniform)), chosen)

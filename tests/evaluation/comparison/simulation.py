@@ -11,13 +11,7 @@ from statistics import fmean
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from evaluation.comparison.significance import (
-    Effects,
-    Statistics,
-    difference,
-    pool,
-    randomisation_p,
-)
+from evaluation.comparison.significance import Effects, Statistics, difference, pool, randomisation_p
 
 Runs = list[Statistics]
 LENGTHS, ORDERS = (4, 12), (1, 2, 3, 4)
@@ -40,9 +34,8 @@ class World:
         """The runs of two systems, of which the second's margins are larger by ``gain``, and the groups."""
         groups = np.repeat(np.arange(self.groups), self.per_group)
         lengths = rng.integers(*LENGTHS, len(groups))
-        margins = (
-            3 + rng.logistic(size=(len(groups), LENGTHS[1])) + rng.normal(0, self.difficulty, self.groups)[groups, None]
-        )
+        words = rng.logistic(size=(len(groups), LENGTHS[1]))
+        margins = 3 + words + rng.normal(0, self.difficulty, self.groups)[groups, None]
         systems = []
         for shift in (0.0, gain):
             moved = margins + shift + rng.normal(0, self.groups_of_system, self.groups)[groups, None]

@@ -17,9 +17,8 @@ def systems(chosen):
         sentences = chosen(noisy(drawn_set(80), rate, seed))
         return EvaluatedRun(name, seed, f"{name}{seed}", sentences, *metrics_of(sentences))
 
-    return [
-        System(name, [run(name, rate, seed) for seed in (1, 2)], []) for name, rate in (("base", 0.3), ("other", 0.1))
-    ]
+    rates = {"base": 0.3, "other": 0.1}
+    return [System(name, [run(name, rate, seed) for seed in (1, 2)], []) for name, rate in rates.items()]
 
 
 def compare(chosen):

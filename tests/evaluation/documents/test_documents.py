@@ -25,12 +25,12 @@ FRAGMENTS = [
         "&",
         "<b>",
         "</b>",
-        "</p>",
         "<p>",
+        "</p>",
         "<code>",
         "</code>",
-        "<!-- x. -->",
         "<br/>",
+        "<!-- x. -->",
     ),
     *("**", "*", "`", "[", "](a_b)", "![", "\n", "\n\n", "> ", "- ", "1. ", "# ", "| a |", "|--|", "    ", "  \n", "<"),
     *("```", "\\*", "https://a.org/b?c.", "<https://a.org>", "<script>", "~~", "---\n", "\r\n"),
@@ -147,8 +147,6 @@ def test_marks_go_around_aligned_words(source, expected):
 
 
 def test_a_word_without_alignment_has_the_place_of_its_source():
-    placed = place_marks(
-        unit("a b [c] d"), "w x y z", Aligned(list("abcd"), list("wxyz"), [(0, 0), (0, 1), (0, 2), (3, 3)])
-    )
-    assert placed == [(4, "["), (5, "]")]
+    aligned = Aligned(list("abcd"), list("wxyz"), [(0, 0), (0, 1), (0, 2), (3, 3)])
+    assert place_marks(unit("a b [c] d"), "w x y z", aligned) == [(4, "["), (5, "]")]
     assert place_marks(unit("[a] [b]"), "w", Aligned(["a", "b"], ["w"], [(0, 0)])) is None  # both around one word

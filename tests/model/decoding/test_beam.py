@@ -92,7 +92,13 @@ def every_translation(model, source, vocabulary, limit, ranking):
 
 @pytest.mark.parametrize(
     ("beam_size", "ranking", "prefix", "at_once"),
-    [(2, GNMT, (7, 5), 0), (3, LENGTH, (4,), 8), (4, Ranking("gnmt", 2.0), (), 16), (4, GNMT, (7,), 1)],
+    [
+        (1, NONE, (), 0),
+        (2, GNMT, (7, 5), 0),
+        (3, LENGTH, (4,), 8),
+        (4, Ranking("gnmt", 2.0), (), 16),
+        (4, GNMT, (7,), 1),
+    ],
     ids=str,
 )
 def test_beam_search_agrees_with_a_plain_beam(beam_size, ranking, prefix, at_once):
@@ -281,13 +287,3 @@ def test_the_likeliest_continuations_are_those_of_a_full_sort(vocabulary, count)
 def test_equal_logits_go_to_the_smaller_id():
     logits = jnp.zeros((1, 1, 640)).at[0, 0, 70].set(1)
     assert likeliest(jnp.zeros((1, 1)), logits, None, 5).tokens.tolist() == [[70, 3, 4, 5, 6]]
-
-
-def test_a_forced_token_has_its_own_probability():
-    logits = jax.random.normal(jax.random.key(0), (2, 1, 128))
-    spelling = candidates.Spelling(jnp.full((2, 128), -1).at[0, 90].set(1).at[1, EOS:].set(1), jnp.array([[0], [1]]))
-    best = likeliest(jnp.zeros((2, 1)), logits, spelling, 2)
-    log_probs = jax.nn.log_softmax(logits)
-    assert best.tokens[0, 0] == 90
-    np.testing.assert_allclose(best.log_probs[0], [float(log_probs[0, 0, 90]), -np.inf], rtol=1e-5)
-    assert best.tokens[1, 0] == EOS + jnp.argmax(logits[1, 0, EOS:])

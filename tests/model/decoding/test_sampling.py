@@ -101,23 +101,6 @@ def test_draws_do_not_depend_on_company_or_place():
         np.testing.assert_array_equal(together[rows], apart)
 
 
-def test_greedy_takes_the_likeliest_token_until_eos():
-    model = TableModel(eos_logit=5.0)
-    rows = sources(8)
-    hypotheses = jax.jit(lambda: search(Independent(SearchSettings(6)), (model,), Sources(rows, jnp.full(8, 6))))()
-    for row, source in enumerate(rows.ids[:, 0].tolist()):
-        tokens: tuple[int, ...] = ()
-        total = 0.0
-        while len(tokens) < 6 and EOS not in tokens:
-            log_probs = model.next_log_probs(source, tokens)
-            token = EOS + int(log_probs[EOS:].argmax())
-            tokens, total = (*tokens, token), total + float(log_probs[token])
-        assert found(hypotheses, row) == tokens
-        assert hypotheses.ended[row, 0] == (EOS in tokens)
-        np.testing.assert_allclose(hypotheses.log_probs[row, 0], total, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(hypotheses.scores[row, 0], total / ((5 + len(tokens)) / 6), rtol=1e-5, atol=1e-5)
-
-
 def test_a_prefix_is_kept_by_every_draw():
     model = TableModel(eos_logit=4.0)
     starts = jnp.array([0, 0, 2, 2])  # two sentences have it

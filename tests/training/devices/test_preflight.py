@@ -10,24 +10,15 @@ from data.batches.packing import Batch
 from model.config import ModelConfig
 from training.config import MeshConfig, TrainingConfig
 from training.devices.mesh import abstract_state, make_mesh
-from training.devices.preflight import (
-    check_memory,
-    check_position_table,
-    choose_kernels,
-    compare_memory,
-    device_memory,
-)
+from training.devices.preflight import check_memory, check_position_table, choose_kernels, compare_memory, device_memory
 
 USES = ("encoder self-attention", "decoder self-attention", "encoder-decoder attention")
 
 
 def test_a_named_kernel_serves_every_use_and_auto_chooses_for_each():
     assert choose_kernels(ModelConfig(kernel="chunked"), (64, 64)) == dict.fromkeys(USES, "chunked")
-    assert list(choose_kernels(ModelConfig(kernel="auto"), (2048, 16)).values()) == [
-        "chunked",
-        "definition",
-        "definition",
-    ]
+    auto = choose_kernels(ModelConfig(kernel="auto"), (2048, 16))
+    assert list(auto.values()) == ["chunked", "definition", "definition"]
     low = ModelConfig(kernel="auto", dtype="bfloat16", matmul_dtype="bfloat16", positions="alibi")
     with tracing_for("gpu", capability=9.0):
         assert list(choose_kernels(low, (64, 64)).values()) == ["definition", "definition", "cudnn"]

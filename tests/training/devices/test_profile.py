@@ -34,16 +34,14 @@ def take_steps(program, count, recorded, taken, folder):
     return found
 
 
-@pytest.mark.slow
-def test_the_steps_asked_for_are_recorded(program, tmp_path):
-    assert take_steps(program, 6, [3, 5], 1, tmp_path / "profile") == [False] * 3 + [True] * 3  # the steps 2 to 7
-    assert steps_in(tmp_path / "profile") == 3
+SESSIONS = [([3, 5], 1, 6, 3), ([3, 9], 4, 2, 2), ([1, 1], 4, 2, 0), ([5, 5], 4, 2, 1)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("steps", "recorded"), [([3, 9], 2), ([1, 1], 0), ([5, 5], 1)])
-def test_a_session_records_what_it_takes_of_the_steps(steps, recorded, program, tmp_path):
-    """One that begins after update 4 and ends after update 6."""
-    take_steps(program, 2, steps, 4, tmp_path / "profile")
+@pytest.mark.parametrize(("steps", "taken", "count", "recorded"), SESSIONS)
+def test_a_session_records_what_it_takes_of_the_steps(steps, taken, count, recorded, program, tmp_path):
+    """One that begins after update ``taken`` and takes ``count``; after the last that it records, the profile is there."""
+    there = take_steps(program, count, steps, taken, tmp_path / "profile")
+    assert there == [taken < steps[1] <= step for step in range(taken + 1, taken + count + 1)]
     assert (tmp_path / "profile").exists() == bool(recorded)
     assert not recorded or steps_in(tmp_path / "profile") == recorded

@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from model.config import ModelConfig
 from tests.saved import save
+from tests.training.run.test_checkpoint import MODEL, VOCAB
 from training.config import TrainingConfig
 from training.run.averaging import Validated, choose_steps, mean_params, read_validated, write_average
 from training.run.checkpoint import load_for_inference, restore
 from training.run.retention import delete_old_checkpoints
 from training.state import state_shapes
 
-VOCAB = 20
-MODEL = ModelConfig(d_model=4, num_heads=1, head_dim=4, encoder_layers=1, decoder_layers=1, d_ff=4)
 STEPS = [2, 4, 10]  # as text, 10 sorts before the others
 RUN = Path("runs/x")
 CANCELLING = {2: 1e8, 4: 1.0, 10: -1e8}  # in float32 their sum is 0, or depends on the order
@@ -95,16 +93,12 @@ def test_what_is_kept_is_what_inference_gets(run):
     assert {name.partition("/")[0] for name in manifest["sha256"]} == {"params"}
 
 
-@pytest.mark.slow
-def test_the_mean_of_one_checkpoint_has_its_bits(saved, run):
-    state = restore(run, 10, saved[0.0][1])
-    params = first_number_set(state.params, -0.0)  # 0 + -0.0 would be 0
-    save(run, state._replace(params=params), {"best_step": 4})
-    assert_same_bits(mean_params(run, [10], MODEL, VOCAB), params)
-
-
-def average_interrupted_at(call, monkeypatch, run, name):
-    """Average all steps as ``name``, and be stopped at a call of training/run/write_trees.py."""
+@pytest.mark.parametrize(("call", "newer"), [("write_manifest", False), ("os.replace", False), ("shutil.rmtree", True)])
+def test_an_interrupted_replacement_leaves_the_old_average_or_the_new_one_and_what_it_left_goes(
+    run, monkeypatch, call, newer
+):
+    """Before the manifest, before the renaming, and at the end, when the old one is to go."""
+    average_of(run, [4], "kept")
 
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
@@ -112,30 +106,9 @@ def average_interrupted_at(call, monkeypatch, run, name):
     with monkeypatch.context() as patch:
         patch.setattr(f"training.run.write_trees.{call}", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            average_of(run, STEPS, name)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("call", ["write_manifest", "os.replace"])  # before the manifest, and before the renaming
-def test_an_interrupted_save_is_not_believed_and_its_leftovers_go(run, monkeypatch, call):
-    average_of(run, [4], "kept")
-    for name in ("kept", "new"):
-        average_interrupted_at(call, monkeypatch, run, name)
-    assert load_for_inference(run, "kept", MODEL, VOCAB)[1].step == 4
-    with pytest.raises(UserError, match=r"has no average new; there are best, latest, 2, 4, 10, kept$"):
-        load_for_inference(run, "new", MODEL, VOCAB)
-    assert {path.name for path in (run / "averages").iterdir()} == {"kept", ".kept", ".new"}
-    for name in ("kept", "new"):
-        average_of(run, [2], name)
-        assert load_for_inference(run, name, MODEL, VOCAB)[1].step == 2
-    assert {path.name for path in (run / "averages").iterdir()} == {"kept", "new"}
-
-
-def test_a_replacement_interrupted_at_its_end_is_good_and_what_it_replaced_goes(run, monkeypatch):
-    average_of(run, [4], "kept")
-    average_interrupted_at("shutil.rmtree", monkeypatch, run, "kept")
-    assert load_for_inference(run, "kept", MODEL, VOCAB)[1].step == 10
-    assert (run / "averages" / ".kept-old").exists()
+            average_of(run, STEPS, "kept")
+    assert load_for_inference(run, "kept", MODEL, VOCAB)[1].step == (10 if newer else 4)
+    assert {path.name for path in (run / "averages").iterdir()} == {"kept", ".kept-old" if newer else ".kept"}
     average_of(run, [2], "kept")
     assert load_for_inference(run, "kept", MODEL, VOCAB)[1].step == 2
     assert [path.name for path in (run / "averages").iterdir()] == ["kept"]
@@ -206,19 +179,11 @@ def test_bleu_and_loss_are_those_of_a_steps_newest_validation(tmp_path):
     assert found[100].loss == 2.5 and math.isnan(found[200].loss)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"step": 8, "ki',
-        b"",
-        b"[]",
-        b"\xff",
-        b'{"step": 8}',
-        b'{"step": 8, "kind": "valid"}',
-        b'{"step": "x", "kind": "valid", "bleu": 2}',
-        b'{"step": 8, "kind": "valid", "bleu": null}',
-    ],
-)
+DAMAGED = [b"", b"[]", b"\xff", b'{"step": 8, "ki', b'{"step": 8}', b'{"step": 8, "kind": "valid"}']
+DAMAGED += [b'{"step": "x", "kind": "valid", "bleu": 2}', b'{"step": 8, "kind": "valid", "bleu": null}']
+
+
+@pytest.mark.parametrize("line", DAMAGED)
 def test_a_line_that_is_none_of_metrics_is_named(tmp_path, line):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 2, "kind": "train"}\n' + line + b'\n{"step": 2, "kind": "train"}\n')
