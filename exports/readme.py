@@ -1,7 +1,4 @@
-"""The README of an exported model: what it is, how to load it, and how to get the run's translations.
-
-Each format has a template beside this module, readme.FORMAT.md.
-"""
+"""The README of an exported model, and how to get the run's translations. The templates are readme.FORMAT.md."""
 
 import shlex
 from pathlib import Path

@@ -75,10 +75,7 @@ def pack(folder: Path) -> bytes:
 
 
 def find_reported(folder: Path) -> dict[str, Path]:
-    """The runs with a report on the validation set or else the reports, by their names in the archive.
-
-    UserError for two reports in one folder, which would have one name.
-    """
+    """Runs with a report on the validation set, or else reports, by name; UserError for two reports in a folder."""
     runs = sorted(each.parent.parent for each in folder.glob("*/eval/valid.json"))
     reports = [each for each in sorted(folder.glob("*/*.json")) if sentences_beside(each).exists()]
     found = {run.name: run for run in runs} or {each.parent.name: each for each in reports}

@@ -53,10 +53,7 @@ def chunked(query: Array, key: Array, value: Array, mask: Mask, scale: float) ->
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> Array:
-    """Attention of as many query heads as key/value heads, as loops with gradients written out.
-
-    The gradients of autodiff would store the masks of all chunks.
-    """
+    """Attention with a query head for each key/value head. The gradients of autodiff would store all masks."""
     return _forward(query, key, value, rows, causal, scale)[0]
 
 

@@ -1,8 +1,7 @@
 """Compare what is compiled of a config's parts with their references."""
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,8 +13,7 @@ TINY = 1e-30
 Figures = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """The greatest differences of a part's arrays, as shares of their norm and of their root mean square."""
 
     part: str
