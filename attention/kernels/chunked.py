@@ -75,8 +75,7 @@ attend_in_chunks.defvjp(_forward, _backward)
 def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows, causal: bool) -> Any:
     """``head(*heads, rows, spans)`` for every sentence and head.
 
-    The arrays of ``heads`` have axes B G, those of ``rows`` B. With ``vmap``; but in a loop on a CPU, whose cache the
-    scores of a single chunk fill.
+    ``heads`` have axes B G, ``rows`` B. By ``vmap``, but in a loop on a CPU, whose cache the scores of one chunk fill.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 

@@ -57,8 +57,6 @@ def as_table(title: str, findings: list[Finding]) -> Table:
     for each in findings:
         verdict = "right" if each.is_right else "WRONG" if each.same_bits else "OTHER BITS EACH TIME"
         rows.append([each.part, *(f"{share:.0e}" for share in (each.norm, each.peak, each.tolerance)), verdict])
-    note = (
-        "difference: its norm, as a share of the norm of what is right; greatest: of one element, as a share of the "
-        f"root mean square, which may be {PEAK} tolerances"
-    )
+    greatest = f"of one element, as a share of the root mean square, which may be {PEAK} tolerances"
+    note = f"difference: its norm, as a share of the norm of what is right; greatest: {greatest}"
     return Table(title, note, ["part", "difference", "greatest", "tolerance", ""], rows)

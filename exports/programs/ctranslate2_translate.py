@@ -35,10 +35,7 @@ class Model(LineTranslator):
         return list(self.translator.score_batch([source], [target], max_input_length=0)[0].log_probs)
 
     def rank(self, hypothesis: tuple[float, Pieces]) -> tuple[bool, float]:
-        """The log-probability divided by a function of the length, which CTranslate2 does not have in this form.
-
-        One that reached its limit without an end comes after all that ended, as in the run.
-        """
+        """Whether it ended, and its log-probability over a function of the length that CTranslate2 does not have."""
         log_prob, tokens = hypothesis
         search = self.facts["search"]
         base = {"gnmt": (5 + len(tokens)) / 6, "length": len(tokens)}[search["normalization"]]

@@ -1,7 +1,4 @@
-"""Decoding with an ensemble: the next-token probabilities of several models are averaged. One model is the usual case.
-
-The models share a vocabulary; everything else about them may differ.
-"""
+"""Decoding with an ensemble, often of one: the next-token probabilities of models with one vocabulary are averaged."""
 
 import math
 

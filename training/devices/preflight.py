@@ -91,14 +91,13 @@ def dry_run_summary(
     batch = devices.batch_shapes(data.row_length, data.row_length)
     analysis = step.lower(like, batch).compile().memory_analysis()
     memory = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes  # on each device
-    return "\n".join(
-        [
-            f"{'parameters by module':<40} {'parameters':>14}",
-            *(f"{name:<40} {size:>14,}" for name, size in sizes.items()),
-            f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
-            f"memory               {compare_memory(memory, device_memory())}",
-            "                     for parameters, optimizer, averages and activations,",
-            f"                     {'on each device, ' if devices.mesh.size > 1 else ''}as compiled for {devices}",
-            f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in kernels.items())}",
-        ]
-    )
+    lines = [
+        f"{'parameters by module':<40} {'parameters':>14}",
+        *(f"{name:<40} {size:>14,}" for name, size in sizes.items()),
+        f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
+        f"memory               {compare_memory(memory, device_memory())}",
+        "                     for parameters, optimizer, averages and activations,",
+        f"                     {'on each device, ' if devices.mesh.size > 1 else ''}as compiled for {devices}",
+        f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in kernels.items())}",
+    ]
+    return "\n".join(lines)
