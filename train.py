@@ -35,10 +35,8 @@ from training.state import TrainState, reset_sums
 def main() -> None:
     arguments = parse_command_line(__doc__, {"CONFIG": "a config file, such as configs/tatoeba-small.yaml"})
     advice = "the same command continues from the last checkpoint"
-    memory = (
-        "make data.batch_rows, data.row_length or the model smaller, or training.accumulation larger; dry_run=true "
-        "shows how much memory a training step takes"
-    )
+    smaller = "make data.batch_rows, data.row_length or the model smaller, or training.accumulation larger"
+    memory = f"{smaller}; dry_run=true shows how much memory a training step takes"
     with (
         end_all_on_error(advice),
         exit_on_user_error(),

@@ -89,10 +89,7 @@ DOT_PRODUCTS = ("scaled_dot_product", "dot_product", "general")  # those that ``
 
 
 def as_dot_product(score: Score, query: Float[Array, "B N T H"]) -> tuple[Float[Array, "B N T H"], float]:
-    """A query and a scale such that scale · q·k equals the score, the only form that a fused kernel accepts.
-
-    ValueError for a score that is not a dot product.
-    """
+    """A query and a scale whose scale · q·k is the score, as fused kernels need it; ValueError if there is none."""
     if score.func is scaled_dot_product:
         return query, 1 / math.sqrt(query.shape[-1])
     if score.func is dot_product:

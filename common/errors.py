@@ -55,10 +55,7 @@ def exit_on_user_error() -> Iterator[None]:
 
 
 def write_note(line: str) -> None:
-    """Write a line to standard error, above a progress bar.
-
-    Where standard error takes no more, as on a full disk, the program goes on without the line.
-    """
+    """Write a line to standard error, above a progress bar. Where that takes no more (a full disk), go on without."""
     from tqdm import tqdm  # takes a tenth of a second, which a start can do without
 
     try:

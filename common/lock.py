@@ -18,10 +18,7 @@ LEASE_SECONDS = 30.0
 
 
 def acquire(path: Path, *, wait: bool) -> BaseFileLock:
-    """The lock of a file, held until it is released or the process ends.
-
-    Timeout if another process holds it, unless ``wait``. OSError if the file cannot be opened.
-    """
+    """A file's lock, until released. Timeout if another process has it, unless ``wait``; OSError without a file."""
     if lock := system_lock(path, wait=wait):
         return lock
     lease = SoftFileLease(lease_path(path), lease_duration=LEASE_SECONDS)

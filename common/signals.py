@@ -36,10 +36,7 @@ def exit_when_interrupted(hint: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exit_at_once() -> Iterator[None]:
-    """Inside, ``sys.exit`` does without Python's orderly end, which would wait for what threads are compiling.
-
-    After a signal in the middle of a compilation, it was a segmentation fault.
-    """
+    """Inside, ``sys.exit`` does not wait for what threads compile: after a signal, that was a segmentation fault."""
     try:
         yield
     except SystemExit as end:

@@ -15,10 +15,7 @@ ESCAPE = "as in JSON"  # the name of an error handler
 
 
 def open_closed_streams() -> None:
-    """Let a standard stream that is closed (``>&-``) be the null device.
-
-    Otherwise the next file to be opened would have its number, and would receive what is written to the stream.
-    """
+    """Let a closed standard stream (``>&-``) be the null device. The next file opened would get its number and text."""
     sys.stdin = sys.stdin or _open_null_device("r")
     sys.stdout = sys.stdout or _open_null_device("w")
     sys.stderr = sys.stderr or _open_null_device("w")

@@ -1,7 +1,4 @@
-"""A line typed in capitals is read in small letters: a corpus of edited sentences has hardly any such lines.
-
-Exports take this module along.
-"""
+"""Lines typed in capitals are read in small letters: edited corpora have hardly any. Exports take this module along."""
 
 import re
 

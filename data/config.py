@@ -13,10 +13,7 @@ class DataConfig:
     """Where the sentence pairs come from, which are dropped, and how they are packed into batches."""
 
     root: str = option(
-        ".",
-        "folder that files are relative to; the variable PUENTE_CORPUS overrides a config file's",
-        changes="nothing",
-        of_text=False,
+        ".", "folder that files are relative to; PUENTE_CORPUS overrides a config's", changes="nothing", of_text=False
     )
     train: list[str] = option(
         ["train.tsv"],
@@ -28,14 +25,10 @@ class DataConfig:
         changes="training",
     )
     weights: list[float] = option(
-        [],
-        "visits to a pair per epoch, a number for each source of data.train, as [1, 0.5]; empty: 1",
-        changes="training",
+        [], "visits to a pair per epoch for each source of data.train, as [1, 0.5]; empty: 1", changes="training"
     )
     valid: str = option(
-        "valid.tsv",
-        "pairs scored during training to choose the best checkpoint; empty: taken out of data.train",
-        changes="validation",
+        "valid.tsv", "pairs that choose the best checkpoint; empty: taken out of data.train", changes="validation"
     )
     test: str = option("test.tsv", "pairs that eval.py scores; empty: taken out of data.train", changes="nothing")
     held_out: int = option(1000, "pairs in each set taken out of data.train, but at most 5 % of them", min=1)
@@ -69,10 +62,7 @@ class DataConfig:
         of_file=True,
     )
     encoding: str = option(
-        "utf-8",
-        "encoding of text files, as Python names it, such as latin-1, cp1252 or utf-16",
-        changes="training",
-        of_file=True,
+        "utf-8", "encoding of text files, as Python names it, such as latin-1", changes="training", of_file=True
     )
     max_length_ratio: float = option(
         3.5,
@@ -93,25 +83,17 @@ class DataConfig:
         changes="training",
         of_file=True,
     )
-    max_malformed: float = option(
-        0.01, "share of a file's lines that data.malformed=skip may drop", min=0, max=1, changes="nothing"
-    )
+    max_malformed: float = option(0.01, "share of a file's lines that skip may drop", min=0, max=1, changes="nothing")
     row_length: int = option(
         64,
         "tokens in a packed row, on the longer side; training pairs longer than a row on either side are dropped",
         min=8,
         changes="training",
     )
-    batch_rows: int = option(
-        64, "packed rows in the batch of one training step", min=1, changes="training", of_text=False
-    )
+    batch_rows: int = option(64, "packed rows in a training step's batch", min=1, changes="training", of_text=False)
     window: int = option(65536, "pairs that are shuffled and packed together", min=1, changes="training", of_text=False)
     subword_sampling: float = option(
-        0.0,
-        "random subwords: 0 is off, less is more random (try 0.2); needs tokenizer.type=unigram",
-        min=0,
-        max=1,
-        changes="training",
+        0.0, "random subwords (unigram only): 0 is off, less is more random (try 0.2)", min=0, max=1, changes="training"
     )
     noise: float = option(
         0.0,
@@ -122,9 +104,7 @@ class DataConfig:
         changes="training",
         of_text=False,
     )
-    prefetch: int = option(
-        64, "batches prepared ahead of the training step", min=1, max=10_000, changes="nothing", of_text=False
-    )
+    prefetch: int = option(64, "batches prepared ahead", min=1, max=10_000, changes="nothing", of_text=False)
 
     def __post_init__(self) -> None:
         require_in_bounds("data", self)

@@ -105,10 +105,7 @@ def beginning_of(prefix: str) -> str:
 
 
 def sort_combining_marks(text: str) -> str:
-    """Unicode NFD of a text: its characters are decomposed, and every run of combining marks is in canonical order.
-
-    ``unicodedata`` sorts by exchanging neighbours: minutes for a run of a million marks.
-    """
+    """Unicode NFD of a text. ``unicodedata`` sorts marks by exchanging neighbours: minutes for a run of a million."""
     characters = chain.from_iterable(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(characters, lambda character: unicodedata.combining(character) > 0)
     return "".join(chain.from_iterable(sorted(run, key=unicodedata.combining) for _, run in runs))

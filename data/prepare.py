@@ -47,10 +47,7 @@ class FileChangedError(Exception):
 def prepare(
     config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, tokenizer: Tokenizer | None = None
 ) -> Prepared:
-    """Load, filter, check, tokenize and pack; a ``tokenizer`` is used as it is, else one is trained on the corpus.
-
-    UserError if a source cannot be read, or if training could not use the corpus.
-    """
+    """Load, filter, check, tokenize (training a ``tokenizer`` if there is none), pack; UserError for a bad corpus."""
     corpus, tokenizer, encoded = load(config, tokenizer_config, tokenizer)
     stream = BatchStream(encoded, tokenizer, config, seed)
     report = DataReport(

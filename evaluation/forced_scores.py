@@ -107,10 +107,7 @@ def align(translator: Translator, params: Ensemble, translations: list[Translati
 
 
 def spell_words(tokens: list[int], tokenizer: Tokenizer) -> list[tuple[str, range]]:
-    """The text and the token places of each word, without tokens of punctuation at its ends.
-
-    A space that is a token of its own belongs to the word that it directly precedes.
-    """
+    """The text and token places of each word, without punctuation at its ends, with a space token just before it."""
     pieces, texts = tokenizer.pieces(tokens), tokenizer.decode([[token] for token in tokens])
     starts = [place for place, piece in enumerate(pieces) if place == 0 or piece.startswith("␣")]
     whole = [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(pieces)], strict=False)]

@@ -20,11 +20,8 @@ def group_sentences(sentences: Sequence[Sentence], set_name: str = "") -> Groups
     so are those that share a construction and a word that training never has in it: ``set_name`` is that of a report.
     """
     held_out = combinations(set_name)
-    return connect(
-        [
-            f"source {fold(each.source)}",
-            *(f"target {fold(reference)}" for reference in each.references),
-            *held_out.get(each.source, []),
-        ]
+    rows = (
+        [f"source {fold(each.source)}", *(f"target {fold(reference)}" for reference in each.references)]
         for each in sentences
     )
+    return connect(row + held_out.get(each.source, []) for row, each in zip(rows, sentences, strict=True))

@@ -27,9 +27,7 @@ def expected_utilities(candidates: list[str], weights: list[float], utility: str
     score, total = UTILITIES[utility].sentence_score, math.fsum(weights)
     pairs = list(zip(candidates, weights, strict=True))
     shares = {text: math.fsum(weight / total for each, weight in pairs if each == text) for text in candidates}
-    utilities = {
-        (one, other): 100.0 if one == other else score(one, [other]).score for one in shares for other in shares
-    }
+    utilities = {(a, b): 100.0 if a == b else score(a, [b]).score for a in shares for b in shares}
     # fsum does not depend on the order: rounding must not break a tie.
     expected = {text: math.fsum(share * utilities[text, other] for other, share in shares.items()) for text in shares}
     return [expected[candidate] for candidate in candidates]

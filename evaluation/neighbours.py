@@ -55,10 +55,7 @@ def words_of(sentence: str) -> Words:
 
 
 def find_neighbours(held_out: Pairs, training: Pairs, translations: Sequence[str] = ()) -> Neighbours:
-    """Compare a held-out set with the training pairs: some seconds for a hundred thousand of them.
-
-    ``translations`` of the distinct sources are a model's, if there is one.
-    """
+    """Compare a held-out set, and ``translations`` of its distinct sources, with training: seconds for 100,000."""
     sources, references = group_references(held_out.sources, held_out.targets)
     sides = sources, training.sources, training.targets
     words, trained, targets = ([words_of(each) for each in side] for side in sides)

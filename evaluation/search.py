@@ -42,9 +42,7 @@ def search_batch(
 ) -> Hypotheses:
     """Search a batch, compiled once per shape and settings, on a ``mesh`` by device; sources end with EOS, then PAD."""
 
-    def search_rows(
-        shared: tuple[Any, ...], source: Array, limits: Array, starts: Array | None, numbers: Array
-    ) -> Hypotheses:
+    def search_rows(shared: Any, source: Array, limits: Array, starts: Array | None, numbers: Array) -> Hypotheses:
         models = tuple(merge_for_search(graphdef, each) for graphdef, each in zip(graphdefs, shared[0], strict=True))
         sources = Sources(Tokens.one_per_row(source), limits, numbers, starts, shared[2])
         return search(method_of(settings, shared[1]), models, sources, settings.rows)

@@ -1,7 +1,4 @@
-"""The README of an exported model: what it is, how to load it, and how to get the run's translations.
-
-Each format has a template beside this module, readme.FORMAT.md.
-"""
+"""The README of an exported model, and how to get the run's translations. The templates are readme.FORMAT.md."""
 
 import shlex
 from pathlib import Path
@@ -47,13 +44,11 @@ def describe_scores(report: dict[str, Any] | None) -> str:
     """The run's BLEU and chrF with their signatures; UserError if the report has others' values."""
     if report is None:
         return "The run has no scores yet."
-    note = report.get("bleu_note")
+    note = f". {report['bleu_note']}" if report.get("bleu_note") else ""
     try:
-        return "- " + escape_markdown(
-            f"{Path(str(report['test_set'])).name}: BLEU {report['bleu']:.2f} ({report['signature']}), "
-            f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}"
-            f"{f'. {note}' if note else ''}"
-        )
+        bleu = f"BLEU {report['bleu']:.2f} ({report['signature']})"
+        chrf = f"chrF {report['chrf']:.2f} ({report['chrf_signature']}), step {report['step']}{note}"
+        return "- " + escape_markdown(f"{Path(str(report['test_set'])).name}: {bleu}, {chrf}")
     except (KeyError, TypeError, ValueError):
         raise UserError("the report of the run's scores is damaged: score it again with python eval.py RUN") from None
 

@@ -51,10 +51,7 @@ def _over_rows(left: Float[Array, "*rows D"], right: Float[Array, "*rows F"]) ->
 
 
 def transposed(x: Float[Array, "rows columns"]) -> Float[Array, "columns rows"]:
-    """The transpose as an array of its own.
-
-    XLA for CPUs would make a plain transpose part of the product, and then multiply in float32.
-    """
+    """The transpose as an array: XLA for CPUs would make it part of the product, and then multiply in float32."""
     return jax.lax.optimization_barrier(x.T.reshape(-1)).reshape(x.shape[::-1])
 
 

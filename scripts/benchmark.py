@@ -136,10 +136,7 @@ def training_contestants(arguments: argparse.Namespace, config: RunConfig) -> li
 
 
 def choose_recipes(arguments: argparse.Namespace, config: RunConfig) -> dict[str, RunConfig]:
-    """Return a named config as it is, the usual one on a CPU with both dtypes, and those of --against.
-
-    UserError if one of these changes the batches.
-    """
+    """Return the config, the usual one on a CPU in both dtypes, and those of --against; UserError for other batches."""
     recipes = {OURS: config}
     if is_usual(arguments):
         recipes[f"{OURS}-bfloat16"] = replace(config, model=replace(config.model, matmul_dtype="bfloat16"))

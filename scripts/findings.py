@@ -49,9 +49,7 @@ BLOCK = re.compile(r"(<!-- begin (compare|lengths) (.+?) -->\n\n)(.*?)(\n\n<!-- 
 @exit_on_user_error()
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument(
-        "--keep", type=path, metavar="FOLDER", help="keep the reports of runs/sweeps/NAME, then compute"
-    )
+    parser.add_argument("--keep", type=path, metavar="FOLDER", help="keep reports of runs/sweeps/NAME, then compute")
     parser.add_argument("--docs", type=path, default=DOCS, metavar="FOLDER", help="where the pages are")
     arguments = parser.parse_args()
     if arguments.keep:
@@ -77,10 +75,7 @@ def pack(folder: Path) -> bytes:
 
 
 def find_reported(folder: Path) -> dict[str, Path]:
-    """The runs with a report on the validation set or else the reports, by their names in the archive.
-
-    UserError for two reports in one folder, which would have one name.
-    """
+    """Runs with a report on the validation set, or else reports, by name; UserError for two reports in a folder."""
     runs = sorted(each.parent.parent for each in folder.glob("*/eval/valid.json"))
     reports = [each for each in sorted(folder.glob("*/*.json")) if sentences_beside(each).exists()]
     found = {run.name: run for run in runs} or {each.parent.name: each for each in reports}
@@ -137,16 +132,13 @@ def table(folder: Path, kind: str, words: list[str]) -> str:
     found, (groups, *_) = zip(*(read_kept(Path(name)) for name in names), strict=True)
     comparison = compare_systems(group_by_system(found), groups)
     keys = set(words) - set(patterns)
-    chosen = [each for each in comparison.against if not keys or keys.issuperset(changed_keys(each))]
+    changed = ({line.partition(": ")[0] for line in each.config} for each in comparison.against)
+    chosen = [each for each, names in zip(comparison.against, changed, strict=True) if not keys or names <= keys]
     if not chosen:
         raise UserError(f"docs/reports has no other systems than the baseline for {' '.join(words)}")
     rows = list((by_length if kind == "lengths" else overall)(comparison, chosen))
     header, *rest = (f"| {' | '.join([row[0], *(cell.replace('-', '−') for cell in row[1:])])} |" for row in rows)
     return "\n".join([header, "|" + "---|" * len(rows[0]), *rest])
-
-
-def changed_keys(other: Against) -> list[str]:
-    return [line.partition(": ")[0] for line in other.config]
 
 
 def label(other: Against) -> str:
@@ -162,16 +154,8 @@ def overall(comparison: Comparison, chosen: list[Against]) -> Iterator[list[str]
         bleu, chrf = other.bleu, other.chrf
         mean = comparison.bleu[0].mean + bleu.difference
         p = f"{bleu.p_adjusted:.4f}" if bleu.p_adjusted >= 1e-4 else "< 0.0001"
-        of_chrf = f"{chrf.difference:+.2f}, {span(chrf.interval, '+')}"
-        yield [
-            label(other),
-            f"{mean:.2f}",
-            f"{bleu.difference:+.2f}",
-            span(bleu.interval, "+"),
-            p,
-            bleu.verdict,
-            of_chrf,
-        ]
+        of_bleu = [f"{mean:.2f}", f"{bleu.difference:+.2f}", span(bleu.interval, "+"), p, bleu.verdict]
+        yield [label(other), *of_bleu, f"{chrf.difference:+.2f}, {span(chrf.interval, '+')}"]
 
 
 def by_length(comparison: Comparison, chosen: list[Against]) -> Iterator[list[str]]:

@@ -80,18 +80,13 @@ def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) 
         sys.exit(128 + work.signals[0])
     complete = [cell for cell in cells if states[cell.name].word == COMPLETE]
     if len(complete) > 1 and complete[0] is cells[0]:
-        print_comparison(complete, set_name)
+        comparison = compare_reported([read_reported(str(cell.run_dir), set_name, cell.name) for cell in complete])
+        print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
     if work.failures:
         reasons = "; ".join(f"{name} ({why})" for name, why in work.failures.items())
         raise UserError(f"{len(work.failures)} of {len(cells)} cells failed; the same command tries again: {reasons}")
     if left := len(cells) - len(complete):  # stopped, or paused after training.minutes
         raise UserError(f"{left} of {len(cells)} cells are not complete; the same command goes on")
-
-
-def print_comparison(cells: list[Cell], set_name: str) -> None:
-    found = [read_reported(str(cell.run_dir), set_name, cell.name) for cell in cells]
-    comparison = compare_reported(found)
-    print(f"\n{as_text(scores(comparison))}\n\n{as_text(differences(comparison))}")
 
 
 def say(cell: Cell, state: State) -> None:

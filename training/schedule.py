@@ -1,9 +1,5 @@
-"""What is due after each update: a line of metrics, a save, an evaluation, a pause. Steps decide, and minutes pause.
+"""What is due after an update, by steps; minutes only pause. The schedule of the learning rate is in optimizer.py."""
 
-The schedule of the learning rate is in optimizer.py.
-"""
-
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from data.batches.stream import BatchStream
@@ -21,8 +17,7 @@ class Due(NamedTuple):
     pause: bool
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """When a run logs, saves, evaluates, pauses and is complete. Evaluations and pauses come right after a save."""
 
     config: TrainingConfig

@@ -1,9 +1,7 @@
 """Kernels: other ways to compute what the definition computes, and which of them supports what.
 
-They take arrays of the shapes that ``attend`` takes, and compute attention with the score ``scale`` · q·k.
-
-The config names a kernel. It is never replaced silently: a request that it does not support raises a ``KernelError``
-that says why and lists the kernels that do.
+They take arrays of the shapes that ``attend`` takes, and compute attention with the score ``scale`` · q·k. The config
+names one. It is never replaced silently: where it does not support a request, a ``KernelError`` says why and which do.
 """
 
 from attention.kernels import chunked, cudnn, tpu, xla
@@ -18,10 +16,7 @@ class KernelError(ValueError):
 
 
 def kernel_for(kernel: str, request: Request) -> str:
-    """The name of the kernel to use: ``kernel`` itself or, for ``auto``, the choice of ``automatic``.
-
-    KernelError if ``kernel`` does not support the request.
-    """
+    """``kernel`` itself or, for ``auto``, that of ``automatic``; KernelError if it does not support the request."""
     if kernel == "auto":
         return automatic(request)
     reason = unsupported(kernel, request)

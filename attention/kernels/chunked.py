@@ -53,10 +53,7 @@ def chunked(query: Array, key: Array, value: Array, mask: Mask, scale: float) ->
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> Array:
-    """Attention of as many query heads as key/value heads, as loops with gradients written out.
-
-    The gradients of autodiff would store the masks of all chunks.
-    """
+    """Attention with a query head for each key/value head. The gradients of autodiff would store all masks."""
     return _forward(query, key, value, rows, causal, scale)[0]
 
 
@@ -78,8 +75,7 @@ attend_in_chunks.defvjp(_forward, _backward)
 def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows, causal: bool) -> Any:
     """``head(*heads, rows, spans)`` for every sentence and head.
 
-    The arrays of ``heads`` have axes B G, those of ``rows`` B. With ``vmap``; but in a loop on a CPU, whose cache the
-    scores of a single chunk fill.
+    ``heads`` have axes B G, ``rows`` B. By ``vmap``, but in a loop on a CPU, whose cache the scores of one chunk fill.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 

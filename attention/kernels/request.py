@@ -63,10 +63,7 @@ def current_device() -> Device:
 
 @contextlib.contextmanager
 def tracing_for(platform: str, capability: float = 0.0) -> Iterator[None]:
-    """Trace for another device than this machine's, for example to lower with ``jax.export``.
-
-    JAX does not trace a function again that it has traced already: use new functions inside.
-    """
+    """Trace for another device than this machine's. JAX does not trace a function again: use new functions inside."""
     token = _traced_for.set(Device(platform, capability))
     try:
         yield

@@ -20,10 +20,7 @@ def unsupported(request: Request) -> str | None:
 
 
 def tpu(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Array:
-    """Splash attention under ``vmap`` over sentences.
-
-    Splash attention lets padding see padding, and gives a query that sees no key a mean of values: both become zeros.
-    """
+    """Splash attention of each sentence. It lets padding see padding; blind queries get a mean: both become zeros."""
     visible = mask.visible()
     queries = padded(query * scale, 2, BLOCK), padded(mask.query_segments, 1, BLOCK)
     keys = padded(key, 2, BLOCK), padded(value, 2, BLOCK), padded(mask.key_segments, 1, BLOCK)

@@ -1,8 +1,7 @@
 """Compare what is compiled of a config's parts with their references."""
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,8 +13,7 @@ TINY = 1e-30
 Figures = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """The greatest differences of a part's arrays, as shares of their norm and of their root mean square."""
 
     part: str
@@ -59,8 +57,6 @@ def as_table(title: str, findings: list[Finding]) -> Table:
     for each in findings:
         verdict = "right" if each.is_right else "WRONG" if each.same_bits else "OTHER BITS EACH TIME"
         rows.append([each.part, *(f"{share:.0e}" for share in (each.norm, each.peak, each.tolerance)), verdict])
-    note = (
-        "difference: its norm, as a share of the norm of what is right; greatest: of one element, as a share of the "
-        f"root mean square, which may be {PEAK} tolerances"
-    )
+    greatest = f"of one element, as a share of the root mean square, which may be {PEAK} tolerances"
+    note = f"difference: its norm, as a share of the norm of what is right; greatest: {greatest}"
     return Table(title, note, ["part", "difference", "greatest", "tolerance", ""], rows)

@@ -8,10 +8,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import patch
 
 import jax
@@ -22,8 +22,7 @@ from common.errors import UserError
 from common.text import in_brief
 
 
-@dataclass(frozen=True)
-class Accelerator:
+class Accelerator(NamedTuple):
     """A device by its vendor's published figures: bytes of memory, bytes a second, and devices in a node."""
 
     name: str
@@ -56,8 +55,7 @@ ENVIRONMENT = {
 }
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """Devices that are not there: only compiling for them is possible."""
 
     name: str
@@ -101,7 +99,7 @@ def _open_gpus(name: str, chip: str, count: str) -> Target:
         needed = f"a number of GPUs, as {chip}:8; several nodes have a multiple of {node}"
         raise UserError(f"target {in_brief(name)}: give {needed}")
     compilers = _versions(chip, "aot-cuda", "jax-cuda13-plugin", "nvidia-cuda-nvcc")
-    facts = Path(__file__).with_name(f"{architecture}.textproto").read_text(encoding="utf-8") % vars(accelerator)
+    facts = Path(__file__).with_name(f"{architecture}.textproto").read_text(encoding="utf-8") % accelerator._asdict()
     hosts = max(1, int(count) // node)
     shape = f"1x{hosts}x{int(count) // hosts}"  # slices × hosts × GPUs of a host
     topology = topologies.get_topology_desc(chip, platform="cuda", target_config=facts, topology=shape)

@@ -5,7 +5,7 @@ D model width · V vocabulary
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from jaxtyping import Float32
 from torch.nn.functional import cross_entropy, linear, scaled_dot_product_attention
 
 from benchmarks.cost.operations import StepCost
-from benchmarks.machine import peak_memory
+from benchmarks.machine import Call, peak_memory
 from benchmarks.peers import device_name
 from common.errors import UserError
 from model.config import ModelConfig
@@ -36,15 +36,13 @@ def find_device() -> torch.device:
     return torch.device(device_name())
 
 
-def matrix_product(values: Float32[np.ndarray, "n n"], dtype: str) -> Callable[[], Any]:
+def matrix_product(values: Float32[np.ndarray, "n n"], dtype: str) -> Call:
     """Return the product of a matrix with itself, in operands of ``dtype``."""
     matrix = torch.from_numpy(values).to(DTYPES[dtype])
     return partial(torch.mm, matrix, matrix)
 
 
-def attention_calls(
-    arrays: Sequence[Float32[np.ndarray, "B N T H"]], *, is_causal: bool
-) -> dict[str, Callable[[], Any]]:
+def attention_calls(arrays: Sequence[Float32[np.ndarray, "B N T H"]], *, is_causal: bool) -> dict[str, Call]:
     """Return attention of (gradient of the output, query, key, value): forward alone, and with all gradients."""
     attend = partial(scaled_dot_product_attention, is_causal=is_causal)
     cotangent, *inputs = (torch.from_numpy(array) for array in arrays)

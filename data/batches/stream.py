@@ -116,10 +116,7 @@ class BatchStream:
 def prefetch(
     stream: BatchStream, first_step: int, depth: int, rows: slice, prepare: Callable[[int, Batch], Item]
 ) -> Generator[Item, None, None]:
-    """``prepare(step, batch)`` of each step from ``first_step`` on, with ``rows`` of its batch.
-
-    A thread, whose errors rise, builds and prepares ``depth`` batches ahead.
-    """
+    """``prepare(step, rows of its batch)`` from ``first_step`` on; a thread, whose errors rise, is ``depth`` ahead."""
     thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     steps = itertools.count(first_step)
 

@@ -108,10 +108,8 @@ def find_overlap(splits: dict[str, Pairs]) -> Overlap:
     """For every two splits and each side, the distinct folded sentences in both."""
     sources = folded_splits({name: pairs.sources for name, pairs in splits.items()})
     targets = folded_splits({name: pairs.targets for name, pairs in splits.items()})
-    return {
-        f"{a}/{b}": Sides(intersect(sources[a], sources[b]), intersect(targets[a], targets[b]))
-        for a, b in combinations(SPLITS, 2)
-    }
+    sides = sources, targets
+    return {f"{a}/{b}": Sides(*(intersect(side[a], side[b]) for side in sides)) for a, b in combinations(SPLITS, 2)}
 
 
 def folded_splits(splits: dict[str, Sequence[str]]) -> dict[str, set[str]]:

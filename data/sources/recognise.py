@@ -103,7 +103,9 @@ def find_ids(rows: Sequence[TableRow]) -> list[bool]:
 
 def holds_ids(column: Sequence[str]) -> bool:
     values = [cell.strip().strip('"') for cell in column]
-    shape, times = Counter(map(shape_of, values)).most_common(1)[0]
+    # A value with 0 for each of its numbers, or for all of it: ids of one kind have the same shape.
+    shapes = ("0" if HASH_OR_ADDRESS.fullmatch(value) else NUMBER.sub("0", value) for value in values)
+    shape, times = Counter(shapes).most_common(1)[0]
     value, repeated = Counter(values).most_common(1)[0]
     constant = repeated >= NEARLY_ALL * len(values) and len(value.split()) == 1
     if len(values) >= ENOUGH and (constant or repeats_few(values)):
@@ -116,11 +118,6 @@ def repeats_few(values: Sequence[str]) -> bool:
     """Whether short values come back again and again, such as a domain or an author."""
     short = sum(len(value.split()) <= LONGEST_VALUE for value in values)
     return 10 * len(set(values)) <= len(values) and short >= NEARLY_ALL * len(values)
-
-
-def shape_of(cell: str) -> str:
-    """A cell with 0 for each of its numbers, or for all of it; ids of one kind have the same shape."""
-    return "0" if HASH_OR_ADDRESS.fullmatch(cell) else NUMBER.sub("0", cell)
 
 
 def suggest_columns(rows: Sequence[TableRow], languages: Sequence[str]) -> list[str]:

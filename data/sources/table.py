@@ -8,9 +8,9 @@ column of ids stops with the setting that is meant.
 import csv
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from common.errors import UserError
 from common.files import LONGEST_LINE
@@ -29,8 +29,7 @@ NAMES = {"\t": "tab", ",": "comma", ";": "semicolon"}
 csv.field_size_limit(LONGEST_LINE)
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(NamedTuple):
     """How the lines of a table are split: at a separator, and whether quotation marks around a cell are taken away."""
 
     separator: str
@@ -111,10 +110,7 @@ def split_quoted(line: str, separator: str) -> list[str]:
 
 
 def find_cells(config: DataConfig, path: Path) -> Cells:
-    """Tabs separate cells; in CSV what separates the languages' names in the first line, and commas if none are there.
-
-    Excel writes semicolons where a comma is the decimal sign.
-    """
+    """Tabs separate cells; in CSV what separates the names in its first line (semicolons in Excel's), else commas."""
     quoted = {"stop": is_csv(path), "csv": True, "keep": False}[config.quoting]
     if not is_csv(path):
         return Cells("\t", quoted)

@@ -1,7 +1,4 @@
-"""Where two systems differ: by length of the source, and in sentences.
-
-A system may have several runs, and its figures are means over them.
-"""
+"""Where two systems differ: by length of the source, and in sentences. Figures of several runs are their means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,10 +9,7 @@ Kind = Literal["text", "open", "close", "keep"]
 
 
 class Part(NamedTuple):
-    """Text to translate, a mark that opens or closes a span of it (``<b>``, ``**``), or something to keep.
-
-    A sentence goes on over marks, and ends where something is kept.
-    """
+    """Text to translate, a mark around a span of it (``<b>``, ``**``), or something to keep, which ends a sentence."""
 
     kind: Kind
     raw: str

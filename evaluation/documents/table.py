@@ -20,10 +20,7 @@ Rows = list[list[str]]
 def translate_table(
     translator: Translator, params: Ensemble, table: str, columns: Sequence[str], on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
-    """The table with its ``columns`` translated below the header, and each of their texts with its translation.
-
-    UserError if it cannot be read, or lacks a column.
-    """
+    """The table, its ``columns`` translated, and each text with its translation; UserError if it has no such column."""
     mark, text = ("\ufeff", table[1:]) if table.startswith("\ufeff") else ("", table)
     first = text.partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)

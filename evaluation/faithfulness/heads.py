@@ -32,12 +32,8 @@ class Head(NamedTuple):
 def heads_of(config: ModelConfig) -> list[Head]:
     layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
     uses = ("encoder", "self_attention"), ("decoder", "self_attention"), ("decoder", "cross_attention")
-    return [
-        Head(stack, use, layer, head)
-        for stack, use in uses
-        for layer in range(layers[stack])
-        for head in range(config.num_heads)
-    ]
+    places = [(stack, use, layer) for stack, use in uses for layer in range(layers[stack])]
+    return [Head(*place, head) for place in places for head in range(config.num_heads)]
 
 
 def without_head(params: Params, head: Head, heads: int) -> Params:

@@ -1,6 +1,7 @@
 """Translate standard input line by line: python translate.py <lines.txt. The README names what it needs."""
 
 import os
+import sys
 from typing import Any
 
 import ctranslate2
@@ -12,21 +13,13 @@ class Model(LineTranslator):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"ctranslate2 {ctranslate2.__version__}"
+    batch = sys.maxsize  # all: CTranslate2 makes batches itself, and searches several at a time
 
     def __init__(self, **options: Any) -> None:
         super().__init__("tokenizer.model")
         if options.get("device", "cpu") == "cpu":  # a worker on each core is faster than one worker on all of them
             options = {"inter_threads": os.cpu_count() or 1, "intra_threads": 1} | options
         self.translator = ctranslate2.Translator(str(FOLDER), **options)
-
-    def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
-        """The pieces of each translation, with </s> at the end if it ended before its limit."""
-        limits = [self.limit(source) for source in sources]
-        found = self.search(sources, max(limits, default=1))
-        for index, limit in enumerate(limits):
-            if len(found[index]) > limit:  # which a longer source allowed
-                [found[index]] = self.search([sources[index]], limit)
-        return found
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
         """The best translation of each source, among twice as many as the beam holds; first of those that ended."""
@@ -42,10 +35,7 @@ class Model(LineTranslator):
         return list(self.translator.score_batch([source], [target], max_input_length=0)[0].log_probs)
 
     def rank(self, hypothesis: tuple[float, Pieces]) -> tuple[bool, float]:
-        """The log-probability divided by a function of the length, which CTranslate2 does not have in this form.
-
-        One that reached its limit without an end comes after all that ended, as in the run.
-        """
+        """Whether it ended, and its log-probability over a function of the length that CTranslate2 does not have."""
         log_prob, tokens = hypothesis
         search = self.facts["search"]
         base = {"gnmt": (5 + len(tokens)) / 6, "length": len(tokens)}[search["normalization"]]

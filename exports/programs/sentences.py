@@ -17,15 +17,29 @@ Pieces = list[str]
 
 
 class LineTranslator:
-    """The facts of this folder, its tokenizer, and the translation of lines by ``translate_pieces``."""
+    """The facts of this folder, its tokenizer, and the translation of lines by ``search``."""
+
+    batch = 32  # sources searched at once
 
     def __init__(self, tokenizer: str) -> None:
         self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / tokenizer))
 
+    def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
+        """The best translation of each source in at most ``limit`` pieces, first of those that ended."""
+        raise NotImplementedError
+
     def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
         """The pieces of each translation, with </s> at the end if it ended before its limit."""
-        raise NotImplementedError
+        order, found = sorted(range(len(sources)), key=lambda index: len(sources[index])), dict[int, Pieces]()
+        for first in range(0, len(order), self.batch):
+            batch = order[first : first + self.batch]
+            limits = [self.limit(sources[index]) for index in batch]
+            translations = self.search([sources[index] for index in batch], max(limits))
+            for index, limit, translation in zip(batch, limits, translations, strict=True):
+                is_short = len(translation) <= limit  # a longer source may have allowed more
+                found[index] = translation if is_short else self.search([sources[index]], limit)[0]
+        return [found[index] for index in range(len(sources))]
 
     def translate(self, lines: list[str]) -> list[str]:
         """Translate each line, as the run does; an empty line stays empty."""

@@ -7,8 +7,6 @@ import transformers
 
 from sentences import END, FOLDER, LineTranslator, Pieces
 
-BATCH = 32
-
 
 class GNMT(float):
     """A length penalty by which transformers' beam search divides by ((5 + length) / 6) ** penalty."""
@@ -25,19 +23,6 @@ class Model(LineTranslator):
     def __init__(self, **options: Any) -> None:
         super().__init__("source.spm")
         self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(FOLDER, **options).eval()
-
-    def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
-        """The pieces of each translation, with </s> at the end if it ended before its limit."""
-        order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
-        found: dict[int, Pieces] = {}
-        for first in range(0, len(order), BATCH):
-            batch = order[first : first + BATCH]
-            limits = [self.limit(sources[index]) for index in batch]
-            translations = self.search([sources[index] for index in batch], max(limits))
-            for index, limit, translation in zip(batch, limits, translations, strict=True):
-                is_short = len(translation) <= limit  # a longer source may have allowed more
-                found[index] = translation if is_short else self.search([sources[index]], limit)[0]
-        return [found[index] for index in range(len(sources))]
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
         """The best translation of each source, first of those that ended; generation_config.json has the beam size."""

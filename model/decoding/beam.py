@@ -86,10 +86,7 @@ class BeamSearch:
     def _continuations(
         self, beams: Beams, logits: Float[Array, "B K V"], seen: Float[Array, "B K S"], sources: Sources
     ) -> tuple[Int[Array, "B C T"], Candidates, Float[Array, "B C S"]]:
-        """The 2K likeliest continuations: at most K of them take EOS, so K can live on.
-
-        Returns their tokens, the candidates, and their attention to the source so far.
-        """
+        """The 2K likeliest continuations, of which at most K take EOS: tokens, candidates, attention to sources."""
         found = likeliest(beams.log_probs, logits, sources.spelled(beams.spelled), 2 * self.beams)
         covered = beams.covered + seen if self.settings.ranking.coverage_penalty else beams.covered
         tokens = put(gather(beams.tokens, found.parents), beams.positions, found.tokens)

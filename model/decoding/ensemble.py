@@ -1,7 +1,4 @@
-"""Decoding with an ensemble: the next-token probabilities of several models are averaged. One model is the usual case.
-
-The models share a vocabulary; everything else about them may differ.
-"""
+"""Decoding with an ensemble, often of one: the next-token probabilities of models with one vocabulary are averaged."""
 
 import math
 
@@ -19,10 +16,7 @@ Caches = tuple[Cache, ...]
 def decode_step(
     models: Models, ids: Int[Array, "B K"], positions: Int[Array, " B"], caches: Caches
 ) -> tuple[Float[Array, "B K V"], Float[Array, "B K S"], Caches]:
-    """``Transformer.decode_step`` of the ensemble.
-
-    Returns the ensemble's logits, its mean attention to the source, and the new caches.
-    """
+    """``Transformer.decode_step`` of the ensemble: its logits, its mean attention to the source, and the new caches."""
     steps = [model.decode_step(ids, positions, cache) for model, cache in zip(models, caches, strict=True)]
     logits, seen, new = zip(*steps, strict=True)
     return mixture(logits), jnp.mean(jnp.stack(seen), axis=0), new

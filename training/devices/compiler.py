@@ -15,9 +15,7 @@ from common.files import cache_folder, read_json_object, sha256, write_atomicall
 from common.processor import processor_id
 
 ROWS = np.arange(3 * 32_769, dtype=np.float32).reshape(-1, 3)
-ADVICE = (
-    "install the one in requirements/, or set XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type= (with nothing after it)"
-)
+ADVICE = "install the one in requirements/, or set XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type= (nothing after it)"
 
 
 @jax.jit
@@ -33,10 +31,9 @@ def check_compiler() -> None:
     if not np.allclose(np.asarray(square_rows(ROWS)), expected, rtol=1e-4):
         raise UserError(f"{describe_compiler()} computes wrong numbers here (jax#39103): {ADVICE}")
     if wrong := read_json_object(_verdict_file()).get("wrong"):
-        raise UserError(
-            f"{describe_compiler()} computes wrong numbers here, as scripts/check_numbers.py found "
-            f"({', '.join(wrong)}): install another version or set other XLA_FLAGS; or check again"
-        )
+        found = f"as scripts/check_numbers.py found ({', '.join(wrong)})"
+        advice = "install another version or set other XLA_FLAGS; or check again"
+        raise UserError(f"{describe_compiler()} computes wrong numbers here, {found}: {advice}")
 
 
 def is_audited() -> bool:

@@ -46,10 +46,8 @@ def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], vali
     sentences = [int(max(batch.source_positions.max(), batch.target_positions.max())) + 1 for batch in validation]
     longest = max(*row_lengths, *sentences)
     if longest > config.max_positions:
-        raise UserError(
-            f"model.max_positions={config.max_positions} ends before the longest row or validation sentence: "
-            f"set it to {longest} or more, or choose other model.positions"
-        )
+        problem = f"model.max_positions={config.max_positions} ends before the longest row or validation sentence"
+        raise UserError(f"{problem}: set it to {longest} or more, or choose other model.positions")
 
 
 def device_memory() -> int | None:
@@ -67,10 +65,8 @@ def check_memory(state: TrainState, limit: int | None) -> None:
     needed = sum(math.prod(shape) * size for shape, size in parts)
     if limit is not None and needed > limit:
         count = sum(leaf.size for leaf in jax.tree.leaves(state.params))
-        raise UserError(
-            f"training {count:,} parameters needs {compare_memory(needed, limit)}. Make tokenizer.vocab_size or the "
-            "sizes in model smaller"
-        )
+        problem = f"training {count:,} parameters needs {compare_memory(needed, limit)}"
+        raise UserError(f"{problem}. Make tokenizer.vocab_size or the sizes in model smaller")
 
 
 def compare_memory(needed: int, available: int | None) -> str:
@@ -95,14 +91,13 @@ def dry_run_summary(
     batch = devices.batch_shapes(data.row_length, data.row_length)
     analysis = step.lower(like, batch).compile().memory_analysis()
     memory = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes  # on each device
-    return "\n".join(
-        [
-            f"{'parameters by module':<40} {'parameters':>14}",
-            *(f"{name:<40} {size:>14,}" for name, size in sizes.items()),
-            f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
-            f"memory               {compare_memory(memory, device_memory())}",
-            "                     for parameters, optimizer, averages and activations,",
-            f"                     {'on each device, ' if devices.mesh.size > 1 else ''}as compiled for {devices}",
-            f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in kernels.items())}",
-        ]
-    )
+    lines = [
+        f"{'parameters by module':<40} {'parameters':>14}",
+        *(f"{name:<40} {size:>14,}" for name, size in sizes.items()),
+        f"tokens a step        up to {tokens:,} source + {tokens:,} target in {data.batch_rows} rows",
+        f"memory               {compare_memory(memory, device_memory())}",
+        "                     for parameters, optimizer, averages and activations,",
+        f"                     {'on each device, ' if devices.mesh.size > 1 else ''}as compiled for {devices}",
+        f"attention kernels    {', '.join(f'{kernel} in {use}' for use, kernel in kernels.items())}",
+    ]
+    return "\n".join(lines)

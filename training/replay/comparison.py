@@ -46,10 +46,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, with lines "key: old → new" on config, environment and data.
-
-    The fields from ``start`` on are empty if the models have different parameters.
-    """
+    """Two runs, with lines "key: old → new"; fields from ``start`` on are empty if the models have other parameters."""
 
     runs: tuple[str, str]
     config: list[str]

@@ -64,13 +64,11 @@ def choose_steps(
     candidates = good if by == "last" else by_rank
     if len(candidates) < count:
         what = "good checkpoint" if len(candidates) == 1 else "good checkpoints"
-        known = " whose validation BLEU is known" if by == "best" else ""
+        known, often = (" whose validation BLEU is known", "eval_every") if by == "best" else ("", "save_every")
         # Those that are written between two evaluations are kept, too.
         each = 1 + (training.eval_every - 1) // training.save_every if by == "best" and training.save_every else 1
-        raise UserError(
-            f"{run_dir} has {len(candidates)} {what}{known}, not {count}: training.keep={count * each} keeps as many, "
-            f"and training.{'eval' if by == 'best' else 'save'}_every=N says how often one is written"
-        )
+        advice = f"training.keep={count * each} keeps as many, and training.{often}=N says how often one is written"
+        raise UserError(f"{run_dir} has {len(candidates)} {what}{known}, not {count}: {advice}")
     return sorted(candidates[-count:])
 
 
@@ -84,6 +82,6 @@ def read_validated(run_dir: Path) -> dict[int, Validated]:
             if entry["kind"] == "valid":
                 found[entry["step"]] = Validated(float(entry["bleu"]), float(entry.get("loss", "nan")))
         except (ValueError, KeyError, TypeError):
-            problem = f"{path}:{number} is not a line of metrics: continue the run, or delete that line"
-            raise UserError(problem) from None
+            advice = "continue the run, or delete that line"
+            raise UserError(f"{path}:{number} is not a line of metrics: {advice}") from None
     return found

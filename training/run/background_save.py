@@ -49,10 +49,7 @@ class Saves:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Complete the save under way, also after an error.
-
-        With several processes, an error does not wait: the others, without which no save is complete, may be gone.
-        """
+        """Complete the save under way; after an error not with several processes, of which the others may be gone."""
         if error is None:
             self.wait()
         elif jax.process_count() == 1:

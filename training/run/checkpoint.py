@@ -147,10 +147,9 @@ def _check_shapes(directory: Path, like: Any) -> None:
     found, expected = _saved_shapes(directory), list_shapes(like)
     for name in sorted(found.keys() | expected.keys()):
         if found.get(name) != expected.get(name):
-            raise UserError(
-                f"{directory} is of another model or optimizer than the run's config: {name} is "
-                f"{found.get(name, 'missing')} in the checkpoint, and {expected.get(name, 'nothing')} by the config"
-            )
+            shape, wanted = found.get(name, "missing"), expected.get(name, "nothing")
+            problem = f"{directory} is of another model or optimizer than the run's config"
+            raise UserError(f"{problem}: {name} is {shape} in the checkpoint, and {wanted} by the config")
 
 
 def list_shapes(tree: Any) -> dict[str, tuple[int, ...]]:

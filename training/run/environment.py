@@ -50,10 +50,8 @@ def find_setting_changes(run_dir: Path, allow_changes: bool) -> list[str]:
     changed = [name for name, value in current.items() if recorded.get(name, value) != value]
     lines = [f"{name}: {recorded[name] or 'unset'} → {current[name] or 'unset'}" for name in changed]
     if set(changed) & set(PRECISION) and not allow_changes:
-        raise UserError(
-            f"{run_dir} was trained with another precision of products: {'; '.join(lines)}. Set the variable of the "
-            "environment as it was, or continue with it: allow_changes=true"
-        )
+        advice = "Set the variable of the environment as it was, or continue with it: allow_changes=true"
+        raise UserError(f"{run_dir} was trained with another precision of products: {'; '.join(lines)}. {advice}")
     return [f"{line} (rounding)" for line in lines]
 
 

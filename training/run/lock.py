@@ -74,19 +74,15 @@ def check_shared(run_dir: Path) -> None:
     while not (is_found := read_token() == token) and time.monotonic() < end:
         time.sleep(0.2)
     if any_process(not is_found):
-        raise UserError(
-            f"{run_dir} is not the same folder for all processes of this run: set run_dir to one on a disk that their "
-            "machines share"
-        )
+        problem = f"{run_dir} is not the same folder for all processes of this run"
+        raise UserError(f"{problem}: set run_dir to one on a disk that their machines share")
 
 
 def check_not_lost(run_dir: Path) -> None:
     """UserError if ``run_dir`` is no longer the folder that this process locked: moved, deleted or unmounted."""
     if is_first() and not _this_process().items() <= read_json_object(run_dir / LOCK_HOLDER).items():
-        raise UserError(
-            f"{run_dir} is no longer the folder in which this run started: was it moved, or its disk unmounted? "
-            "Put it back, and start the same command again"
-        )
+        advice = "was it moved, or its disk unmounted? Put it back, and start the same command again"
+        raise UserError(f"{run_dir} is no longer the folder in which this run started: {advice}")
 
 
 def _this_process() -> dict[str, int | str]:
