@@ -122,8 +122,7 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
     programs = make_programs(build(config.model, config.tokenizer.vocab_size), config.training, like)
     validation = prepare_validation(config, prepared, devices, programs.loss_step)
     if compiled:
-        step, progress = 0, Progress()
-        state = in_background(lambda: compiled.result()())
+        step, progress, state = 0, Progress(), in_background(lambda: compiled.result()())
     elif newest is not None:
         step, progress = newest, Progress.from_notes(read_notes(run_dir, newest))
         if scores_do_not_compare(config, run_dir, newest, prepared):
@@ -138,9 +137,9 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
         closing(Monitor(run_dir, step, schedule.expected_end(step), evaluated=progress.evaluated == step)) as monitor,
         Saves(run_dir, config.training.keep) as saves,
     ):
-        place, corpus = f"step {step} of {schedule.describe_end(step)}", describe_corpus(prepared.report)
+        end, corpus = schedule.describe_end(step), describe_corpus(prepared.report)
         monitor.show_settings(step, flatten(config))
-        monitor.say(f"{run_dir}: {place} on {devices}; {corpus}")
+        monitor.say(f"{run_dir}: step {step} of {end} on {devices}; {corpus}")
         if not schedule.is_complete(step, progress):
             train_step = compile_ahead(train_step, like, devices.batch_shapes(*stream.row_lengths))
         first_state, training = state.result(), config.training
