@@ -1,5 +1,5 @@
 "use strict";
-// The hypotheses of a search as a tree: what was kept at each step, and which ended.
+// What a search found: its translations, and its hypotheses as a tree, with what was kept at each step.
 
 const ROW = 26,
   LETTER = 8.2,
@@ -102,4 +102,36 @@ function pathTo(tree, node) {
   const path = new Set(/** @type {number[]} */ ([]));
   for (let at = node; at >= 0; at = tree[at].parent) path.add(at);
   return path;
+}
+
+/**
+ * The translations that a search found, best first, with their scores.
+ * @param {Panel} panel
+ */
+function drawBest(panel) {
+  const rows = panel.translations.map(({ text, score, logProb, ended }, number) =>
+    element(
+      "tr",
+      {},
+      element(
+        "td",
+        {},
+        action(text || "(nothing)", () => panel.choose(number), {
+          "aria-pressed": String(number === panel.own.chosen),
+        }),
+      ),
+      element("td", { class: "number" }, score.toFixed(3)),
+      element("td", { class: "number" }, logProb.toFixed(3)),
+      element("td", {}, ended ? "yes" : "cut at the limit"),
+    ),
+  );
+  const names = ["translation", "score", "log-probability", "ended"].map((name) =>
+    element("th", { scope: "col" }, name),
+  );
+  return element(
+    "table",
+    { class: "table" },
+    element("thead", {}, element("tr", {}, ...names)),
+    element("tbody", {}, ...rows),
+  );
 }

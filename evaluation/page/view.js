@@ -79,7 +79,7 @@ function offerChoices(facts, app, panels, ask) {
   const redraw = () => {
     app.changed();
     show();
-    panels.forEach((panel) => panel.draw());
+    panels.filter(({ sight }) => sight).forEach((panel) => panel.draw());
   };
   line.addEventListener("input", () => {
     app.state.line = line.value;
@@ -104,9 +104,11 @@ function offerChoices(facts, app, panels, ask) {
     app.state.measure = /** @type {Measure} */ (measure.value);
     redraw();
   });
-  byId("link").addEventListener("click", () => {
+  const link = byId("link");
+  link.addEventListener("click", async () => {
     app.changed();
-    void navigator.clipboard?.writeText(location.href);
+    await navigator.clipboard?.writeText(location.href);
+    link.textContent = navigator.clipboard ? "Link copied" : "The link is in the address bar";
   });
   show();
   return show;
