@@ -16,13 +16,16 @@ function drawTree(tree, translations, take) {
   const children = tree.map(() => /** @type {number[]} */ ([])),
     roots = /** @type {number[]} */ ([]);
   tree.forEach(({ parent }, node) => (parent < 0 ? roots : children[parent]).push(node));
+  const best = pathTo(tree, translations[0]?.node ?? -1);
+  const likeliest = (/** @type {number} */ one, /** @type {number} */ other) =>
+    Number(best.has(other)) - Number(best.has(one)) || tree[other].logProb - tree[one].logProb;
+  [roots, ...children].forEach((nodes) => nodes.sort(likeliest));
   const depths = tree.map(() => 0);
   tree.forEach(({ parent }, node) => {
     depths[node] = parent < 0 ? 0 : depths[parent] + 1;
   });
   const lefts = columnsOf(tree, depths),
-    heights = rowsOf(roots, children),
-    best = pathTo(tree, translations[0]?.node ?? -1);
+    heights = rowsOf(roots, children);
   const lines = tree.flatMap(({ parent }, node) => {
     if (parent < 0) return [];
     const start = lefts[depths[parent]] + tree[parent].piece.length * LETTER + 8,
