@@ -71,7 +71,8 @@ def test_attention_sums_to_one_over_keys_and_never_reads_ahead(run):
         assert weights.shape == (1, 2, *shape)  # one layer, two heads
         np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
     assert not np.triu(found.weights.decoder[0, 0], 1).any()
-    assert found._repr_png_().startswith(b"\x89PNG")
+    shown = found._repr_html_()
+    assert f"<td style='background: rgb(183 55 121 / {found.weights.encoder_decoder[0, :, 0, 0].mean():.2f})'>" in shown
 
 
 def test_an_evaluation_is_kept_and_compared(run, folder, small_experiment):

@@ -6,6 +6,7 @@ import re
 import textwrap
 import unicodedata
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,9 +50,14 @@ class AttendedSentence:
     weights: AttentionWeights
     labels: Labels
 
-    def _repr_png_(self) -> bytes:
-        """What a notebook shows: encoder-decoder attention."""
-        return render(heat_maps(self)["encoder-decoder"], "png")
+    def _repr_html_(self) -> str:
+        """What a notebook shows: encoder-decoder attention, the mean of the last layer's heads, as a table."""
+        maps = heat_maps(self)[0]
+        rows = ["<th></th>" + "".join(f"<th>{escape(key)}</th>" for key in maps.keys)]
+        for query, weights in zip(maps.queries, maps.weights[-1].mean(axis=0), strict=True):
+            cells = (f"<td style='background: rgb(183 55 121 / {weight:.2f})'>{weight:.2f}</td>" for weight in weights)
+            rows.append(f"<th>{escape(query)}</th>" + "".join(cells))
+        return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
 
 
 def translate_and_attend(translator: Translator, params: Params, sentence: str) -> AttendedSentence:

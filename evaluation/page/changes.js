@@ -57,13 +57,19 @@ function drawCosts(panel) {
         }),
     ),
   );
+  const numbers = Array.from({ length: panel.facts.model.num_heads }, (_, head) => `head ${head + 1}`);
+  const heads = element("tr", {}, element("td"), ...numbers.map((text) => element("th", { scope: "col" }, text)));
   panel.parts.costs.replaceChildren(
     element(
       "p",
       { class: "quiet" },
       "The change of BLEU on the validation set, by greedy search, if this head alone is cut. Click to cut it here.",
     ),
-    element("div", { class: "scroll" }, element("table", { class: "table" }, ...rows)),
+    element(
+      "div",
+      { class: "scroll" },
+      element("table", { class: "table" }, element("thead", {}, heads), element("tbody", {}, ...rows)),
+    ),
   );
 }
 

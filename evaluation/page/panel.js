@@ -141,6 +141,8 @@ class Panel {
         this.setBusy(false);
         break;
       case "failed":
+        this.translations = [];
+        this.drawTranslations();
         this.note.textContent = answer.problem;
         this.setBusy(false);
         break;
@@ -168,37 +170,12 @@ class Panel {
       { best, tree } = this.parts;
     this.text.textContent = found?.text ?? "";
     if (!found) {
-      this.sight = undefined;
-      for (const part of [this.parts.words, this.parts.alternatives, best, tree, this.parts.uses, this.parts.cell])
-        part.replaceChildren();
+      for (const part of [best, tree]) part.replaceChildren();
       this.note.textContent = "";
+      this.showNothing();
       return;
     }
-    const rows = this.translations.map(({ text, score, logProb, ended }, number) =>
-      element(
-        "tr",
-        {},
-        element(
-          "td",
-          {},
-          action(text || "(nothing)", () => this.choose(number), { "aria-pressed": String(number === chosen) }),
-        ),
-        element("td", { class: "number" }, score.toFixed(3)),
-        element("td", { class: "number" }, logProb.toFixed(3)),
-        element("td", {}, ended ? "yes" : "cut at the limit"),
-      ),
-    );
-    const names = ["translation", "score", "log-probability", "ended"].map((name) =>
-      element("th", { scope: "col" }, name),
-    );
-    best.replaceChildren(
-      element(
-        "table",
-        { class: "table" },
-        element("thead", {}, element("tr", {}, ...names)),
-        element("tbody", {}, ...rows),
-      ),
-    );
+    best.replaceChildren(drawBest(this));
     tree.replaceChildren(drawTree(this.tree, this.translations, (tokens) => this.goOnFrom(tokens)));
   }
 
@@ -217,7 +194,19 @@ class Panel {
     this.ask();
   }
 
+  /** What there is to see of a sentence goes. */
+  showNothing() {
+    this.sight = undefined;
+    const { words, alternatives, uses, cell } = this.parts;
+    for (const part of [words, alternatives, uses, cell]) part.replaceChildren();
+  }
+
   draw() {
+    if (!this.sight) {
+      this.showNothing();
+      this.parts.words.append("This sentence is too long to draw what is read for it.");
+      return;
+    }
     const { measure } = this.app.state;
     drawWords(this);
     this.drawUses();

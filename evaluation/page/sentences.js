@@ -1,68 +1,85 @@
 "use strict";
 // Both sentences, word by word or piece by piece, and other words in their places.
 
+const HELP =
+  "Point at a word to see what the chosen heads read for it. Under each word of the translation: its probability, " +
+  "and the share of the source in it. Click on one for other words.";
+
 /**
  * Both sentences as chips: who points at one sees what it reads.
  * @param {Panel} panel
  */
 function drawWords(panel) {
   const { sight } = panel,
-    { units } = panel.app.state,
-    { words, alternatives } = panel.parts;
+    { units } = panel.app.state;
   if (!sight) return;
-  alternatives.replaceChildren();
-  const sources = spansOf(sight.source, units),
-    targets = spansOf(sight.outputs, units);
-  const read = sources.map(({ text }) => element("button", { type: "button", class: "chip" }, text));
-  const written = targets.map((span) => {
-    const share = sight.shares.slice(span.from, span.to).reduce((sum, each) => sum + each, 0) / (span.to - span.from);
-    const probability = probabilityOf(span, sight.chosen);
-    const label = `${span.text}: probability ${percent(probability)}, ${percent(share)} of it from the source`;
-    const chip = element(
-      "button",
-      { type: "button", class: "chip", title: label, "aria-expanded": "false" },
-      span.text,
-      element("small", {}, percent(probability)),
-      element("small", { class: "share" }, `${percent(share)} from the source`),
-    );
-    chip.style.setProperty("--share", cssShare(share));
-    chip.addEventListener("click", () => offer(panel, span, chip, written));
-    return chip;
-  });
-  const point = (/** @type {number} */ use, /** @type {number} */ row, /** @type {HTMLElement[]} */ chips) => {
-    const values = panel.chosenMap(use)?.map.values[row] ?? [];
-    const largest = values.reduce((/** @type {number} */ most, value) => Math.max(most, Math.abs(value ?? 0)), 1e-9);
-    chips.forEach((chip, key) =>
-      chip.style.setProperty("--read", cssShare((0.45 * Math.abs(values[key] ?? 0)) / largest)),
-    );
-  };
-  const both = [...read, ...written];
-  const leave = () => both.forEach((chip) => chip.style.setProperty("--read", "0%"));
-  const listen = (/** @type {HTMLElement} */ chip, /** @type {() => void} */ enter) => {
-    for (const kind of ["pointerenter", "focus"])
-      chip.addEventListener(kind, () => {
-        leave();
-        enter();
-      });
-    for (const kind of ["pointerleave", "blur"]) chip.addEventListener(kind, leave);
-  };
-  read.forEach((chip, row) => listen(chip, () => point(0, row, read)));
-  written.forEach((chip, row) =>
-    listen(chip, () => {
-      point(2, row, read);
-      point(1, row, [element("i"), ...written.slice(0, -1)]);
-    }),
+  const read = spansOf(sight.source, units).map(({ text }) =>
+    element("button", { type: "button", class: "chip" }, text),
   );
+  const written = spansOf(sight.outputs, units).map((span) => drawWritten(span, sight));
+  spansOf(sight.outputs, units).forEach((span, row) => {
+    written[row].addEventListener("click", () => offer(panel, span, written[row], written));
+  });
+  const inputs = [element("i"), ...written.slice(0, -1)]; // the first that the decoder reads is no word
+  const leave = () => [...read, ...written].forEach((chip) => chip.style.setProperty("--read", "0%"));
+  read.forEach((chip, row) => whenPointedAt(chip, () => tint(panel, 0, row, read), leave));
+  written.forEach((chip, row) => {
+    whenPointedAt(chip, () => [tint(panel, 2, row, read), tint(panel, 1, row, inputs)], leave);
+  });
   walk([read, written]);
-  words.replaceChildren(
-    element(
-      "p",
-      { class: "quiet" },
-      "Point at a word to see what the chosen heads read for it. Under each word of the translation: its probability, and the share of the source in it. Click on one for other words.",
-    ),
+  panel.parts.alternatives.replaceChildren();
+  panel.parts.words.replaceChildren(
+    element("p", { class: "quiet" }, HELP),
     element("div", { class: "chips" }, ...read),
     element("div", { class: "chips" }, ...written),
   );
+}
+
+/**
+ * A word of the translation, with its probability and the share of the source.
+ * @param {Span} span
+ * @param {Sight} sight
+ */
+function drawWritten(span, { shares, chosen }) {
+  const share = shares.slice(span.from, span.to).reduce((sum, each) => sum + each, 0) / (span.to - span.from);
+  const probability = percent(probabilityOf(span, chosen));
+  const title = `${span.text}: probability ${probability}, ${percent(share)} of it from the source`;
+  const chip = element(
+    "button",
+    { type: "button", class: "chip", title, "aria-expanded": "false" },
+    span.text,
+    element("small", {}, probability),
+    element("small", { class: "share" }, `${percent(share)} from the source`),
+  );
+  chip.style.setProperty("--share", cssShare(share));
+  return chip;
+}
+
+/**
+ * Tint each key by what the chosen head of a use reads of it.
+ * @param {Panel} panel
+ * @param {number} use
+ * @param {number} row
+ * @param {HTMLElement[]} keys
+ */
+function tint(panel, use, row, keys) {
+  const values = (panel.chosenMap(use)?.map.values[row] ?? []).map((value) => Math.abs(value ?? 0));
+  const largest = Math.max(1e-9, ...values);
+  keys.forEach((chip, key) => chip.style.setProperty("--read", cssShare((0.45 * (values[key] ?? 0)) / largest)));
+}
+
+/**
+ * @param {HTMLElement} chip
+ * @param {() => void} enter
+ * @param {() => void} leave
+ */
+function whenPointedAt(chip, enter, leave) {
+  const arrive = () => {
+    leave();
+    enter();
+  };
+  for (const kind of ["pointerenter", "focus"]) chip.addEventListener(kind, arrive);
+  for (const kind of ["pointerleave", "blur"]) chip.addEventListener(kind, leave);
 }
 
 /**

@@ -1,5 +1,5 @@
 "use strict";
-// The hypotheses of a search as a tree: what was kept at each step, and which ended.
+// What a search found: its translations, and its hypotheses as a tree, with what was kept at each step.
 
 const ROW = 26,
   LETTER = 8.2,
@@ -16,13 +16,16 @@ function drawTree(tree, translations, take) {
   const children = tree.map(() => /** @type {number[]} */ ([])),
     roots = /** @type {number[]} */ ([]);
   tree.forEach(({ parent }, node) => (parent < 0 ? roots : children[parent]).push(node));
+  const best = pathTo(tree, translations[0]?.node ?? -1);
+  const likeliest = (/** @type {number} */ one, /** @type {number} */ other) =>
+    Number(best.has(other)) - Number(best.has(one)) || tree[other].logProb - tree[one].logProb;
+  [roots, ...children].forEach((nodes) => nodes.sort(likeliest));
   const depths = tree.map(() => 0);
   tree.forEach(({ parent }, node) => {
     depths[node] = parent < 0 ? 0 : depths[parent] + 1;
   });
   const lefts = columnsOf(tree, depths),
-    heights = rowsOf(roots, children),
-    best = pathTo(tree, translations[0]?.node ?? -1);
+    heights = rowsOf(roots, children);
   const lines = tree.flatMap(({ parent }, node) => {
     if (parent < 0) return [];
     const start = lefts[depths[parent]] + tree[parent].piece.length * LETTER + 8,
@@ -102,4 +105,36 @@ function pathTo(tree, node) {
   const path = new Set(/** @type {number[]} */ ([]));
   for (let at = node; at >= 0; at = tree[at].parent) path.add(at);
   return path;
+}
+
+/**
+ * The translations that a search found, best first, with their scores.
+ * @param {Panel} panel
+ */
+function drawBest(panel) {
+  const rows = panel.translations.map(({ text, score, logProb, ended }, number) =>
+    element(
+      "tr",
+      {},
+      element(
+        "td",
+        {},
+        action(text || "(nothing)", () => panel.choose(number), {
+          "aria-pressed": String(number === panel.own.chosen),
+        }),
+      ),
+      element("td", { class: "number" }, score.toFixed(3)),
+      element("td", { class: "number" }, logProb.toFixed(3)),
+      element("td", {}, ended ? "yes" : "cut at the limit"),
+    ),
+  );
+  const names = ["translation", "score", "log-probability", "ended"].map((name) =>
+    element("th", { scope: "col" }, name),
+  );
+  return element(
+    "table",
+    { class: "table" },
+    element("thead", {}, element("tr", {}, ...names)),
+    element("tbody", {}, ...rows),
+  );
 }

@@ -57,17 +57,9 @@ function offerChoices(facts, app, panels, ask) {
   const [direction, beam, units, measure] = ["direction", "beam", "units", "measure"].map(
     (id) => /** @type {Select} */ (byId(id)),
   );
-  const languages = new Intl.DisplayNames(["en"], { type: "language" });
-  const named = (/** @type {string} */ code) => {
-    try {
-      return languages.of(code) ?? code;
-    } catch {
-      return code;
-    }
-  };
   direction.append(
     ...facts.directions.map(({ source, target }, number) =>
-      element("option", { value: number }, `${named(source)} → ${named(target)}`),
+      element("option", { value: number }, `${languageName(source)} → ${languageName(target)}`),
     ),
   );
   beam.append(...BEAMS.map((size) => element("option", { value: size }, size === 1 ? "greedy" : `beam of ${size}`)));
@@ -79,7 +71,7 @@ function offerChoices(facts, app, panels, ask) {
   const redraw = () => {
     app.changed();
     show();
-    panels.forEach((panel) => panel.draw());
+    panels.filter(({ sight }) => sight).forEach((panel) => panel.draw());
   };
   line.addEventListener("input", () => {
     app.state.line = line.value;
@@ -104,12 +96,31 @@ function offerChoices(facts, app, panels, ask) {
     app.state.measure = /** @type {Measure} */ (measure.value);
     redraw();
   });
-  byId("link").addEventListener("click", () => {
-    app.changed();
-    void navigator.clipboard?.writeText(location.href);
-  });
+  offerLink(app);
   show();
   return show;
+}
+
+/** @param {App} app */
+function offerLink(app) {
+  const link = byId("link");
+  link.addEventListener("click", async () => {
+    app.changed();
+    await navigator.clipboard?.writeText(location.href);
+    link.textContent = navigator.clipboard ? "Link copied" : "The link is in the address bar";
+  });
+}
+
+/**
+ * The English name of a language; what is no code of one stays as it is.
+ * @param {string} code
+ */
+function languageName(code) {
+  try {
+    return new Intl.DisplayNames(["en"], { type: "language" }).of(code) ?? code;
+  } catch {
+    return code;
+  }
 }
 
 startPage();

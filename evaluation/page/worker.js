@@ -56,6 +56,7 @@
  */
 
 const ALTERNATIVES = 8;
+const MOST_PIECES = 60; // that are still legible along an axis
 
 /** A run, and what was last looked at. */
 class Bench {
@@ -127,9 +128,10 @@ class Bench {
    * @param {number[]} source
    * @param {number[]} target
    * @param {Changes} changes
-   * @returns {Sight}
+   * @returns {Sight | undefined} nothing of what is too long to draw
    */
   look(source, target, changes) {
+    if (Math.max(source.length, target.length) > MOST_PIECES) return undefined;
     const model = this.model(changes),
       found = look(model, source, target);
     this.looked = { model, ...found };

@@ -21,8 +21,8 @@ const ANSWERS = {
     const { logProbs } = look(bench.model(changes), source, target);
     return target.map((/** @type {number} */ token, /** @type {number} */ row) => rowOf(logProbs, row)[token]);
   },
-  search: ({ source, ...question }) => toTheEnd(bench.search(source, question)).best
-    .map((/** @type {Hypothesis} */ found) => bench.describe(found)),
+  search: ({ source, ...question }) =>
+    toTheEnd(bench.search(source, question)).best.map((/** @type {Hypothesis} */ found) => bench.describe(found)),
   look: ({ source, target, changes }) => bench.look(source, target, changes ?? UNCHANGED),
   cell: ({ place, head, row, key }) => bench.cell(place, head, row, key),
   gradient: ({ source, target }) => toTheEnd(gradientTimesInput(bench.model(), source, target)),

@@ -133,7 +133,9 @@ checkThat("a typed sentence has the translation of the search", async () => {
 checkThat("a link restores a head that is cut and an alternative that is taken", async () => {
   await page.type(facts.line);
   await page.run(`document.querySelectorAll(".costs button")[1].click()`);
-  await page.wait(`document.querySelector(".undo")?.textContent.includes("encoder-decoder attention, layer 1, head 2")`);
+  await page.wait(
+    `document.querySelector(".undo")?.textContent.includes("encoder-decoder attention, layer 1, head 2")`,
+  );
   await page.wait(READY);
   const told = await page.run(`document.querySelector(".before").textContent`);
   assert.ok(told.includes(facts.translation) || told === "the translation stays as it was", told);
@@ -173,7 +175,11 @@ checkThat("the keyboard reaches a cell and its numbers", async () => {
 checkThat("measures, words and the theme redraw the maps", async () => {
   await page.type(facts.line);
   const pixels = `${CROSS}.querySelector("canvas").toDataURL()`;
-  for (const [name, value] of [["measure", "norms"], ["measure", "shifted"], ["units", "words"]]) {
+  for (const [name, value] of [
+    ["measure", "norms"],
+    ["measure", "shifted"],
+    ["units", "words"],
+  ]) {
     const drawn = await page.run(pixels);
     await page.choose(name, value);
     assert.notEqual(await page.run(pixels), drawn, value);

@@ -92,7 +92,7 @@ BY_LENGTH = {"normalization": "length", "length_penalty": 0.6, "coverage_penalty
 def test_translations_of_500_sentences(translator, params, tmp_path, beam, changes):
     """All of the n best, some of which end at the limit."""
     params = jax.tree.map(jnp.asarray, params[0])
-    make_ending(params, -1.0 if beam > 1 else 2.0, 1.0)
+    make_ending(params, 0.5 if beam == 1 else 1.0, 1.0)
     limits = {"max_length_factor": 0.5, "max_length_extra": 1}
     decoding = replace(translator.decoding, beam_size=beam, **limits, **changes)
     searching = replace(translator, decoding=decoding)
