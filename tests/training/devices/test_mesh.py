@@ -89,8 +89,8 @@ def test_letters_become_axes_of_the_mesh():
 
 def test_every_parameter_has_a_letter_for_each_axis_whatever_the_model():
     mesh, training = make_mesh(MeshConfig()), TrainingConfig(steps=1)
-    for changes in ({"score": "general"}, {"score": "additive"}, {"positions": "relative"}, {"positions": "learned"}):
-        model = replace(MODEL, **changes)
+    scores = [replace(MODEL, score=score) for score in ("general", "additive")]
+    for model in [*scores, *(replace(MODEL, positions=positions) for positions in ("relative", "learned"))]:
         jax.tree.map(lambda leaf: leaf.sharding.shard_shape(leaf.shape), abstract_state(mesh, model, training, 64))
 
 
