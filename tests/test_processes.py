@@ -159,9 +159,7 @@ def wait_until(condition, run_dir, processes):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("moment", [in_steps, in_a_save])
-def test_a_killed_process_ends_the_other_with_a_line_and_the_same_command_continues(
-    moment, start, small_experiment, tmp_path
-):
+def test_a_killed_process_ends_the_other_with_a_line_and_the_same_command_continues(moment, start, tmp_path):
     processes = start(tmp_path, *LONG)
     wait_until(moment, tmp_path, processes)
     processes[1].kill()

@@ -24,19 +24,12 @@ def test_help_lists_every_key_with_default_and_type_within_100_columns():
     assert all(" ".join(key.metadata["help"].split()) in unwrapped for key in KEYS.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("lr", "training.learning_rate"),
-        ("warmup", "training.warmup_steps"),
-        ("beam", "decoding.beam_size"),
-        ("training.beam_size", "decoding.beam_size"),
-        ("model.vocab_size", "tokenizer.vocab_size"),
-        ("model.layers", "model.encoder_layers"),
-        ("topk", "decoding.top_k"),
-        ("trainning", "training"),
-    ],
-)
+NEAR = {"lr": "training.learning_rate", "warmup": "training.warmup_steps", "beam": "decoding.beam_size"}
+NEAR |= {"training.beam_size": "decoding.beam_size", "model.vocab_size": "tokenizer.vocab_size"}
+NEAR |= {"model.layers": "model.encoder_layers", "topk": "decoding.top_k", "trainning": "training"}
+
+
+@pytest.mark.parametrize(("name", "meant"), NEAR.items())
 def test_a_near_name_is_found_without_its_section_or_in_another(name, meant):
     assert find_nearest_key(name) == meant
 

@@ -17,10 +17,8 @@ SAMPLE = ["decoding.search=sample", "decoding.candidates=3", "decoding.mbr=chrf"
 
 def report(folder):
     """A report without its times, and the sentences with their scores."""
-    (facts,), (sentences,) = (
-        [path.read_text("utf-8") for path in folder.glob(f"*.{end}")] for end in ("json", "jsonl")
-    )
-    return {key: value for key, value in json.loads(facts).items() if "second" not in key}, sentences
+    (facts,), (lines,) = ([path.read_text("utf-8") for path in folder.glob(f"*.{end}")] for end in ("json", "jsonl"))
+    return {key: value for key, value in json.loads(facts).items() if "second" not in key}, lines
 
 
 @pytest.fixture

@@ -199,12 +199,13 @@ def test_a_sweep_with_a_cell_that_is_not_complete_ends_with_2(folder, run_main):
     assert "interrupted at step " in out
 
 
-def test_mistakes(folder, refuses):
+def test_mistakes(folder, refuses, run_main):
     refuses(main, "there is no config file none.yaml", "none.yaml")
     refuses(main, "0 must be a whole number from 1", "mine.yaml", "--jobs", "0")
     refuses(main, "--cell must be from 0 to 1, not 2", "mine.yaml", "--cell", "2")
     Path("runs").write_text("")
-    refuses(main, "cannot write runs/sweeps/mine", "mine.yaml")
+    code, _, err = run_main(main, "mine.yaml")
+    assert (code, err.count("\n")) == (2, 1) and "cannot write runs/sweeps/mine" in err
 
 
 def test_the_array_job_trains_its_cell_and_is_queued_again_when_it_is_stopped(folder):

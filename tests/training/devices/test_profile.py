@@ -40,7 +40,7 @@ SESSIONS = [([3, 5], 1, 6, 3), ([3, 9], 4, 2, 2), ([1, 1], 4, 2, 0), ([5, 5], 4,
 @pytest.mark.slow
 @pytest.mark.parametrize(("steps", "taken", "count", "recorded"), SESSIONS)
 def test_a_session_records_what_it_takes_of_the_steps(steps, taken, count, recorded, program, tmp_path):
-    """One that begins after ``taken`` updates and takes ``count``; after the last recorded one, a profile is there."""
+    """One that begins after update ``taken``. The profile is there after the last update that it records."""
     there = take_steps(program, count, steps, taken, tmp_path / "profile")
     assert there == [taken < steps[1] <= step for step in range(taken + 1, taken + count + 1)]
     assert (tmp_path / "profile").exists() == bool(recorded)

@@ -94,10 +94,8 @@ def test_what_is_kept_is_what_inference_gets(run):
 
 
 @pytest.mark.parametrize(("call", "newer"), [("write_manifest", False), ("os.replace", False), ("shutil.rmtree", True)])
-def test_an_interrupted_replacement_leaves_the_old_average_or_the_new_one_and_what_it_left_goes(
-    run, monkeypatch, call, newer
-):
-    """Before the manifest, before the renaming, and at the end, when the old one is to go."""
+def test_an_interrupted_replacement_leaves_the_old_or_the_new_average(run, monkeypatch, call, newer):
+    """Before the manifest, before the renaming, and when the old one is to go. The next one takes the rest away."""
     average_of(run, [4], "kept")
 
     def interrupt(*arguments, **options):

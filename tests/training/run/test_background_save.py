@@ -43,9 +43,8 @@ def reached():
 
 
 def fail(monkeypatch):
-    monkeypatch.setattr(
-        write_trees, "flush_folder", lambda directory: (_ for _ in ()).throw(OSError(28, "No space left"))
-    )
+    fault = OSError(28, "No space left")
+    monkeypatch.setattr(write_trees, "flush_folder", lambda directory: (_ for _ in ()).throw(fault))
 
 
 def check_for_long(saves):
