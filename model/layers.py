@@ -169,9 +169,9 @@ class MultiHeadAttention(nnx.Module):
 
     def keys_and_values(self, memory: Float[Array, "B S E"], order: Order = NO_ORDER) -> KeysValues:
         """The keys and values of ``memory``, which decoding stores in a cache."""
-        key = _split_heads(self.key(memory), self.config.groups)
-        key = rotate(key if self.norm is None else self.norm.of_keys(key), order.rotation)
-        return KeysValues(key, self.values(memory, order.first_values))
+        key, value = _split_heads(self.key(memory), self.config.groups), self.values(memory, order.first_values)
+        key = key if self.norm is None else self.norm.of_keys(key)
+        return KeysValues(rotate(key, order.rotation), value)
 
     def values(self, memory: Float[Array, "B S E"], first: Array | None = None) -> Float[Array, "B G S U"]:
         """The values V of ``memory`` or, with ``model.value_residual``, (1 - λ) V + λ V₁ from the second block on.
