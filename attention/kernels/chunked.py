@@ -53,7 +53,7 @@ def chunked(query: Array, key: Array, value: Array, mask: Mask, scale: float) ->
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> Array:
-    """Attention with a query head for each key/value head. The gradients of autodiff would store all masks."""
+    """Attention with a query head for each key/value head, in loops; autodiff's gradients would store all masks."""
     return _forward(query, key, value, rows, causal, scale)[0]
 
 

@@ -20,7 +20,7 @@ Rows = list[list[str]]
 def translate_table(
     translator: Translator, params: Ensemble, table: str, columns: Sequence[str], on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
-    """The table, its ``columns`` translated, and each text with its translation; UserError if it has no such column."""
+    """The table, its ``columns`` translated, and each text with its translation; UserError if broken or without one."""
     mark, text = ("\ufeff", table[1:]) if table.startswith("\ufeff") else ("", table)
     first = text.partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)
