@@ -57,7 +57,7 @@ def test_another_schedule_of_weight_decay_changes_the_training_and_having_one_is
     def decaying(*points):
         return changed("training", optimizer="adamw", weight_decay=0.1, weight_decay_factor=[*map(list, points)])
 
-    constant, falling, steep = decaying(), decaying((0, 1), (9, 0)), decaying((0, 1), (3, 0))
+    constant, falling, steep = decaying(), decaying((0.0, 1.0), (9.0, 0.0)), decaying((0.0, 1.0), (3.0, 0.0))
     assert classify_changes(falling, steep) == {"training.weight_decay_factor": "training"}
     assert classify_changes(constant, falling) == {"training.weight_decay_factor": "model"}  # optax counts its updates
 
