@@ -87,11 +87,9 @@ class ModelConfig:
                 f"model.key_value_heads must divide model.num_heads, and {self.key_value_heads} does not divide "
                 f"{self.num_heads}"
             )
-        if self.positions == "sinusoidal" and (self.d_model % 2 or self.encoder_width % 2):
-            raise ValueError(
-                "model.d_model and model.encoder_width must be even: sinusoidal positions come in pairs of sine and "
-                "cosine"
-            )
+        odd = [key for key in ("d_model", "encoder_width") if vars(self)[key] % 2]
+        if self.positions == "sinusoidal" and odd:
+            raise ValueError(f"model.{odd[0]} must be even: sinusoidal positions come in pairs of sine and cosine")
         if self.positions == "rotary" and self.head_dim % 2:
             raise ValueError("model.head_dim must be even: rotary positions rotate pairs of components")
         if self.dtype == "bfloat16" and self.matmul_dtype == "float32":

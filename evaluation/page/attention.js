@@ -13,7 +13,7 @@
  * @property {number} max_positions
  * @property {number} encoder_layers
  * @property {number} decoder_layers
- * @property {"relu" | "gelu" | "silu"} activation
+ * @property {"relu" | "gelu" | "silu" | "relu_squared"} activation
  * @property {boolean} final_norm
  */
 /** @typedef {{ query: Dense, key: Dense, value: Dense, output: Dense, score?: { weights: Float32Array } }} Projections */

@@ -2,7 +2,7 @@
 // The encoder-decoder Transformer (Vaswani et al. 2017, figure 1), as in model/transformer.py, one sentence at a time.
 
 /**
- * @typedef {{ self_attention: Projections, cross_attention: Projections, feed_forward: { up: Dense, down: Dense },
+ * @typedef {{ self_attention: Projections, cross_attention: Projections, feed_forward: { up: Dense, down: Dense, gate?: Dense },
  *   residuals: { norm: Norm }[] }} Block
  */
 /**
@@ -271,9 +271,11 @@ class Transformer {
    * @param {Matrix} x
    */
   feedForward(block, x) {
-    const hidden = dense(x, block.feed_forward.up);
-    hidden.data = hidden.data.map(ACTIVATIONS[this.config.activation]);
-    return dense(hidden, block.feed_forward.down);
+    const { up, down, gate } = block.feed_forward,
+      hidden = dense(x, up),
+      active = (gate ? dense(x, gate) : hidden).data.map(ACTIVATIONS[this.config.activation]);
+    hidden.data = gate ? hidden.data.map((value, i) => value * active[i]) : active;
+    return dense(hidden, down);
   }
 
   /** @param {Matrix} x */
@@ -327,4 +329,5 @@ const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
   gelu: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   silu: (x) => x / (1 + Math.exp(-x)),
+  relu_squared: (x) => Math.max(0, x) ** 2,
 };

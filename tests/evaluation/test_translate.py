@@ -55,7 +55,7 @@ def translations(translator, params):
 def test_each_sentence_has_its_translation(translator, params, translations):
     """In its place; an empty one has an empty translation, and other white space does not matter."""
     assert [not each.text for each in translations] == [not sentence.strip() for sentence in SENTENCES]
-    assert dataclasses.astuple(translations[1]) == ("", [], [], 0.0, 0.0, True)
+    assert dataclasses.astuple(translations[1]) == ("", [], [], 0.0, 0.0, True, [])
     assert translations[6] == translations[8]
     assert translator.translate(params, SENTENCES[::-1]) == translations[::-1]
     assert translator.translate(params, []) == []
