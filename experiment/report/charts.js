@@ -169,6 +169,7 @@ function lineChart(title, unit, lines, names, part, log) {
     tell();
   });
   frame.setAttribute("aria-label", `${title}: from ${short(values[0])} to ${short(values[values.length - 1])}`);
+  draw();
   new ResizeObserver(draw).observe(frame);
   return element("figure", {}, heading, frame, told);
 }
@@ -196,6 +197,7 @@ function intervalChart(groups, scores, runs) {
     });
     frame.replaceChildren(svg);
   };
+  draw();
   new ResizeObserver(draw).observe(frame);
   return element("figure", {}, frame);
 }

@@ -138,7 +138,7 @@ def test_sentences_are_searched_and_sorted_and_differences_are_marked(make_run, 
     say(texts(sources)); change(order, 1); say(texts(sources));
     change(document.querySelector("#sentences input"), "CINCO a"); say(texts(sources)); say(texts("u, mark"));
     change(document.querySelector("#curves select"), "minutes");
-    setTimeout(() => say(texts("#curves output")), 1000);
+    say(texts("#curves output"));
     """
     monkeypatch.setattr(page, "SCRIPTS", [*page.SCRIPTS, script])
     run = make_run("one", 0, 1, sentences=texts)
