@@ -19,7 +19,8 @@ def clone(tmp_path_factory) -> Path:
     """A second clone, without an environment of its own, in which an edit ends every program."""
     folder = tmp_path_factory.mktemp("clones") / "second"
     folder.mkdir()
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout
     pack = ["tar", "c", "--null", "-T", "-"]
     packed = subprocess.run(pack, cwd=ROOT, input=files, capture_output=True, check=False)
     subprocess.run(["tar", "x"], cwd=folder, input=packed.stdout, check=True)
