@@ -89,7 +89,7 @@ class TrainedRun:
         """The weights of every layer and head, for a sentence and the translation that the search finds.
 
         In ``weights``, ``encoder`` is [L N S S], ``decoder`` [L N T T] and ``encoder_decoder`` [L N T S]: layer, head,
-        query, key. The tokens are in ``labels``. A notebook shows the picture of encoder-decoder attention.
+        query, key. The tokens are in ``labels``. A notebook shows encoder-decoder attention as a table.
         """
         if len(self.loaded.params) > 1:
             raise Error("attention is that of one model: load a single run")

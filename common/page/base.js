@@ -113,3 +113,49 @@ function heat(weight) {
   const [low, high] = [MAGMA[Math.floor(place)], MAGMA[Math.ceil(place)]];
   return `rgb(${low.map((channel, i) => Math.round(channel + (place % 1) * (high[i] - channel))).join(" ")})`;
 }
+
+/**
+ * A pixel for each cell, of the colour of its weight; where there is none, the canvas stays transparent.
+ * @param {HTMLCanvasElement} canvas
+ * @param {(number | null)[][]} weights
+ */
+function paint(canvas, weights) {
+  [canvas.width, canvas.height] = [weights[0]?.length ?? 1, weights.length || 1];
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  weights.forEach((row, y) => row.forEach((weight, x) => {
+    if (weight === null) return;
+    context.fillStyle = heat(weight);
+    context.fillRect(x, y, 1, 1);
+  }));
+}
+
+/** @type {Record<string, [number, number]>} */
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * Arrow keys walk over rows of elements. One of them is in the order of the Tab key: at first the first, then the last
+ * that had the focus. Returns what makes another one that, and calls arrive().
+ * @param {HTMLElement[][]} grid
+ * @param {(y: number, x: number) => void} [arrive]
+ */
+function walk(grid, arrive) {
+  let [current] = grid.flat();
+  const enter = (/** @type {number} */ y, /** @type {number} */ x) => {
+    current.tabIndex = -1;
+    current = grid[y][x];
+    current.tabIndex = 0;
+    arrive?.(y, x);
+  };
+  grid.forEach((row, y) => row.forEach((item, x) => {
+    item.tabIndex = item === current ? 0 : -1;
+    item.addEventListener("focus", () => enter(y, x));
+    item.addEventListener("keydown", (event) => {
+      const [down, right] = STEPS[event.key] ?? [NaN, NaN];
+      const next = grid[y + down]?.[x + right];
+      if (!next) return;
+      event.preventDefault();
+      next.focus();
+    });
+  }));
+  return enter;
+}

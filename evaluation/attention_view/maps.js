@@ -7,24 +7,6 @@
  */
 /** @typedef {(number | null)[][]} HeatMap */
 
-/** @type {Record<string, [number, number]>} */
-const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
-/**
- * A pixel for each cell; where there is no weight, the canvas stays transparent.
- * @param {HTMLCanvasElement} canvas
- * @param {HeatMap} weights
- */
-function paint(canvas, weights) {
-  [canvas.width, canvas.height] = [weights[0].length, weights.length];
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  weights.forEach((row, y) => row.forEach((weight, x) => {
-    if (weight === null) return;
-    context.fillStyle = heat(weight);
-    context.fillRect(x, y, 1, 1);
-  }));
-}
-
 /**
  * @param {HeatMap[]} heads
  * @returns {HeatMap}
@@ -33,34 +15,6 @@ function mean(heads) {
   const over = (/** @type {number} */ y, /** @type {number} */ x) =>
     heads.reduce((sum, head) => sum + Number(head[y][x]), 0) / heads.length;
   return heads[0].map((row, y) => row.map((weight, x) => (weight === null ? null : over(y, x))));
-}
-
-/**
- * Arrow keys walk over rows of elements, one of which is in the order of the Tab key: the last that had the focus.
- * @param {HTMLElement[][]} grid
- * @param {(y: number, x: number) => void} arrive
- */
-function walk(grid, arrive) {
-  /** @type {HTMLElement | null} */
-  let current = null;
-  const enter = (/** @type {number} */ y, /** @type {number} */ x) => {
-    if (current) current.tabIndex = -1;
-    current = grid[y][x];
-    current.tabIndex = 0;
-    arrive(y, x);
-  };
-  grid.forEach((row, y) => row.forEach((item, x) => {
-    item.tabIndex = -1;
-    item.addEventListener("focus", () => enter(y, x));
-    item.addEventListener("keydown", (event) => {
-      const [down, right] = STEPS[event.key] ?? [NaN, NaN];
-      const next = grid[y + down]?.[x + right];
-      if (!next) return;
-      event.preventDefault();
-      next.focus();
-    });
-  }));
-  return enter;
 }
 
 /**

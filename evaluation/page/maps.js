@@ -10,13 +10,6 @@
  */
 /** @typedef {{ name: string, map: HeatMap, choice: HeadChoice, isCut: boolean }} HeadMap */
 
-const STEPS = /** @type {Record<string, [number, number]>} */ ({
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-});
-
 /**
  * The maps of one use, layer by layer: each head, then all of them together.
  * @param {number} use
@@ -98,48 +91,12 @@ function scalesOf(maps, hasNorms, hasGradient) {
 }
 
 /**
- * A pixel for each cell; where there is nothing to see, the canvas stays transparent.
- * @param {HTMLCanvasElement} canvas
+ * The shares of the full colour that the cells of a map get.
  * @param {HeatMap} map
  * @param {number[]} scales of the rows
  */
-function paint(canvas, { values }, scales) {
-  [canvas.width, canvas.height] = [values[0]?.length ?? 1, values.length || 1];
-  const context = canvas.getContext("2d");
-  values.forEach((row, y) =>
-    row.forEach((value, x) => {
-      if (value === null || !context) return;
-      context.fillStyle = heat(Math.abs(value) / scales[y]);
-      context.fillRect(x, y, 1, 1);
-    }),
-  );
-}
-
-/**
- * Arrow keys walk over rows of elements, one of which the Tab key reaches: the last that had the focus.
- * @param {HTMLElement[][]} grid
- * @param {(y: number, x: number) => void} [arrive]
- */
-function walk(grid, arrive) {
-  let [current] = grid.flat();
-  if (current) current.tabIndex = 0;
-  grid.forEach((row, y) =>
-    row.forEach((item, x) => {
-      if (item !== current) item.tabIndex = -1;
-      item.addEventListener("focus", () => {
-        current.tabIndex = -1;
-        current = item;
-        item.tabIndex = 0;
-        arrive?.(y, x);
-      });
-      item.addEventListener("keydown", ({ key }) => {
-        if (STEPS[key]) grid[y + STEPS[key][0]]?.[x + STEPS[key][1]]?.focus();
-      });
-      item.addEventListener("keydown", (event) => {
-        if (STEPS[event.key]) event.preventDefault();
-      });
-    }),
-  );
+function sharesOf({ values }, scales) {
+  return values.map((row, y) => row.map((value) => (value === null ? null : Math.abs(value) / scales[y])));
 }
 
 /**
@@ -161,7 +118,7 @@ function drawSmallMaps(maps, scales, chosen, choose) {
         canvas,
       );
       if (head.isCut) button.classList.add("cut");
-      paint(canvas, head.map, scales);
+      paint(canvas, sharesOf(head.map, scales));
       button.addEventListener("click", () => {
         for (const other of grid.flat()) other.setAttribute("aria-pressed", String(other === button));
         choose(head.choice);

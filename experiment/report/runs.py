@@ -78,12 +78,14 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 def read_runs(folders: Sequence[Path], set_name: str | None) -> tuple[str, list[ShownRun]]:
     """The set and the runs; without a name, the set is test or, where no run was scored on that, valid.
 
-    UserError for what is no run.
+    UserError for what is no run, and for a named set on which none was scored.
     """
     named = list(zip(folders, short_names(folders), strict=True))
     tested = [read_run(*each, set_name or "test") for each in named]
-    if set_name or any(run.reported for run in tested):
+    if any(run.reported for run in tested):
         return set_name or "test", tested
+    if set_name:
+        raise UserError(tested[0].missing)
     validated = [read_run(*each, "valid") for each in named]
     return "valid", [replace(run, missing=test.missing) for run, test in zip(validated, tested, strict=True)]
 

@@ -40,10 +40,12 @@ def test_a_browser_draws_it_and_tells_the_weight_at_which_a_reader_points(monkey
     """The mean of layer 2 first; then, by keys alone, head 2, and the cell one down and one to the right."""
     assert_harmless(in_browser(page, tmp_path), *PAYLOADS)
     script = """
-    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-    document.querySelector(".small [tabindex='0']").focus();
+    // A window in the background gives no event of focus.
+    const tell = (event) => document.activeElement.dispatchEvent(event), arrive = () => tell(new FocusEvent("focus"));
+    const press = (key) => { tell(new KeyboardEvent("keydown", { key, bubbles: true })); arrive(); };
+    document.querySelector(".small [tabindex='0']").focus(); arrive();
     press("ArrowLeft");
-    document.querySelector(".map [tabindex='0']").focus();
+    document.querySelector(".map [tabindex='0']").focus(); arrive();
     press("ArrowDown"); press("ArrowRight");
     byId("uses").append(element("p", {}, document.querySelector("output").value));
     """
