@@ -1,8 +1,10 @@
 """Texts that would run as script in a page that did not keep them text, and what a browser makes of a page."""
 
+import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,20 @@ PAYLOADS = [
 ]
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")
 VOID = {"meta", "br", "input"}
+AXE = resources.files("axe_core_python") / "axe.min.js"  # whose rules are those of WCAG and good practice
+JUDGE = """
+(async () => {
+  document.querySelectorAll("details").forEach((each) => (each.open = true));
+  const problems = [];
+  for (const _ of ["one theme", "the other"]) {
+    const { passes, violations } = await axe.run();
+    problems.push(...(passes.length ? violations : [{ id: "nothing judged", nodes: [] }]));
+    byId("theme").click();
+  }
+  const lines = problems.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+  document.body.replaceChildren(element("p", {}, lines.join("\\n")));
+})();
+"""
 
 
 class Parsed(HTMLParser):
@@ -70,6 +86,13 @@ def assert_harmless(html: str, *seen: str) -> Parsed:
 
 def without_space(text: str) -> str:
     return "".join(text.split())
+
+
+def assert_accessible(page: str, folder: Path) -> None:
+    """axe-core finds nothing in either theme. The page's policy, which would refuse axe-core itself, is left out."""
+    before, after = re.sub("<meta http-equiv=[^>]*>", "", page, count=1).rsplit("</script>", 1)
+    judged = f"{before}</script><script>{AXE.read_text(encoding='utf-8')}{JUDGE}</script>{after}"
+    assert Parsed(in_browser(judged, folder)).texts("p") == [""]
 
 
 def in_browser(page: str | bytes, folder: Path) -> str:

@@ -16,13 +16,24 @@
  * @property {"relu" | "gelu" | "silu" | "relu_squared"} activation
  * @property {boolean} final_norm
  */
-/** @typedef {{ query: Dense, key: Dense, value: Dense, output: Dense, score?: { weights: Float32Array } }} Projections */
+/**
+ * @typedef {object} Projections What attention learns; the config says which of the last four a model has.
+ * @property {Dense} query
+ * @property {Dense} key
+ * @property {Dense} value
+ * @property {Dense} output
+ * @property {{ weights: Float32Array }} [score]
+ * @property {{ scale: Float32Array }} [norm] of each head's queries
+ * @property {Dense} [gate]
+ * @property {Float32Array} [first_share] of each group's values
+ */
 /** @typedef {{ keys: Float64Array[], values: Float64Array[] }} Memory A row for each token that queries attend to. */
 /**
  * @typedef {object} Attended What one attention read and gave, row by row, for who wants to look.
  * @property {Float64Array[]} queries
  * @property {Memory[]} memories
  * @property {Float64Array[][]} weights of each row and head
+ * @property {Float64Array[]} gates of each row, a number for each head
  * @property {Float64Array[]} before the residual stream
  * @property {Float64Array[]} after
  */
@@ -83,6 +94,46 @@ function match(config, projections, head, query, key) {
 function learned({ score }) {
   if (!score) throw new Error("the score has no parameters");
   return score.weights;
+}
+
+/**
+ * Queries or keys, each head's with root mean square 1 and times its scale (Henry et al. 2020).
+ * @param {Float64Array} row
+ * @param {number} width of a head
+ * @param {Float32Array} [scales] none for keys
+ */
+function normalized(row, width, scales) {
+  return row.map((value, i) => {
+    const head = Math.floor(i / width),
+      own = headOf(row, head, width);
+    return (value / Math.sqrt(dot(own, own) / width + 1e-6)) * (scales?.[head] ?? 1);
+  });
+}
+
+/**
+ * (1 - λ) V + λ V₁, with V₁ of the stack's first block and λ learned for each group (Zhou et al. 2024).
+ * @param {Float64Array} own
+ * @param {Float64Array} first
+ * @param {Float32Array} shares
+ */
+function mixed(own, first, shares) {
+  const width = own.length / shares.length;
+  return own.map((value, i) => {
+    const share = shares[Math.floor(i / width)];
+    return (1 - share) * value + share * first[i];
+  });
+}
+
+/**
+ * What multiplies each head's output in each row of x: a sigmoid (Qiu et al. 2025), or 1 without gates.
+ * @param {Projections} projections
+ * @param {Matrix} x
+ * @param {number} heads
+ */
+function gatesOf({ gate }, x, heads) {
+  const found = gate ? dense(x, gate) : zeros(x.rows, heads);
+  found.data = found.data.map((value) => (gate ? 1 / (1 + Math.exp(-value)) : 1));
+  return found;
 }
 
 /**

@@ -44,13 +44,14 @@ function projectionsAt(model, { stack, use, layer }) {
 }
 
 /**
- * What each head adds to the residual stream of each row for each key: weight times value times output projection.
+ * What each head adds to the residual stream of each row for each key: weight times value times output projection,
+ * and times the head's gate.
  * @param {Transformer} model
  * @param {Place} place
  * @param {Attended} attended
  * @returns {Float64Array[][][]} of each row, key and head
  */
-function addedVectors(model, place, { memories, weights }) {
+function addedVectors(model, place, { memories, weights, gates }) {
   const heads = Array.from({ length: model.config.num_heads }, (_, head) => head),
     known = new Map();
   return memories.map((memory, row) =>
@@ -62,7 +63,7 @@ function addedVectors(model, place, { memories, weights }) {
           heads.map((head) => transformed(model, place, head, value)),
         );
       const vectors = heads.map((head) =>
-        known.get(value)[head].map((/** @type {number} */ x) => x * weights[row][head][key]),
+        known.get(value)[head].map((/** @type {number} */ x) => x * weights[row][head][key] * gates[row][head]),
       );
       return [...keys, vectors];
     }, /** @type {Float64Array[][]} */ ([])),
@@ -78,10 +79,10 @@ function addedVectors(model, place, { memories, weights }) {
  */
 function transformed({ config, changes, parameters }, place, head, value) {
   const width = config.value_width,
-    added = new Float64Array(config.d_model);
+    { kernel, bias } = parameters[place.stack][place.layer][place.use].output,
+    added = new Float64Array(bias.length);
   if (changes.cut.includes(nameOf(place, head))) return added;
-  const { kernel } = parameters[place.stack][place.layer][place.use].output,
-    own = headOf(value, groupOf(config, head), width);
+  const own = headOf(value, groupOf(config, head), width);
   return added.map((_, output) => dot(own, kernel.subarray((output * config.num_heads + head) * width)));
 }
 

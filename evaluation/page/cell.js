@@ -36,7 +36,7 @@ function numbersRow(title, values, marked) {
 function numbersTable(label, ...rows) {
   return element(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
     element("table", { class: "numbers" }, ...rows),
   );
 }
@@ -49,7 +49,7 @@ function numbersTable(label, ...rows) {
  * @returns {HTMLElement[]}
  */
 function drawSteps(cell, { score, head_dim: width }, at, [query, ...keys]) {
-  const { match, divisor, bias, scores, weights, value, output } = cell,
+  const { match, divisor, bias, scores, weights, value, output, gate } = cell,
     isProduct = score.endsWith("dot_product");
   const products = cell.query.map((q, i) => q * cell.key[i]),
     weighted = value.map((v) => weights[at] * v);
@@ -78,7 +78,7 @@ function drawSteps(cell, { score, head_dim: width }, at, [query, ...keys]) {
     element(
       "p",
       {},
-      `The value of ${keys[at]} goes into the sum with this weight; the sum is what the head returns for ${query}.`,
+      `The value of ${keys[at]} goes into the sum with this weight; the sum${gate === 1 ? "" : `, times its gate ${gate.toFixed(3)},`} is what the head returns for ${query}.`,
     ),
     numbersTable(
       "value and sum",

@@ -65,11 +65,7 @@ function drawCosts(panel) {
       { class: "quiet" },
       "The change of BLEU on the validation set, by greedy search, if this head alone is cut. Click to cut it here.",
     ),
-    element(
-      "div",
-      { class: "scroll" },
-      element("table", { class: "table" }, element("thead", {}, heads), element("tbody", {}, ...rows)),
-    ),
+    element("table", { class: "table" }, element("thead", {}, heads), element("tbody", {}, ...rows)),
   );
 }
 

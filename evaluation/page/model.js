@@ -8,6 +8,7 @@
 /**
  * @typedef {object} ModelParameters
  * @property {{ table: Float32Array, positions?: Float32Array }} embedding
+ * @property {Dense} [encoder_input] from the embeddings' width to the encoder's
  * @property {Record<number, Block>} encoder
  * @property {Record<number, Block>} decoder
  * @property {Norm[]} final_norms
@@ -59,7 +60,10 @@ class Transformer {
    * @param {Watch} [watch]
    */
   encode(x, watch) {
-    const positions = Array.from({ length: x.rows }, (_, position) => position);
+    const positions = Array.from({ length: x.rows }, (_, position) => position),
+      { encoder_input: input } = this.parameters;
+    let first = /** @type {Float64Array[] | undefined} */ (undefined);
+    if (input) x = dense(x, input);
     for (let layer = 0; layer < this.config.encoder_layers; layer++) {
       const block = this.parameters.encoder[layer];
       x = this.residual(
@@ -67,7 +71,8 @@ class Transformer {
         0,
         x,
         (entered) => {
-          const memory = this.memoryOf(block.self_attention, entered, positions);
+          const memory = this.memoryOf(block.self_attention, entered, positions, first);
+          first ??= memory.values;
           const memories = positions.map(() => memory),
             place = placeOf("encoder", "self_attention", layer);
           return this.attend(place, block.self_attention, entered, memories, positions, watch);
@@ -121,7 +126,8 @@ class Transformer {
     const block = this.parameters.decoder[layer];
     const [own, cross] = [placeOf("decoder", "self_attention", layer), placeOf("decoder", "cross_attention", layer)];
     const written = (/** @type {Matrix} */ entered) => {
-      const newest = this.memoryOf(block.self_attention, entered, positions);
+      const first = layer ? pasts.map(({ layers }) => layers[0].values[layers[0].values.length - 1]) : undefined;
+      const newest = this.memoryOf(block.self_attention, entered, positions, first);
       pasts.forEach(({ layers }, row) => {
         layers[layer].keys.push(newest.keys[row]);
         layers[layer].values.push(newest.values[row]);
@@ -166,19 +172,23 @@ class Transformer {
   }
 
   /**
-   * The keys and values of tokens; with positions, which self-attention has, keys may be rotated.
+   * The keys and values of tokens; with positions, which self-attention has, keys may be rotated, and values mixed with
+   * those of the stack's first block.
    * @param {Projections} projections
    * @param {Matrix} x
    * @param {number[]} [positions]
+   * @param {Float64Array[]} [first]
    * @returns {Memory}
    */
-  memoryOf(projections, x, positions) {
+  memoryOf(projections, x, positions, first) {
     const rows = Array.from({ length: x.rows }, (_, row) => row);
-    const [keys, values] = [dense(x, projections.key), dense(x, projections.value)];
-    return {
-      keys: rows.map((row) => this.rotated(rowOf(keys, row), positions?.[row])),
-      values: rows.map((row) => rowOf(values, row)),
-    };
+    const [keys, values] = [dense(x, projections.key), dense(x, projections.value)],
+      { norm, first_share: shares } = projections,
+      width = this.config.head_dim;
+    const key = (/** @type {number} */ row) => (norm ? normalized(rowOf(keys, row), width) : rowOf(keys, row));
+    const value = (/** @type {number} */ row) =>
+      shares && first ? mixed(rowOf(values, row), first[row], shares) : rowOf(values, row);
+    return { keys: rows.map((row) => this.rotated(key(row), positions?.[row])), values: rows.map(value) };
   }
 
   /**
@@ -204,21 +214,38 @@ class Transformer {
       isOwn = place.use === "self_attention";
     const attended = watch?.get(nameOf(place));
     const queries = dense(x, projections.query),
+      gates = gatesOf(projections, x, heads),
       joined = zeros(x.rows, heads * width);
     for (let row = 0; row < x.rows; row++) {
-      const query = this.rotated(rowOf(queries, row), isOwn ? positions[row] : undefined),
+      const query = this.query(projections, rowOf(queries, row), isOwn ? positions[row] : undefined),
+        gate = rowOf(gates, row),
         weights = [];
       for (let head = 0; head < heads; head++) {
         const scores = this.scores(place, projections, head, query, memories[row].keys, positions[row]);
         weights.push(weightsOf(scores, this.changes, nameOf(place, head, positions[row])));
         if (this.changes.cut.includes(nameOf(place, head))) continue;
-        rowOf(joined, row).set(weightedSum(this.config, head, weights[head], memories[row].values), head * width);
+        const output = weightedSum(this.config, head, weights[head], memories[row].values);
+        rowOf(joined, row).set(
+          output.map((value) => value * gate[head]),
+          head * width,
+        );
       }
       attended?.queries.push(query);
       attended?.memories.push(memories[row]);
       attended?.weights.push(weights);
+      attended?.gates.push(gate);
     }
     return dense(joined, projections.output);
+  }
+
+  /**
+   * The query of every head, as scores read it.
+   * @param {Projections} projections
+   * @param {Float64Array} row
+   * @param {number} [position]
+   */
+  query({ norm }, row, position) {
+    return this.rotated(norm ? normalized(row, this.config.head_dim, norm.scale) : row, position);
   }
 
   /**
@@ -320,7 +347,7 @@ function placesOf(config) {
  * @returns {Map<string, Attended>}
  */
 function watchPlaces(places) {
-  const nothing = () => ({ queries: [], memories: [], weights: [], before: [], after: [] });
+  const nothing = () => ({ queries: [], memories: [], weights: [], gates: [], before: [], after: [] });
   return new Map(places.map((place) => [nameOf(place), nothing()]));
 }
 

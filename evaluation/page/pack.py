@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from common.errors import UserError
 from data.capitals import FEWEST
 from data.invisible import BLANK, SHAPING_NOTHING, WITHOUT_MEANING
 from data.tokens.tokenizer import META_STAND_IN, Tokenizer
@@ -22,7 +21,6 @@ from model.transformer import Params
 
 WHOLE = {8: np.int8, 16: np.int16}  # by the number of bits
 BITS = (*WHOLE, 32)
-NOT_COMPUTED = ("query_key_norm", "head_gates", "value_residual", "encoder_width")  # keys of the model
 READING = {
     "without_meaning": WITHOUT_MEANING.pattern,
     "shaping_nothing": SHAPING_NOTHING.pattern,
@@ -57,12 +55,8 @@ class PackedRun:
 def pack_run(
     name: str, translators: list[Translator], vocabulary: str, params: Params, bits: int, costs: list[Cost]
 ) -> PackedRun:
-    """Pack a run; there is a translator for each direction of its one model. ``vocabulary`` is unigram or bpe.
-
-    UserError for a kind of model that the page does not compute.
-    """
+    """Pack a run; there is a translator for each direction of its one model. ``vocabulary`` is unigram or bpe."""
     translator = translators[0]
-    check_supported(translator.models[0])
     places, content = pack_params(params, bits)
     facts = {
         "name": name,
@@ -79,12 +73,6 @@ def pack_run(
         "costs": [each.head._asdict() | {"change": each.change, "half": each.half} for each in costs],
     }
     return PackedRun(facts, content)
-
-
-def check_supported(config: ModelConfig) -> None:
-    found = [f"model.{key}={vars(config)[key]}" for key in NOT_COMPUTED if vars(config)[key]]
-    if found:
-        raise UserError(f"the page does not compute {' '.join(found)}: choose a run without")
 
 
 def sizes(config: ModelConfig) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Panel {
     /** @type {number[][] | undefined} */
     this.gradient = undefined;
     const part = (/** @type {string} */ name) => element("div", { class: name });
+    const scrolling = (/** @type {string} */ name, /** @type {string} */ label) =>
+      element("div", { class: `scroll ${name}`, tabindex: 0, role: "group", "aria-label": label });
     this.text = element("p", { class: "translation", "aria-live": "polite" });
     this.note = element("p", { class: "quiet note" });
     this.before = element("p", { class: "quiet before" });
@@ -35,16 +37,11 @@ class Panel {
       changes: part("changes"),
       words: part("words"),
       alternatives: part("alternatives"),
-      best: part("best"),
-      tree: element("div", {
-        class: "scroll high",
-        tabindex: 0,
-        role: "region",
-        "aria-label": "the tree of the search",
-      }),
+      best: scrolling("best", "the translations"),
+      tree: scrolling("high", "the tree of the search"),
       uses: part("uses"),
       cell: part("cell"),
-      costs: part("costs"),
+      costs: scrolling("costs", "BLEU without each head"),
     };
     this.root = this.arrange();
     drawCosts(this);
@@ -176,7 +173,9 @@ class Panel {
       return;
     }
     best.replaceChildren(drawBest(this));
+    const hadFocus = tree.contains(document.activeElement);
     tree.replaceChildren(drawTree(this.tree, this.translations, (tokens) => this.goOnFrom(tokens)));
+    if (hadFocus) tree.querySelector("text")?.focus();
   }
 
   /** @param {number} number */

@@ -44,24 +44,61 @@ function drawTree(tree, translations, take) {
     const label = `${piece}, log-probability ${logProb.toFixed(2)}, score ${score.toFixed(2)}`;
     const text = drawing(
       "text",
-      { x: lefts[depths[node]], y: heights[node] * ROW + ROW / 2 + 5, class: best.has(node) ? "best" : "" },
+      {
+        x: lefts[depths[node]],
+        y: heights[node] * ROW + ROW / 2 + 5,
+        class: best.has(node) ? "best" : "",
+        role: token === EOS ? "img" : "button",
+        "aria-label": label,
+      },
       piece,
       drawing("title", {}, label),
     );
     if (token === EOS) return text;
+    const goOn = () => take([...pathTo(tree, node)].reverse().map((step) => tree[step].token));
     text.classList.add("open");
-    text.addEventListener("click", () => take([...pathTo(tree, node)].reverse().map((step) => tree[step].token)));
+    text.addEventListener("click", goOn);
+    text.addEventListener("keydown", ({ key }) => key === "Enter" && goOn());
     return text;
   });
+  climb(names, tree, children, heights, depths);
   const width = (lefts.at(-1) ?? 0) + 80,
     height = (Math.max(0, ...heights) + 1) * ROW;
   const label = `The tree of the search: ${tree.length} hypotheses; the best is ${translations[0]?.text ?? ""}`;
   return drawing(
     "svg",
-    { class: "tree", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+    { class: "tree", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label },
     ...lines,
     ...names,
   );
+}
+
+/**
+ * Arrow keys go to the parent, to the likeliest child, and up and down among the hypotheses of the same length. One
+ * node is in the order of the Tab key: at first the first, then the last that had the focus.
+ * @param {SVGElement[]} drawn
+ * @param {NamedBranch[]} tree
+ * @param {number[][]} children
+ * @param {number[]} heights
+ * @param {number[]} depths
+ */
+function climb(drawn, tree, children, heights, depths) {
+  const nodes = tree.map((_, node) => node);
+  const beside = (/** @type {number} */ node, /** @type {number} */ down) =>
+    nodes
+      .filter((other) => depths[other] === depths[node] && (heights[other] - heights[node]) * down > 0)
+      .sort((one, other) => (heights[one] - heights[other]) * down)[0];
+  drawn.forEach((each, node) => {
+    each.tabIndex = node ? -1 : 0;
+    each.addEventListener("focus", () => drawn.forEach((other) => (other.tabIndex = other === each ? 0 : -1)));
+    each.addEventListener("keydown", (event) => {
+      const [down, right] = STEPS[event.key] ?? [0, 0];
+      const next = right < 0 ? tree[node].parent : right > 0 ? children[node][0] : down ? beside(node, down) : undefined;
+      if (next === undefined || next < 0) return;
+      event.preventDefault();
+      drawn[next].focus();
+    });
+  });
 }
 
 /**

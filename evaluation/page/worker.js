@@ -53,6 +53,7 @@
  * @property {number[]} weights
  * @property {number[]} value
  * @property {number[]} output
+ * @property {number} gate 1 without gates
  */
 
 const ALTERNATIVES = 8;
@@ -179,7 +180,7 @@ class Bench {
     const { model, watch } = this.looked,
       { config } = model,
       projections = projectionsAt(model, place);
-    const { queries, memories, weights } = /** @type {Attended} */ (watch.get(nameOf(place)));
+    const { queries, memories, weights, gates } = /** @type {Attended} */ (watch.get(nameOf(place)));
     const group = groupOf(config, head),
       { keys, values } = memories[row];
     const own = headOf(queries[row], head, config.head_dim),
@@ -195,6 +196,7 @@ class Bench {
       weights: [...weights[row][head]],
       value: [...headOf(values[key], group, config.value_width)],
       output: [...weightedSum(config, head, weights[row][head], values.slice(0, seen.length))],
+      gate: gates[row][head],
     };
   }
 }

@@ -245,7 +245,7 @@ function drawReport() {
     ...(contents.cards.length > 1 ? [element("h3", {}, card.runs.join(", "))] : []),
     ...quiet(card.problem), ...card.tables.flatMap(titled)]));
   section("Settings and environment", ...titled(settingsTable()), ...titled(environmentTable()));
-  section("To repeat it", element("pre", {}, contents.commands.join("\n")));
+  section("To repeat it", element("pre", { tabindex: 0 }, contents.commands.join("\n")));
 }
 
 drawReport();

@@ -18,7 +18,7 @@ from experiment.report import page
 from experiment.report.runs import short_names
 from scripts.report import main
 from tests.evaluation.comparison.systems import drawn_set, sentence
-from tests.payloads import PAYLOADS, Parsed, assert_harmless, in_browser
+from tests.payloads import PAYLOADS, Parsed, assert_accessible, assert_harmless, in_browser
 from training.run.corpus import load_identity
 
 
@@ -122,6 +122,7 @@ def test_hostile_names_settings_and_sentences_stay_text(make_run, report, tmp_pa
         append_line(run / "metrics.jsonl", json.dumps({"step": 5, "kind": "valid", "minutes": 1.0, "bleu": 3.0}))
     html, _ = report(*runs)
     assert_harmless(in_browser(html, tmp_path), f"{name}0, {name}1", PAYLOADS[1], *PAYLOADS)
+    assert_accessible(html, tmp_path)
 
 
 @pytest.mark.slow

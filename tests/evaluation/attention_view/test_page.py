@@ -9,7 +9,7 @@ import pytest
 from evaluation.attention_view import sentence
 from evaluation.attention_view.sentence import AttendedSentence, Labels, heat_maps, render_attention_page
 from model.decoding.forced import AttentionWeights
-from tests.payloads import PAYLOADS, Parsed, assert_harmless, in_browser
+from tests.payloads import PAYLOADS, Parsed, assert_accessible, assert_harmless, in_browser
 
 SIZE = len(PAYLOADS)
 WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(SIZE), size=(3, 2, 2, SIZE)).astype(np.float32)
@@ -39,6 +39,7 @@ def test_the_json_in_the_page_is_the_weights_in_four_decimals(page):
 def test_a_browser_draws_it_and_tells_the_weight_at_which_a_reader_points(monkeypatch, page, tmp_path):
     """The mean of layer 2 first; then, by keys alone, head 2, and the cell one down and one to the right."""
     assert_harmless(in_browser(page, tmp_path), *PAYLOADS)
+    assert_accessible(page, tmp_path)
     script = """
     // A window in the background gives no event of focus.
     const tell = (event) => document.activeElement.dispatchEvent(event), arrive = () => tell(new FocusEvent("focus"));

@@ -25,6 +25,19 @@ const ANSWERS = {
     toTheEnd(bench.search(source, question)).best.map((/** @type {Hypothesis} */ found) => bench.describe(found)),
   look: ({ source, target, changes }) => bench.look(source, target, changes ?? UNCHANGED),
   cell: ({ place, head, row, key }) => bench.cell(place, head, row, key),
+  remainder: ({ source, target }) => {
+    const model = bench.model();
+    const left = [...look(model, source, target).watch].flatMap(([name, attended]) => {
+      const [stack, use, layer] = name.split("."),
+        place = placeOf(/** @type {any} */ (stack), /** @type {any} */ (use), Number(layer)),
+        { bias } = projectionsAt(model, place).output;
+      return addedVectors(model, place, attended).flatMap((keys, row) => {
+        const added = total(keys.map(total));
+        return [...added.map((x, i) => Math.abs(attended.before[row][i] + x + bias[i] - attended.after[row][i]))];
+      });
+    });
+    return Math.max(...left);
+  },
   gradient: ({ source, target }) => toTheEnd(gradientTimesInput(bench.model(), source, target)),
 };
 

@@ -4,15 +4,16 @@
 
 const assert = require("node:assert/strict");
 const { spawn } = require("node:child_process");
+const { readFileSync } = require("node:fs");
 const { after, test } = require("node:test");
 
 const [program, address, text] = process.argv.slice(2);
-const facts = JSON.parse(text); // { line, translation, title }
+const facts = JSON.parse(text); // { line, translation, title, axe }
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"];
 const LONGEST = 120_000; // ms that anything may take
 
 /** @type {Record<string, number>} */
-const KEYS = { Enter: 13, ArrowRight: 39, ArrowDown: 40 };
+const KEYS = { Enter: 13, ArrowLeft: 37, ArrowRight: 39, ArrowDown: 40 };
 
 class Browser {
   constructor() {
@@ -172,6 +173,21 @@ checkThat("the keyboard reaches a cell and its numbers", async () => {
   assert.ok((await page.run(`document.querySelector(".cell").textContent`)).includes(weight), weight);
 });
 
+checkThat("the keyboard climbs the tree and goes on from a node", async () => {
+  await page.type(facts.line);
+  await page.run(`document.querySelectorAll("details").forEach((each) => (each.open = true))`);
+  await page.run(`document.querySelector('.tree [tabindex="0"]').focus()`);
+  const focused = `document.activeElement.firstChild.data`;
+  const [root, ...rest] = await page.run(`[...document.querySelectorAll(".tree text.best")].map((each) => each.firstChild.data)`);
+  for (const key of ["ArrowRight", "ArrowLeft"]) await page.press(key);
+  assert.equal(await page.run(focused), root);
+  await page.press("ArrowRight");
+  assert.equal(await page.run(focused), rest[0]);
+  await page.press("Enter");
+  await page.wait(`${READY} && document.querySelectorAll(".undo").length === 1`);
+  assert.equal(await page.run("document.activeElement.closest('svg')?.classList.value"), "tree");
+});
+
 checkThat("measures, words and the theme redraw the maps", async () => {
   await page.type(facts.line);
   const pixels = `${CROSS}.querySelector("canvas").toDataURL()`;
@@ -192,10 +208,20 @@ checkThat("measures, words and the theme redraw the maps", async () => {
 });
 
 for (const width of [400, 1280]) {
-  checkThat(`nothing is cut at ${width} pixels`, async () => {
+  checkThat(`nothing is cut, and axe-core finds nothing, at ${width} pixels`, async () => {
     const size = { width, height: 800, deviceScaleFactor: 1, mobile: false };
     await page.send("Emulation.setDeviceMetricsOverride", size);
     await page.type(facts.line);
     assert.ok((await page.run("document.documentElement.scrollWidth")) <= width);
+    await page.run(`document.querySelectorAll("details").forEach((each) => (each.open = true))`);
+    await page.run(`document.querySelectorAll(".chips")[1].children[0].click()`);
+    await page.run(readFileSync(facts.axe, "utf-8"));
+    for (const _ of ["one theme", "the other"]) {
+      const { passes, violations } = await page.run("axe.run()");
+      const found = violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)].join(" "));
+      assert.ok(passes.length > 20);
+      assert.deepEqual(found, []);
+      await page.run("theme.click()");
+    }
   });
 }

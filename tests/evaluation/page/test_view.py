@@ -11,9 +11,9 @@ import pytest
 from evaluation.faithfulness.heads import Head
 from evaluation.page.pack import Cost, pack_run
 from evaluation.page.page import render_live_page
+from tests.payloads import AXE, BROWSERS
 
 READER = Path(__file__).with_name("browse.js")
-BROWSERS = "chromium", "chromium-browser", "google-chrome"
 HOSTILE = "</script><script>document.title='broken'</script>$policy"
 LINE = "Tom runs here."
 
@@ -29,7 +29,12 @@ def test_what_a_reader_does(translator, params, tmp_path):
     runs = [pack_run(name, [there, back], "unigram", params[0], 32, costs) for name in (HOSTILE, "other")]
     page = tmp_path / "page.html"
     page.write_text(render_live_page(runs), encoding="utf-8")
-    facts = {"line": LINE, "translation": translator.translate(params, [LINE])[0].text, "title": f"{HOSTILE} and other"}
+    facts = {
+        "axe": str(AXE),
+        "line": LINE,
+        "translation": translator.translate(params, [LINE])[0].text,
+        "title": f"{HOSTILE} and other",
+    }
     command = [node, str(READER), chromium, page.as_uri(), json.dumps(facts)]
     done = subprocess.run(command, capture_output=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout.decode()[-4000:]
