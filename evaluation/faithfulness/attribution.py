@@ -33,13 +33,13 @@ def attribute(model: Transformer, source: Int[Array, " S"], target: Int[Array, "
     sources, inputs = Tokens.one_per_row(source[None]), decoder_inputs(target[None])
     weights = compute_attention_weights(model, source, inputs.ids[0])
     encoded = model.encode(sources)
-    vectors = jnp.stack([_vectors(block.cross_attention, encoded) for block in model.decoder])
+    vectors = jnp.stack([vectors_of_heads(block.cross_attention, encoded) for block in model.decoder])
     cross = weights.encoder_decoder
     norms = jnp.linalg.norm(jnp.einsum("LNTS,LNSD->LTSD", cross, vectors), axis=-1)
     return Attributions(cross, norms, rollout(weights), gradient_times_input(model, sources, inputs, target))
 
 
-def _vectors(attention: MultiHeadAttention, encoded: Float[Array, "1 S E"]) -> Float[Array, "N S D"]:
+def vectors_of_heads(attention: MultiHeadAttention, encoded: Float[Array, "1 S E"]) -> Float[Array, "N S D"]:
     """What each head would add to its output if it attended to one source token alone."""
     value = attention.keys_and_values(encoded).value[0]
     heads = attention.config.num_heads

@@ -14,11 +14,12 @@ from common.special_tokens import BOS, EOS
 from data.config import TokenizerConfig
 from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, train
-from evaluation.faithfulness.attribution import attribute
+from evaluation.faithfulness.attribution import attribute, vectors_of_heads
 from evaluation.faithfulness.heads import Head, without_head
 from evaluation.page.pack import pack_run, quantise
 from evaluation.translate import read
 from model.decoding.forced import compute_attention_weights, token_log_probs
+from model.transformer import Tokens
 from tests.drawn import drawn_params, make_ending
 from tests.evaluation.conftest import SENTENCES
 from tests.evaluation.page.node import UNCHANGED, ask
@@ -178,14 +179,33 @@ def test_a_cell_shows_how_its_weight_comes_about(looked):
     np.testing.assert_allclose(changed["weights"], np.insert(rest, 1, 0.75), atol=1e-9)
 
 
-def test_the_share_of_the_source(looked):
-    """It is 0 if all heads over the source are cut, and 1 minus what the past keeps otherwise, in between."""
-    _, _, run, folder = looked
+def test_the_share_of_the_source_is_that_of_jax_and_0_if_all_heads_over_it_are_cut(looked):
+    of_model, params, run, folder = looked
+    model, inputs = nnx.merge(of_model.graphdefs[0], params), jnp.array([BOS, *TARGET[:-1]])
+    weights = compute_attention_weights(model, jnp.array(SOURCE), inputs)
+    source, target = (Tokens.one_per_row(jnp.asarray(ids)[None]) for ids in (SOURCE, inputs))
+    encoded, x = model.encode(source), model.embedding(target.ids, target.positions, None)
+    expected = jnp.zeros(len(TARGET))
+    for layer, block in enumerate(model.decoder):
+        counts, x = counted(block.self_attention, block.residuals[0].enter(x), weights.decoder[layer], x)
+        expected = (counts[:, 1:] + jnp.diag(counts[:, 0])) @ expected
+        counts, x = counted(block.cross_attention, encoded, weights.encoder_decoder[layer], x)
+        expected = counts[:, 0] * expected + counts[:, 1:].sum(axis=1)
+        x = x + block.feed_forward(block.residuals[2].enter(x))
     look = {"ask": "look", "source": SOURCE, "target": TARGET}
     none = [f"decoder.cross_attention.{layer}.{head}" for layer in range(2) for head in range(4)]
     whole, without = ask(run, folder, look, look | {"changes": UNCHANGED | {"cut": none}})
+    np.testing.assert_allclose(whole["shares"], expected, atol=1e-4)
     assert without["shares"] == [0] * len(TARGET)
-    assert all(0 < share < 1 for share in whole["shares"])
+
+
+def counted(attention, memory, weights, x):
+    """The shares of the residual stream and then of each key (docs/page.md), and the output of pre-norm attention."""
+    parts = jnp.einsum("NTS,NSD->TSD", weights, vectors_of_heads(attention, memory))
+    output = x[0] + parts.sum(axis=1) + attention.output.bias[...]
+    without = output[:, None] - jnp.concatenate([x[0][:, None], parts], axis=1)
+    counts = jnp.maximum(0, jnp.abs(output).sum(axis=-1, keepdims=True) - jnp.abs(without).sum(axis=-1))
+    return counts / counts.sum(axis=1, keepdims=True), output[None]
 
 
 def test_a_prefix_that_is_given_stays_and_counts(looked):
