@@ -47,8 +47,8 @@ test: install  ## run the fast tests
 test-all: test  ## run the fast and the slow tests: whole runs, full disks, exactness over many steps
 	$(UNOPTIMIZED) $(PYTEST) -m "slow and not nightly and not aot and not torch"
 
-test-mutations: install  ## break the code in ten places that the commit's hash chooses: their tests must fail
-	$(UNOPTIMIZED) $(BIN)/python -m tests.mutations --draw 10 --jobs 2
+test-mutations: install  ## break the code in six places that the commit's hash chooses: their tests must fail
+	$(UNOPTIMIZED) $(BIN)/python -m tests.mutations --draw 6 --jobs 2
 
 test-nightly: install install-aot  ## hours: everything as users compile it, the largest programs, every mutation
 	$(PYTEST) -m "not aot and not torch"

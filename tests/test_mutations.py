@@ -14,7 +14,7 @@ def test_each_place_is_there_once_and_its_test_is_there():
     assert [mutation for mutation in read_mutations() if not fits(mutation)] == []
 
 
-def test_each_commit_draws_ten_with_fast_tests():
+def test_each_commit_draws_fast_tests():
     drawn = [draw(read_mutations(), 10, commit) for commit in ("a1b2", "a1b2", "a1b3")]
     assert drawn[0] == drawn[1] != drawn[2]
     assert not any(is_slow(mutation.test) for mutation in drawn[0])

@@ -46,10 +46,12 @@ def test_the_page_of_python_prints_what_has_the_form_of_what_it_shows(small_expe
 
 @pytest.mark.slow
 def test_the_tour_trains_scores_and_compares(tmp_path):
-    """With four updates, and translations of at most three tokens."""
+    """With four updates of a tiny model, and translations of at most three tokens."""
     cells = json.loads((ROOT / "docs/tour.ipynb").read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    short = '"decoding.max_length_factor=0", "decoding.max_length_extra=3", "decoding.beam_size=1"'
+    tiny = "encoder_layers=1 decoder_layers=2 d_model=32 num_heads=2 head_dim=8 d_ff=32".split()
+    changes = [*(f"model.{change}" for change in tiny), "decoding.max_length_factor=0", "decoding.max_length_extra=3"]
+    short = ", ".join(map(json.dumps, [*changes, "decoding.beam_size=1"]))
     for whole, part in (("STEPS = 400", "STEPS = 4"), ('"decoding.beam_size=1"', short)):
         assert whole in code
         code = code.replace(whole, part)
