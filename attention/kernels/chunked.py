@@ -75,7 +75,7 @@ attend_in_chunks.defvjp(_forward, _backward)
 def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows, causal: bool) -> Any:
     """``head(*heads, rows, spans)`` for every sentence and head.
 
-    ``heads`` have axes B G, ``rows`` B. Uses ``vmap``, or a loop on a CPU, where the scores of one chunk fill the cache.
+    ``heads`` have axes B G, ``rows`` B. Uses ``vmap``, or a loop on a CPU, where one chunk's scores fill the cache.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 
