@@ -63,7 +63,7 @@ class Progress:
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
-        """Progress from a checkpoint's notes, or UserError. Only the first process keeps the digest; they get summed."""
+        """Progress from a checkpoint's notes, or UserError. Only the first process keeps the digest, to be summed."""
         try:
             progress = cls(**notes)
             *numbers, batches = vars(progress).values()

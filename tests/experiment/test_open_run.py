@@ -113,7 +113,7 @@ REFUSED = {
     "another model in the checkpoint": (
         LEARN_FASTER,
         lambda here: of_another_width(here / "run"),
-        "is of another model or optimizer than the run's config",
+        "has a different model or optimizer than the run's config",
     ),
     "other training pairs": ([], lambda here: with_other_pairs(here / "corpus", "train.tsv"), "data.train: SHA-256"),
     "another validation set": ([], lambda here: with_other_pairs(here / "corpus", "valid.tsv"), "data.valid: SHA-256"),
