@@ -53,7 +53,7 @@ class TrainingConfig:
     beta2: float = of_training(0.98, "Adam's decay rate of the second moment", min=0, below=1)
     epsilon: float = of_training(1e-9, "Adam's epsilon", above=0)
     weight_decay: float = of_training(
-        0.0, "decoupled decay: all but biases and norms for adamw, matrices of dense layers for muon", min=0
+        0.0, "decoupled decay, on all but biases and norms for adamw, on matrices of dense layers for muon", min=0
     )
     dropout_factor: Points = option(
         [],
@@ -151,7 +151,7 @@ def are_points(points: Points) -> bool:
 class MeshConfig:
     """The mesh of data × fsdp × tensor devices; a run may continue on another mesh."""
 
-    data: int = harmless(0, "data parallelism: device groups with their own rows; 0: use all devices", min=0)
+    data: int = harmless(0, "groups of devices, each with its own rows; 0: as many as fsdp and tensor leave", min=0)
     fsdp: int = harmless(1, "devices that share parameters and moments, each with its own rows", min=1)
     tensor: int = harmless(1, "devices that share the heads, hidden units and vocabulary of a row", min=1)
     coordinator: str = harmless(

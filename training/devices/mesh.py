@@ -24,7 +24,7 @@ from training.state import TrainState, initial_state_from, seeded_state, state_s
 
 
 def make_mesh(config: MeshConfig, devices: Sequence[jax.Device] = ()) -> Mesh:
-    """These devices, or those of all processes, as a mesh; ``data=0`` uses all devices for the given fsdp and tensor.
+    """These devices, or those of all processes, as a mesh; ``data=0`` takes as many as fsdp and tensor leave.
 
     UserError if there are too few devices, or if some given devices, or some of several processes, would be left out.
     """

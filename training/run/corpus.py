@@ -120,7 +120,7 @@ def load_usual_source(run_dir: Path) -> Usual | None:
     """The typical size of the run's sources according to ``data.json``; None for a run older than this record."""
     facts = read_json_object(run_dir / DATA)
     if not facts and (run_dir / DATA).exists():
-        raise UserError(f"{run_dir / DATA} is damaged, but says which sentences to translate whole: bring it back")
+        raise UserError(f"{run_dir / DATA} is damaged; it says which sentences to translate whole: bring it back")
     try:
         found = Usual(**facts["usual_source"])
         return found if min(found.sentences, found.tokens - 1) >= 1 else None
@@ -193,7 +193,7 @@ def load_start(record: Path) -> Start:
     try:
         return Start() if facts is None else Start(**facts)
     except TypeError:
-        raise UserError(f"{record} is damaged, but says where the run is in its data: bring it back") from None
+        raise UserError(f"{record} is damaged; it says where the run is in its data: bring it back") from None
 
 
 def start_after_change(run_dir: Path, step: int, before: DataConfig, seed: int, prepared: Prepared) -> Start:
