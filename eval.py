@@ -1,9 +1,9 @@
 """Translate and score a held-out set with a trained run: python eval.py RUN [key=value …].
 
-The set is the run's test set, or any file of pairs with data.test=PATH. The report is also written to RUN/eval, or to
-the folder of --output: the run's own score, with nothing changed, as test.json, and every other set or search under a
-name of its own, so that none replaces another. A run of both directions (data.direction=both) is scored from its
-data.source; with both exchanged, as data.source=es data.target=en, it is scored in the reverse direction.
+The set is the run's test set, or any file of sentence pairs with data.test=PATH. The report is also written to RUN/eval
+or the --output folder. The score with the run's own settings goes to test.json; every other set or search gets its own
+name, so that no report replaces another. A run trained in both directions (data.direction=both) is scored from its
+data.source; swap the two languages, as in data.source=es data.target=en, to score the reverse direction.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from training.run.layout import REPORTS
 
 @exit_on_user_error()
 def main() -> None:
-    """Write the report before anything is printed, and print the scores whatever becomes of it."""
+    """Write the report before printing anything, and print the scores even if writing fails."""
     positionals = {"RUN": "a run directory, such as runs/tatoeba-small"}
     arguments = parse_command_line(__doc__, positionals, add_options, MAY_CHANGE_FOR_SCORES)
     run = load_run(Path(arguments.RUN), arguments.overrides, "eval.py", MAY_CHANGE_FOR_SCORES)
@@ -43,12 +43,12 @@ def main() -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "RUN/eval")
-    explanation = "also score a copy of the set with a typo, other case and other punctuation in each source"
+    explanation = "also score a copy of the set with a typo, changed case and changed punctuation in each source"
     parser.add_argument("--robust", action="store_true", help=explanation)
 
 
 def print_evaluation(found: EvaluatedSet) -> None:
-    """The scores, what casts doubt on them, and the first sentences."""
+    """Print the scores, warnings about them, and the first few translations."""
     pairs, file, evaluation, (overlap, near, noised) = found
     print_scores(evaluation, file)
     if noised:
@@ -59,7 +59,7 @@ def print_evaluation(found: EvaluatedSet) -> None:
     if near:
         print_near(near)
     if evaluation.in_pieces:
-        print(f"in pieces {evaluation.in_pieces} sources, of more sentences or tokens than those of training")
+        print(f"in pieces {evaluation.in_pieces} sources, with more sentences or tokens than those in training")
     if evaluation.unended:
         print(f"unended   {evaluation.unended} translations were cut at their limit, decoding.max_length_*")
     for each in evaluation.sentences[:5]:

@@ -1,6 +1,6 @@
 """Puente in Python: load a trained run, translate, score translations, look at attention, evaluate and compare.
 
-docs/python.md shows how. What a user can get wrong raises ``puente.Error``, whose message is one line.
+See docs/python.md for examples. User mistakes raise ``puente.Error`` with a one-line message.
 """
 
 import json
@@ -14,13 +14,13 @@ HOME = Path(__file__).resolve().parent
 
 
 def find_intruder(name: str) -> str:
-    """Where another module lies that was imported by the name of one of Puente's; empty if there is none."""
+    """The path of a foreign module that was imported under the name of one of Puente's; empty if there is none."""
     module = sys.modules.get(name)
     place = [*getattr(module, "__path__", []), getattr(module, "__file__", None) or HOME][0]
     return "" if not (HOME / name).is_dir() or Path(place).is_relative_to(HOME) else str(place)
 
 
-sys.path.insert(0, str(HOME))  # for these imports: a data.py or model.py beside a notebook is not Puente's
+sys.path.insert(0, str(HOME))  # for these imports, so that a data.py or model.py beside a notebook does not shadow ours
 try:
     from cli.process import enable_compilation_cache
 
@@ -51,34 +51,34 @@ finally:
 __all__ = ["Error", "compare", "describe", "load"]
 
 Name = str | Path
-Value = str | int | float  # of a key of the section decoding
+Value = str | int | float  # of a key in the decoding section
 
 
 @dataclass(frozen=True)
 class TrainedRun:
     """A trained run or an ensemble, in one direction, as ``load`` returns it.
 
-    Every method takes keys of the section ``decoding`` by their names, such as ``beam_size=1``, for that call. A
-    sentence may be a line of several sentences, as for scripts/translate.py.
+    Every method accepts keys of the ``decoding`` section, such as ``beam_size=1``; they apply to that call only. As in
+    scripts/translate.py, a "sentence" may be a line with several sentences.
     """
 
     loaded: LoadedRun
     overrides: Sequence[str]
 
     def translate(self, sentences: Iterable[str], *, prefix: str = "", **decoding: Value) -> list[Translation]:
-        """The best translation of each sentence; each begins with ``prefix``."""
+        """The best translation of each sentence; all begin with ``prefix``."""
         texts, translator = check_texts(sentences), self._translator(decoding)
         return translator.translate(self.loaded.params, texts, prefix=check_texts([prefix])[0])
 
     def n_best(self, sentences: Iterable[str], count: int, **decoding: Value) -> list[list[Translation]]:
-        """Up to ``count`` translations of each sentence that read differently, best first; or so many samples."""
+        """Up to ``count`` distinct translations of each sentence, best first; with sampling, ``count`` samples."""
         texts, translator = check_texts(sentences), self._translator(decoding)
         check_count(count, translator.decoding, "the count")
         candidates = partial(translator.candidates, self.loaded.params)
         return candidates(texts, count) if translator.decoding.draws else n_best(candidates, texts, count)
 
     def score(self, pairs: Iterable[tuple[str, str]], **decoding: Value) -> list[ForcedScore]:
-        """How likely the run considers the translation in each pair of a source and a translation, token by token."""
+        """Score existing translations: token log-probabilities for each pair of a source and its translation."""
         checked = [check_texts(pair) for pair in pairs]
         if any(len(pair) != 2 for pair in checked):
             raise Error('a pair is a source and its translation, as in [("Good morning.", "Buenos días.")]')
@@ -86,18 +86,18 @@ class TrainedRun:
         return score_translations(self._translator(decoding), self.loaded.params, both) if both else []
 
     def attention(self, sentence: str, **decoding: Value) -> AttendedSentence:
-        """The weights of every layer and head, for a sentence and the translation that the search finds.
+        """The attention weights of every layer and head, for a sentence and the translation that the search finds.
 
         In ``weights``, ``encoder`` is [L N S S], ``decoder`` [L N T T] and ``encoder_decoder`` [L N T S]: layer, head,
-        query, key. The tokens are in ``labels``. A notebook shows encoder-decoder attention as a table.
+        query, key. The tokens are in ``labels``. A notebook displays encoder-decoder attention as a table.
         """
         if len(self.loaded.params) > 1:
-            raise Error("attention is that of one model: load a single run")
+            raise Error("attention works with one model only: load a single run")
         translator = self._translator({"batch_sentences": 1, **decoding})
         return translate_and_attend(translator, self.loaded.params[0], check_texts([sentence])[0])
 
     def evaluate(self, test: Name = "", *, output: Name = "", **decoding: Value) -> Evaluation:
-        """Read the run again, and translate and score its test set or another one, as eval.py does.
+        """Reload the run, and translate and score its test set or another one, as eval.py does.
 
         The report goes to RUN/eval, where ``compare`` finds it, or to the folder ``output``.
         """
@@ -106,8 +106,8 @@ class TrainedRun:
         found = evaluate_run(run)
         try:
             keep_report(run, found, Path(output or run.folder / REPORTS))
-        except (Error, OSError) as error:  # the scores took long
-            write_note(f"warning: the report is not kept; output=FOLDER chooses another place: {error}")
+        except (Error, OSError) as error:  # scoring took long, so do not lose the result
+            write_note(f"warning: the report was not saved; output=FOLDER chooses another place: {error}")
         return found.evaluation
 
     def _translator(self, decoding: dict[str, Value]) -> Translator:
@@ -121,10 +121,10 @@ class TrainedRun:
 
 
 def load(run: Name | Sequence[Name], *, checkpoint: str | int = "", source: str = "", target: str = "") -> TrainedRun:
-    """Load the model of a run directory or, from a list, the ensemble of several.
+    """Load the model of a run directory or, given a list, an ensemble of several runs.
 
-    ``checkpoint`` is best (the default), latest, a step, or an average's name. ``source`` and ``target`` choose the
-    direction of a run that was trained in both.
+    ``checkpoint`` is best (the default), latest, a step, or the name of an average. ``source`` and ``target`` choose
+    the direction of a run that was trained in both.
     """
     if not run:
         raise Error("load needs a run directory, or a list of them")
@@ -134,14 +134,14 @@ def load(run: Name | Sequence[Name], *, checkpoint: str | int = "", source: str 
     given = *search, f"data.source={source}", f"data.target={target}"
     overrides = [each for each in given if not each.endswith("=")]
     loaded = load_checked(Path(first).expanduser(), overrides)
-    len(loaded.params)  # read now, so that what is wrong is told now
+    len(loaded.params)  # read them now, so that errors are raised here
     return TrainedRun(loaded, overrides)
 
 
 def compare(base: Name, other: Name, *more: Name, test: str = "test") -> Comparison:
-    """Compare others with the run ``base``, by what ``evaluate`` or eval.py has written to RUN/eval/TEST.json.
+    """Compare other runs with ``base``, using the reports that ``evaluate`` or eval.py wrote to RUN/eval/TEST.json.
 
-    A report may be named in place of a run. Nothing is translated. ``describe`` makes text of the result.
+    A report may be given in place of a run. Nothing is translated. ``describe`` formats the result as text.
     """
     return compare_reported([read_reported(str(each), test) for each in (base, other, *more)])
 
@@ -154,11 +154,11 @@ def load_checked(folder: Path, overrides: Sequence[str], may_change: Collection[
 
 
 def check_texts(texts: Iterable[str]) -> list[str]:
-    """Error for anything but a list of texts, such as a single one, and for what UTF-8 cannot hold."""
+    """Return the texts as a list; Error for anything else, such as a single text, and for what UTF-8 cannot encode."""
     checked = list(texts)
     if isinstance(texts, str) or not all(isinstance(text, str) for text in checked):
         raise Error(f'give a list of texts, such as ["Good morning."], not {in_brief(repr(texts))}')
     for text in checked:
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise Error(f"{in_brief(text)} has half a character, which UTF-8 cannot hold")
+            raise Error(f"{in_brief(text)} has half a character, which UTF-8 cannot encode")
     return checked

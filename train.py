@@ -1,6 +1,6 @@
 """Train a translation Transformer: python train.py configs/NAME.yaml [key=value …].
 
-The run lives in runs/NAME. The same command starts it, continues it where it stopped, or says that it is complete.
+The run lives in runs/NAME. The same command starts it, resumes it where it stopped, or reports that it is complete.
 """
 
 import sys
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def print_dry_run(config: RunConfig) -> None:
-    """What ``dry_run=true`` shows; writes no run."""
+    """Print the report of ``dry_run=true``; does not create a run."""
     devices = find_devices(config)
     check_config(config)
     if is_first():
@@ -59,7 +59,7 @@ def print_dry_run(config: RunConfig) -> None:
 
 
 def train(config: RunConfig) -> None:
-    """Start or continue a run, under the lock of its directory, until it is complete or paused."""
+    """Start or resume a run and train until it is complete or paused, holding the lock of its directory."""
     devices = find_devices(config)
     check_run(config)
     with lock_run(Path(config.run_dir)), open_run(config, devices) as run:
@@ -103,19 +103,19 @@ def take_steps(run: Run) -> int:
 
 
 def log(run: Run, state: TrainState, step: int) -> TrainState:
-    """Record one line of metrics for the steps since the previous line; returns the state with its sums at zero."""
+    """Record one line of metrics for the steps since the previous line; returns the state with its sums reset."""
     sums, skipped = jax.device_get((state.sums, state.skipped))  # waits for the step, before the clock is read
     speed = run.clock.steps_per_second(step)
     last_step = run.schedule.expected_end(step)
-    check_not_lost(run.directory)  # or another process, to which its lock was lost, would find this line among its own
+    check_not_lost(run.directory)  # if another process has taken the lock, this line must not end up in its log
     run.monitor.record(step, "train", training_metrics(sums, skipped, step, last_step, speed, run.config.training))
     run.divergence.wait()
     return reset_sums(state)
 
 
 def save(run: Run, state: TrainState, progress: Progress) -> Progress:
-    """Begin to write a checkpoint, whole or not at all, in the background; returns the progress recorded in it."""
-    run.divergence.wait()  # no checkpoint after too many updates that were not finite
+    """Start writing a checkpoint atomically in the background; returns the progress recorded in it."""
+    run.divergence.wait()  # no checkpoint after too many non-finite updates
     with run.clock.not_training():
         check_not_lost(run.directory)
         progress = replace(progress, seconds=run.clock.run_seconds)
@@ -125,10 +125,10 @@ def save(run: Run, state: TrainState, progress: Progress) -> Progress:
 
 
 def validate(run: Run, state: TrainState, progress: Progress) -> Progress:
-    """Evaluate a state once it is saved, and record the evaluation in its checkpoint; returns the new progress."""
+    """Evaluate a saved state and record the evaluation in its checkpoint; returns the new progress."""
     with run.clock.not_training():
         run.saves.wait()
-        with run.pause.interruptible():  # a signal, even one received during the step, ends the program: all is saved
+        with run.pause.interruptible():  # everything is saved, so any signal, even an earlier one, ends the program
             bleu, loss = run.validation.evaluate(state, progress.seconds / 60, run.monitor)
         step = int(state.step)
         progress = progress.after_evaluation(step, bleu, loss)

@@ -19,8 +19,8 @@ def attend_head(
 ) -> Float[Array, "T U"]:
     """softmax(Q Kᵀ / √H) V: for each query, a weighted mean of the values whose keys it sees.
 
-    Another ``score`` may take the place of Q Kᵀ / √H, and a ``bias`` is added to it. Scores and softmax are computed
-    in float32 whatever the dtype of the inputs; the output has the dtype of ``value``. A query that sees no key yields
+    ``score`` may replace Q Kᵀ / √H with another score, and ``bias`` is added to it. Scores and softmax are computed in
+    float32 whatever the dtype of the inputs; the output has the dtype of ``value``. A query that sees no key yields
     zeros and has zero gradients. Given a ``dropout_key``, each weight becomes zero with probability ``dropout_rate``,
     and the others are divided by 1 - ``dropout_rate``.
     """
@@ -38,7 +38,7 @@ def head_weights(
     bias: Float[Array, "T S"] | None = None,
     score: Score = SCALED_DOT_PRODUCT,
 ) -> Float[Array, "T S"]:
-    """softmax(Q Kᵀ / √H): the attention weights, how much of each value goes into each query's output."""
+    """softmax(Q Kᵀ / √H): the attention weights, i.e. how much each value contributes to each query's output."""
     scores = score(query, key)
     return softmax_over_keys(scores if bias is None else scores + bias, visible)
 
@@ -46,7 +46,7 @@ def head_weights(
 def softmax_over_keys(scores: Float[Array, "T S"], visible: Bool[Array, "T S"]) -> Float[Array, "T S"]:
     """The softmax of each query's scores over the keys it sees: every row sums to one, or is zero if it sees none."""
     highest = jnp.max(scores, axis=-1, keepdims=True, where=visible, initial=jnp.finfo(scores.dtype).min)
-    # The maximum cancels out of the quotient. It only keeps exp from overflowing, so it needs no gradient.
+    # The maximum cancels in the quotient. It only keeps exp from overflowing, so it needs no gradient.
     shifted = jnp.where(visible, scores - jax.lax.stop_gradient(highest), -jnp.inf)
     exponentials = jnp.exp(shifted)
     total = jnp.sum(exponentials, axis=-1, keepdims=True)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Int
 class Mask:
     """Which keys each query sees, without an array of T × S entries. ``visible_keys`` is the rule.
 
-    A pytree of the two arrays of segments. ``causal`` is part of its structure, hence static under ``jit``.
+    A pytree with the two arrays of segments as leaves. ``causal`` is part of its structure, so it is static in ``jit``.
     """
 
     query_segments: Int[Array, "B T"]

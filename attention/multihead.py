@@ -36,10 +36,10 @@ def attend(
     Encoder self-attention: queries and keys from the source, not causal. Decoder self-attention: both from the target,
     causal. Encoder-decoder attention: queries from the target, keys from the encoder, not causal.
 
-    N query heads share G key/value heads, N / G consecutive ones each (Shazeer 2019; Ainslie et al. 2023). The learned
-    arrays of a score have a leading axis N; a bias is finite. The definition is ``attend_head`` under ``vmap``; kernels
-    compute its values and gradients up to rounding. KernelError if ``kernel`` does not support the device, dtype,
-    score, shapes or options.
+    N query heads share G key/value heads: N / G consecutive query heads share one (Shazeer 2019; Ainslie et al. 2023).
+    The learned arrays of a score have a leading axis N; a bias must be finite. The definition is ``attend_head`` under
+    ``vmap``; kernels compute its values and gradients up to rounding. KernelError if ``kernel`` does not support the
+    device, dtype, score, shapes or options.
     """
     dropout_key = dropout_key if dropout_rate > 0 else None
     chosen = kernel_for(kernel, request_of(query, value, bias, score, dropout_key is not None))
@@ -69,7 +69,7 @@ def attention_weights(
     bias: Float[Array, "B N T S"] | None = None,
     score: Score = SCALED_DOT_PRODUCT,
 ) -> Float[Array, "B N T S"]:
-    """The float32 weights with which ``attend`` sums the values, before dropout. No kernel returns them."""
+    """The float32 weights that ``attend`` gives the values, before dropout. No kernel returns them."""
     return over_heads_and_batch(head_weights, query, (key,), mask, bias, score)
 
 
@@ -84,8 +84,8 @@ def over_heads_and_batch(
 ) -> Float[Array, "B N T _"]:
     """``head(query, *keys, visible, bias, score, *dropout_keys)`` for every head of every sentence, with ``vmap``.
 
-    ``keys`` are the key or the key and the value. Visible keys depend on the sentence alone, the learned arrays of a
-    score on the head alone. Where R query heads share a key/value head, one more ``vmap`` runs over them.
+    ``keys`` are the key, or the key and the value. Visible keys depend only on the sentence, the learned arrays of a
+    score only on the head. If R query heads share a key/value head, one more ``vmap`` runs over them.
     """
 
     def of_head(
@@ -105,7 +105,7 @@ def over_heads_and_batch(
 
 
 def _group(tree: Any, axis: int, groups: int, heads: int) -> Any:
-    """Split axis N into G and R. Without sharing, N stays: an axis R of size 1 slows down products on a CPU."""
+    """Split axis N into G and R. Without sharing, N stays as it is: an axis R of size 1 slows products on a CPU."""
     if groups == heads:
         return tree
     return jax.tree.map(lambda x: x.reshape(*x.shape[:axis], groups, heads // groups, *x.shape[axis + 1 :]), tree)

@@ -34,7 +34,7 @@ def dot_product(query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[A
 
 @jax.custom_vjp
 def _narrow_dot_product(query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:
-    """q·k of bfloat16 operands. Autodiff would multiply the scores' float32 gradient with them in float32."""
+    """q·k of bfloat16 operands. Autodiff would multiply them by the scores' float32 gradient in float32."""
     return jnp.einsum("TH,SH->TS", query, key, preferred_element_type=jnp.float32)
 
 
@@ -64,8 +64,8 @@ def transform(matrix: Float[Array, "H H"], query: Float[Array, "T H"]) -> Float[
 def additive(vector: Float[Array, " H"], query: Float[Array, "T H"], key: Float[Array, "S H"]) -> Float[Array, "T S"]:
     """v·tanh(q + k) with a learned v (Bahdanau et al. 2014, appendix A.1.2).
 
-    The paper's W_a s and U_a h are the query and the key, which the projections of a head compute. Every pair of query
-    and key takes H tanh, so this score costs more time and memory than the others.
+    The paper's W_a s and U_a h are the query and the key, which the head's projections compute. Every pair of query
+    and key needs H tanh, so this score costs more time and memory than the others.
     """
     pairs = query[:, None, :].astype(jnp.float32) + key[None, :, :].astype(jnp.float32)
     return jnp.einsum("TSH,H->TS", jnp.tanh(pairs), vector.astype(jnp.float32))
@@ -89,7 +89,7 @@ DOT_PRODUCTS = ("scaled_dot_product", "dot_product", "general")  # those that ``
 
 
 def as_dot_product(score: Score, query: Float[Array, "B N T H"]) -> tuple[Float[Array, "B N T H"], float]:
-    """A query and a scale whose scale · q·k is the score, as fused kernels need it; ValueError if there is none."""
+    """A query q and a scale such that scale · q·k is the score, for fused kernels; ValueError if there are none."""
     if score.func is scaled_dot_product:
         return query, 1 / math.sqrt(query.shape[-1])
     if score.func is dot_product:

@@ -1,1 +1,1 @@
-"""What every room may use: errors, files, digests, text and its tables, the disk cache, ids of special tokens."""
+"""Shared by all rooms: errors, files, digests, text and its tables, the disk cache, ids of special tokens."""

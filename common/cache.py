@@ -1,7 +1,7 @@
-"""What takes long to compute, kept in the user's cache folder and mapped from there at later starts.
+"""Expensive results, kept in the user's cache folder and memory-mapped from there at later starts.
 
-An entry is a folder of arrays and one JSON. Its last file lists the SHA-256 of every other: an entry that is not as it
-was written is not used.
+An entry is a folder of arrays and one JSON file. The last file written lists the SHA-256 of every other file: an entry
+that has changed since it was written is not used.
 """
 
 import contextlib
@@ -18,23 +18,23 @@ from common.errors import UserError
 from common.files import cache_folder, hash_folder, holds, read_json_object, remove_leftovers, write_folder
 from common.lock import acquire
 
-MAX_BYTES = 32 * 2**30  # of all entries, beyond which those least recently used are deleted
+MAX_BYTES = 32 * 2**30  # for all entries together; beyond this, the least recently used are deleted
 LIST, FACTS = "sha256.json", "facts.json"
 Arrays = dict[str, np.ndarray]
 
 
 class Entry(NamedTuple):
-    """Arrays by name, and what JSON can hold of the rest."""
+    """Arrays by name, and everything else as JSON."""
 
     arrays: Arrays
     facts: dict[str, Any]
 
 
 def keep(name: str, compute: Callable[[], Entry]) -> Entry:
-    """Return what ``compute`` returns, from the cache if possible; ``name`` must identify all that it depends on.
+    """Return the result of ``compute``, from the cache if possible; ``name`` must identify everything it depends on.
 
-    Of several processes that want the same, one computes it while the others wait. Where nothing can be written (a full
-    or read-only disk, no home folder), it is computed every time.
+    If several processes want the same entry, one computes it while the others wait. If nothing can be written (a full
+    or read-only disk, no home folder), the entry is computed every time.
     """
     try:
         path = entry_path(name)
@@ -76,7 +76,7 @@ def _is_intact(path: Path) -> bool:
 
 
 def _write(path: Path, entry: Entry) -> None:
-    """Write an entry. UserError or OSError if it cannot be written, or would take half of the room that is left."""
+    """Write an entry. UserError or OSError if it cannot be written, or would take over half of the free disk space."""
     if shutil.disk_usage(path.parent).free < 2 * sum(array.nbytes for array in entry.arrays.values()):
         raise OSError("a cache must not fill the disk")
     remove_leftovers(path.parent)
@@ -89,9 +89,9 @@ def _write(path: Path, entry: Entry) -> None:
 
 
 def _delete_oldest(folder: Path) -> None:
-    """Delete the entries least recently used, but for the newest, until the others are within ``MAX_BYTES``."""
+    """Delete the least recently used entries, but never the newest, until the rest fit into ``MAX_BYTES``."""
     total = 0
-    entries = [path.parent for path in folder.glob(f"*/{LIST}")]  # no other folder is surely one of ours
+    entries = [path.parent for path in folder.glob(f"*/{LIST}")]  # other folders may not be ours
     for entry in sorted(entries, key=lambda entry: os.path.getmtime(entry / LIST), reverse=True):
         before, total = total, total + sum(path.stat().st_size for path in entry.iterdir())
         if before and total > MAX_BYTES:

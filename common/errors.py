@@ -22,14 +22,14 @@ ADVICE_BY_CODE = {code: advice for codes, advice in ADVICE.items() for code in c
 
 
 class UserError(Exception):
-    """A mistake in a config, corpus, command line or run directory; one line that says what to do about it."""
+    """A mistake in a config, corpus, command line or run directory, with a one-line message that says how to fix it."""
 
 
 @contextlib.contextmanager
 def exit_on_user_error() -> Iterator[None]:
     """Turn a UserError, a disk failure or lack of memory into one line and exit code 2; other exceptions are bugs.
 
-    Text that the terminal's encoding lacks, or that would steer the terminal, is none: it is escaped.
+    Text that the terminal's encoding lacks, or that would control the terminal, is escaped and causes no error.
     """
     open_closed_streams()
     escape_on_streams()
@@ -38,8 +38,8 @@ def exit_on_user_error() -> Iterator[None]:
             yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, such as head, has read enough. SIGPIPE itself stays ignored: Orbax's threads write to pipes of
-        # their own, which may be closed, and the signal would end the program without a message.
+        # The reader, such as head, has read enough. SIGPIPE itself stays ignored: Orbax's threads write to their own
+        # pipes, which may be closed, and the signal would end the program without a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(128 + 13)
     except UserError as error:
@@ -55,19 +55,19 @@ def exit_on_user_error() -> Iterator[None]:
 
 
 def write_note(line: str) -> None:
-    """Write a line to standard error, above a progress bar. Where that takes no more (a full disk), go on without."""
-    from tqdm import tqdm  # takes a tenth of a second, which a start can do without
+    """Write a line to standard error, above a progress bar; if it is not writable (a full disk), continue without."""
+    from tqdm import tqdm  # takes a tenth of a second, so imported only when needed
 
     try:
         with tqdm.external_write_mode(sys.stderr):
             print(escape_controls(line), file=sys.stderr, flush=True)
     except (OSError, ValueError):  # ValueError: it is closed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # or Python would try again when it ends, and fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # otherwise Python would try again at exit, and fail
 
 
 @contextlib.contextmanager
 def explain_lack_of_memory(advice: str) -> Iterator[None]:
-    """Turn a lack of memory inside into a UserError with this advice."""
+    """Turn a lack of memory in the block into a UserError with this advice."""
     try:
         yield
     except UserError:

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all: a reader, or a restart after a crash, never sees a half."""
+"""Files and folders that are written atomically: a reader, or a restart after a crash, never sees half of one."""
 
 import contextlib
 import errno
@@ -17,20 +17,20 @@ from typing import Any, AnyStr, BinaryIO
 
 from common.errors import UserError, explain_os_error
 
-LONGEST_LINE = 10_000_000  # bytes or letters of input: a sentence has hundreds, and takes 30 times its size in memory
+LONGEST_LINE = 10_000_000  # bytes or letters; a sentence has hundreds, and takes 30 times its size in memory
 TOO_LONG = f"more than {LONGEST_LINE:,} bytes in the line; break it into several"
 SMALL = 2**26  # bytes
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write ``content`` (text as UTF-8) under another name, flush it, rename it. A UserError leaves ``path`` alone."""
+    """Write ``content`` (text as UTF-8) under another name, flush and rename it. A UserError leaves ``path`` alone."""
     with open_atomically(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
 def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
-    """As ``write_atomically``, for content that is written piece by piece inside the ``with`` block."""
+    """Like ``write_atomically``, for content that is written piece by piece inside the ``with`` block."""
     path = Path(path)
     temporary = _temporary(path)
     with explain_write_errors(path):
@@ -49,7 +49,7 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
 def write_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder to write to. When the block ends, it is flushed to disk and becomes ``folder``.
 
-    After an exception, nothing of it remains. UserError if ``folder`` exists and is not empty, or cannot be written.
+    After an exception, nothing remains of it. UserError if ``folder`` exists and is not empty, or cannot be written.
     """
     if os.path.lexists(folder) and not (folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())):
         raise UserError(f"{folder} exists and is not an empty folder: name another, or move it away")
@@ -68,7 +68,7 @@ def write_folder(folder: Path) -> Iterator[Path]:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush a folder, and all that is in it, to disk."""
+    """Flush a folder and everything in it to disk."""
     for path in (*folder.rglob("*"), folder):
         flush(path)
 
@@ -91,20 +91,20 @@ def append_line(path: Path, line: str) -> None:
 
 
 def with_check(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts for a JSON file with a digest of them, by which ``read_json_object`` finds a changed bit."""
+    """Facts for a JSON file with a digest of them, so that ``read_json_object`` can detect a changed bit."""
     return facts | {"check": sha256(json.dumps(facts, sort_keys=True))}
 
 
 def bounded_lines(readline: Callable[[int], AnyStr], end: AnyStr) -> Iterator[AnyStr]:
-    """The lines of a file; of one above ``LONGEST_LINE`` its beginning alone, which is above that, too."""
-    while line := readline(LONGEST_LINE + 8):  # above it even without a byte order mark
+    """The lines of a file; a line over ``LONGEST_LINE`` is cut, but remains over it."""
+    while line := readline(LONGEST_LINE + 8):  # over it even without a byte order mark
         yield line
         while len(line) > LONGEST_LINE and not line.endswith(end):
             line = readline(LONGEST_LINE + 8)
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to read; OSError for a pipe or a device, which may never end."""
+    """Open a file for reading; OSError for a pipe or a device, which may never end."""
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -113,7 +113,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def read_small(path: Path) -> bytes:
-    """The content of a file; OSError if it is no regular one, or far larger than any JSON or vocabulary."""
+    """The content of a file; OSError if it is not a regular file, or far larger than any JSON or vocabulary file."""
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size > SMALL:
             raise OSError(errno.EFBIG, f"above {SMALL:,} bytes", str(path))
@@ -121,7 +121,7 @@ def read_small(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds. OSError if it cannot be read; ValueError if it is no JSON, or nested too deeply."""
+    """The content of a JSON file. OSError if it cannot be read; ValueError if it is not JSON or nested too deeply."""
     try:
         return json.loads(read_small(path).decode())
     except RecursionError as error:
@@ -129,7 +129,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object without its check; empty if that fails, or the file is missing or holds anything else."""
+    """Read a JSON object and remove its check; empty if the check fails, or the file is missing or not an object."""
     try:
         content = read_json(path)
         if not isinstance(content, dict):
@@ -141,7 +141,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def sha256(content: str | bytes) -> str:
-    """SHA-256 of bytes, or of a text's UTF-8, in hexadecimal."""
+    """SHA-256 of bytes, or of a string's UTF-8, in hexadecimal."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
@@ -152,30 +152,30 @@ def sha256_of_file(path: Path) -> str:
 
 
 def hash_files(paths: Iterable[Path]) -> list[str]:
-    """The SHA-256 of each file; several are read at a time."""
+    """The SHA-256 of each file; reads several files at a time."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         return list(threads.map(sha256_of_file, paths))
 
 
 def leads_elsewhere(path: Path) -> bool:
-    """Whether a path is a link, a pipe or a device: what it holds lies in another place, or is endless."""
+    """Whether a path is a link, a pipe or a device: its content is elsewhere, or endless."""
     return path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir()))
 
 
 def files_below(folder: Path) -> dict[str, Path]:
-    """Everything in a folder and its folders that is no folder, by its relative name."""
+    """Everything in a folder and its subfolders except folders, by relative name."""
     found = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir())
     return {str(path.relative_to(folder)): path for path in found}
 
 
 def hash_folder(folder: Path) -> dict[str, str]:
-    """The SHA-256 of everything in a folder and its folders that is no folder, by its relative name."""
+    """The SHA-256 of everything in a folder and its subfolders except folders, by relative name."""
     files = files_below(folder)
     return dict(zip(files, hash_files(files.values()), strict=True))
 
 
 def holds(folder: Path, listed: dict[str, str]) -> bool:
-    """Whether a folder has the files listed, with the SHA-256 beside them, and nothing that leads elsewhere."""
+    """Whether a folder has the listed files with these SHA-256s, and nothing that leads elsewhere."""
     try:
         found = files_below(folder)
         if not listed.keys() <= found.keys() or any(map(leads_elsewhere, found.values())):
@@ -193,7 +193,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def explain_write_errors(path: Path, otherwise: str = "") -> Iterator[None]:
-    """Turn an OSError inside into a UserError that names ``path`` and says what to do, or ``otherwise``."""
+    """Turn an OSError in the block into a UserError that names ``path`` and says what to do, then ``otherwise``."""
     try:
         yield
     except OSError as error:
@@ -201,9 +201,9 @@ def explain_write_errors(path: Path, otherwise: str = "") -> Iterator[None]:
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Delete the temporary files and folders that killed processes left, of one ``name`` if it is given.
+    """Delete temporary files and folders left by killed processes, only those for ``name`` if it is given.
 
-    Those of other running processes stay. One of this process's number is from an earlier process that had it.
+    Those of other running processes stay. One with this process's number is from an earlier process that had it.
     """
     for path in folder.glob(f".{glob.escape(name) or '*'}.*.tmp"):
         process = path.name.split(".")[-2]
@@ -212,16 +212,16 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 
 def _temporary(path: Path) -> Path:
-    """The name under which this process writes what is to become ``path``."""
+    """The temporary name that this process uses while writing ``path``."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def _is_another(process: int) -> bool:
-    """Whether a process of this number runs, and is not this one."""
+    """Whether a process with this number is running, other than this one."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        pass  # it belongs to another user, or is none that could be known
+        pass  # it belongs to another user, or is not a valid number
     return process != os.getpid()

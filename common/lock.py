@@ -1,8 +1,8 @@
-"""Locks between processes: the operating system's, or a lease where the file system has none, as Lustre may not.
+"""Locks between processes: the operating system's or, on file systems without locks (maybe Lustre), a lease.
 
-A lock of the operating system ends with its holder, however that ends. A lease is a file that its holder refreshes: it
-is taken over at once if the process that it names is known to be dead, and otherwise, as from another machine, when it
-was not refreshed for a while.
+An operating-system lock ends with its holder, however that ends. A lease is a file that its holder keeps refreshing:
+it is taken over at once if the process it names is known to be dead, and otherwise, e.g. from another machine, once it
+has not been refreshed for a while.
 """
 
 import errno
@@ -18,7 +18,7 @@ LEASE_SECONDS = 30.0
 
 
 def acquire(path: Path, *, wait: bool) -> BaseFileLock:
-    """A file's lock, until released. Timeout if another process has it, unless ``wait``; OSError without a file."""
+    """Lock a file until released. Timeout if another process holds it, unless ``wait``; OSError if there is no file."""
     if lock := system_lock(path, wait=wait):
         return lock
     lease = SoftFileLease(lease_path(path), lease_duration=LEASE_SECONDS)
@@ -26,13 +26,13 @@ def acquire(path: Path, *, wait: bool) -> BaseFileLock:
         lease.acquire(blocking=False)
     except Timeout:
         if not wait:
-            write_note(f"note: {path.parent} has no file locks: whether its holder is alive is known within a minute")
+            write_note(f"note: {path.parent} has no file locks: checking if its holder is alive takes up to a minute")
         lease.acquire(timeout=-1 if wait else 1.5 * LEASE_SECONDS)
     return lease
 
 
 def system_lock(path: Path, *, wait: bool) -> FileLock | None:
-    """The operating system's lock, or None if there is none; Timeout and OSError as ``acquire``."""
+    """The operating system's lock, or None if there is none; raises Timeout and OSError like ``acquire``."""
     lock = FileLock(path, fallback_to_soft=False)
     try:
         lock.acquire(blocking=wait)
@@ -44,7 +44,7 @@ def system_lock(path: Path, *, wait: bool) -> FileLock | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether another process holds the lock now. OSError if its file cannot be opened."""
+    """Whether another process holds the lock now. OSError if the file cannot be opened."""
     lease = lease_path(path)
     try:
         lock = system_lock(path, wait=False)

@@ -1,4 +1,4 @@
-"""Fields of config dataclasses: a default, the help that ``--help`` prints, checks, and what the value decides."""
+"""Fields of config dataclasses: a default, the help that ``--help`` prints, checks, and what the value affects."""
 
 import math
 import operator
@@ -31,16 +31,16 @@ def option(
 ) -> Any:
     """A dataclass field with help and with ``BOUNDS``, such as ``min=0, below=1``.
 
-    A field with ``choices`` must be one of them, and its help begins with them. Each object gets a copy of its own of a
-    default list. The defaults of the other arguments are safe: forgetting them costs a new run or a second reading
-    of a corpus, never a wrong result.
+    A field with ``choices`` must be one of them, and its help begins with them. A default list is copied for each
+    object. The defaults of the other arguments are safe: forgetting them may cost a new run or reading a corpus again,
+    but never gives a wrong result.
 
     - ``changes`` says what differs when a run continues with another value. "nothing": at most the rounding.
-      "validation": scores from before and after do not compare. "training": the steps that follow, but saved
+      "validation": scores from before and after are not comparable. "training": the following steps, but saved
       checkpoints translate as before, up to rounding. "model": the run cannot continue.
-    - ``compared``: a comparison of two runs names this key if it differs; by default if it changes something.
+    - ``compared``: a comparison of two runs lists this key if it differs; by default, if it changes something.
     - ``of_text``: the text of a corpus, or its tokens, depend on this key of ``data``.
-    - ``of_file``: so do the pairs that a single file of it gives, so that a report records this key of ``data``.
+    - ``of_file``: the pairs read from a single file depend on it too, so a report records this key of ``data``.
     """
     choices = tuple(choices)
     metadata = {
@@ -58,14 +58,14 @@ def option(
 
 
 def select(config: Any, which: Literal["of_text", "of_file"]) -> dict[str, Any]:
-    """The values of a config by key, for its keys that are declared as ``which``."""
+    """The values of a config by key, for the keys that are declared ``which``."""
     return {key.name: getattr(config, key.name) for key in fields(config) if key.metadata[which]}
 
 
 def require_in_bounds(section: str, config: Any) -> None:
-    """ValueError if a field of the config is out of its bounds, or is none of its choices.
+    """ValueError if a field of the config is out of bounds or not one of its choices.
 
-    Numbers are computed with in 32 bits: 0.99999999 is 1 there, 1e-50 is 0, and 1e39 is infinite.
+    Computations use 32 bits, where 0.99999999 is 1, 1e-50 is 0, and 1e39 is infinite.
     """
     for key in fields(config):
         value = getattr(config, key.name)
@@ -83,7 +83,7 @@ def require_in_bounds(section: str, config: Any) -> None:
 
 
 def in_32_bits(value: float) -> float:
-    """The number with which processors compute; they take those below the least normal one for 0."""
+    """The number that processors compute with; they treat numbers below the smallest normal one as 0."""
     with np.errstate(over="ignore"):
         rounded = float(np.float32(value))
     return rounded if abs(rounded) >= np.finfo(np.float32).tiny else 0.0

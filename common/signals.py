@@ -1,7 +1,7 @@
-"""Signals that end a training: Ctrl-C, SIGTERM (schedulers, preemption) and SIGHUP (a lost terminal).
+"""Signals that end a training run: Ctrl-C, SIGTERM (schedulers, preemption) and SIGHUP (a lost terminal).
 
-During a step they are recorded (training/run/pause.py), and the loop ends the step, saves and stops. Elsewhere there is
-nothing to save, and they end the program at once. A second signal always kills the process.
+During a step they are recorded (training/run/pause.py), and the loop finishes the step, saves and stops. Elsewhere
+there is nothing to save, and they end the program at once. A second signal always kills the process.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class Interrupted(KeyboardInterrupt):
-    """Signal ``number`` arrived where the program can stop at once."""
+    """Raised when signal ``number`` arrives where the program can stop at once."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -25,7 +25,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def exit_when_interrupted(hint: str) -> Iterator[None]:
-    """Inside, a signal ends the program with ``hint`` and the exit code of shells: 128 plus the signal's number."""
+    """In the block, a signal ends the program with ``hint`` and a shell's exit code: 128 plus the signal's number."""
     try:
         with handle_signals(interrupt):
             yield
@@ -36,7 +36,7 @@ def exit_when_interrupted(hint: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exit_at_once() -> Iterator[None]:
-    """Inside, ``sys.exit`` does not wait for what threads compile: after a signal, that was a segmentation fault."""
+    """In the block, ``sys.exit`` does not wait for compiling threads, as waiting after a signal led to segfaults."""
     try:
         yield
     except SystemExit as end:
@@ -46,7 +46,7 @@ def exit_at_once() -> Iterator[None]:
 
 def end_process(code: int) -> NoReturn:
     for stream in (sys.stderr, sys.stdout):
-        with contextlib.suppress(OSError, ValueError):  # it takes no more, or is closed
+        with contextlib.suppress(OSError, ValueError):  # it is not writable, or closed
             stream.flush()
     os._exit(code)
 
@@ -57,7 +57,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def handle_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
-    """Inside, ``handler`` gets the signals, except those that were ignored, such as SIGHUP under nohup."""
+    """In the block, ``handler`` receives the signals, except ignored ones such as SIGHUP under nohup."""
     earlier = {number: signal.getsignal(number) for number in SIGNALS}
     handled = [number for number in SIGNALS if earlier[number] is not signal.SIG_IGN]
     for number in handled:

@@ -1,4 +1,4 @@
-"""Standard output and standard error take any text, whatever their encoding, and show it without obeying it."""
+"""Make standard output and standard error accept any text, whatever their encoding, and escape terminal controls."""
 
 import codecs
 import io
@@ -15,7 +15,7 @@ ESCAPE = "as in JSON"  # the name of an error handler
 
 
 def open_closed_streams() -> None:
-    """Let a closed standard stream (``>&-``) be the null device. The next file opened would get its number and text."""
+    """Replace closed standard streams (``>&-``) with the null device, or the next file opened would get their text."""
     sys.stdin = sys.stdin or _open_null_device("r")
     sys.stdout = sys.stdout or _open_null_device("w")
     sys.stderr = sys.stderr or _open_null_device("w")
@@ -28,15 +28,15 @@ def _open_null_device(mode: str) -> TextIO:
 
 
 def escape_on_streams() -> None:
-    """Escape from now on what the encoding of a stream lacks, and what would steer the terminal of standard output.
+    """From now on, escape characters that a stream's encoding lacks, and terminal controls on standard output.
 
-    Both are escaped as in JSON, so that lines of JSON stay the same JSON. Standard error has progress bars, which do
-    steer it: ``common.errors.write_note`` escapes lines there.
+    Both are escaped as in JSON, so that lines of JSON keep their meaning. Standard error has progress bars, which need
+    terminal controls: ``common.errors.write_note`` escapes lines there.
     """
     codecs.register_error(ESCAPE, _escape)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            with suppress(OSError, ValueError):  # it is closed, or takes no more
+            with suppress(OSError, ValueError):  # it is closed, or not writable
                 stream.reconfigure(errors=ESCAPE)
     if isinstance(sys.stdout, io.TextIOWrapper):
         write = partial(type(sys.stdout).write, sys.stdout)

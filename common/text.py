@@ -5,7 +5,7 @@ import re
 
 
 def visible(text: str) -> str:
-    """Spell unprintable characters, such as a terminal's control characters, as ``<U+200B>``."""
+    """Spell out unprintable characters, such as terminal controls, as in ``<U+200B>``."""
     return "".join(letter if letter.isprintable() else f"<U+{ord(letter):04X}>" for letter in text)
 
 
@@ -13,7 +13,7 @@ STEERING = re.compile("\r(?!\n)|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u
 
 
 def escape_controls(text: str) -> str:
-    """Escape, as JSON does, what steers a terminal or the direction of writing; tabs and line ends stay."""
+    """Escape characters that control a terminal or the writing direction, as in JSON; tabs and line ends stay."""
     return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -27,12 +27,12 @@ PLAIN = re.compile(rf"(?!{NO_TEXT})([^\W\d]|/)([\w/.+=@ -]|:(?! ))*(?<=[\w/.])",
 
 
 def as_list_item(text: str) -> str:
-    """A string as an item of a YAML list in brackets, in quotes where YAML might read something else: no is false."""
+    """A string as an item of a YAML list in brackets, quoted if YAML might read it as something else: no is false."""
     return text if PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 def is_encoding(name: str) -> bool:
-    """Whether Python can decode text in it."""
+    """Whether this is an encoding that Python can decode text from."""
     try:
         return bool("a".encode(name))
     except (LookupError, ValueError):

@@ -21,7 +21,7 @@ class Table:
 
 
 def as_text(table: Table) -> str:
-    """Render for a terminal: aligned columns, numbers to the right."""
+    """Render for a terminal, with aligned columns and right-aligned numbers."""
     columns = [_align(list(map(visible, column))) for column in zip(table.header, *table.rows, strict=True)]
     lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
     return "\n".join(line for line in [table.title.upper(), visible(table.note), *lines] if line)
@@ -46,5 +46,5 @@ def _align(column: list[str]) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that stands as it is in a line of Markdown; unprintable characters, such as line breaks, are spelled out."""
+    """Escape text to appear literally in a line of Markdown; spells out unprintable characters, such as line breaks."""
     return MARKDOWN.sub(r"\\\1", visible(text))

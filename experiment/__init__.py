@@ -1,1 +1,1 @@
-"""From a config to a run and back: open, load, compare and sweep runs."""
+"""From configs to runs and back: open, load, compare and sweep runs."""

@@ -24,11 +24,11 @@ KEYS = {
 
 
 def read_curves(run_dir: Path, batch_rows: int) -> dict[str, Any]:
-    """What report.js draws: ``valid`` and ``train`` with series of equal length, and null where there is no number.
+    """The data for report.js: ``valid`` and ``train`` with series of equal length, and null for missing numbers.
 
     Both have the updates (``step``), the minutes of training and evaluation without pauses, and the tokens of both
-    sides, as many an update as the mean batch has. Cross-entropy is in nats. ``breaks`` are the places of the first
-    evaluations on another validation set or by another search.
+    sides, estimated from the mean batch. Cross-entropy is in nats. ``breaks`` are the places of the first evaluations
+    with another validation set or another search.
     """
     lines = read_metrics(run_dir, measured=True)
     valid, train = (series([line for line in lines if line["kind"] == kind], keys) for kind, keys in KEYS.items())
@@ -41,12 +41,12 @@ def read_curves(run_dir: Path, batch_rows: int) -> dict[str, Any]:
 
 
 def series(lines: list[dict[str, Any]], keys: tuple[str, ...]) -> dict[str, Series]:
-    """Values by key; JSON has "nan" and "inf" as text, too."""
+    """Values by key; numbers may also be the strings "nan" and "inf"."""
     return {key: np.array([float(line.get(key, "nan")) for line in lines], np.float64) for key in keys}
 
 
 def tokens_per_update(run_dir: Path, batch_rows: int) -> float:
-    """Tokens of both sides in a batch, by the fill of the rows that data.json records; NaN if it has none."""
+    """Tokens of both sides in a batch, from the fill of rows recorded in data.json; NaN if it is not recorded."""
     data = read_json_object(run_dir / DATA)
     try:
         return batch_rows * sum(float(size) * float(data["fill"][side]) for side, size in data["row_lengths"].items())
@@ -55,7 +55,7 @@ def tokens_per_update(run_dir: Path, batch_rows: int) -> float:
 
 
 def minutes_of_training(train: dict[str, Series], valid: dict[str, Series]) -> Series:
-    """When the lines of training were written, by their speed; evaluations say what else took time until them."""
+    """When training lines were written, by their speed; evaluation lines show what other time had passed by then."""
     own = np.cumsum(np.diff(train["tokens"], prepend=0) / train["tokens_per_second"] / 60)
     until = np.interp(valid["step"], [0, *train["step"]], [0, *own])
     return own + np.interp(train["step"], [0, *valid["step"]], [0, *(valid["minutes"] - until)])
@@ -66,7 +66,7 @@ def without_nan(values: dict[str, Series]) -> dict[str, list[float | None]]:
 
 
 def find_breaks(run_dir: Path, steps: list[int]) -> tuple[int, ...]:
-    """The places, from 1, of the evaluations whose scores do not compare with those of the evaluation before."""
+    """The places, from 1, of evaluations with scores that are not comparable with the previous evaluation's."""
     if not change_steps(run_dir):
         return ()
     found = [(find_record(run_dir, CONFIG, step), find_record(run_dir, DATA, step)) for step in steps]

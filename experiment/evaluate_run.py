@@ -1,4 +1,4 @@
-"""A run's score on a held-out set, and its report: what eval.py and the Python interface do."""
+"""A run's score on a held-out set, and its report, for eval.py and the Python interface."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ MAY_CHANGE_FOR_SCORES = MAY_CHANGE | OF_TEST_SET
 
 
 class EvaluatedSet(NamedTuple):
-    """The set that a run's config names, its scores, and what these should be read with."""
+    """The set that a run's config names, its scores, and notes for interpreting them."""
 
     pairs: Pairs
     file: SourceReport
@@ -33,7 +33,7 @@ class EvaluatedSet(NamedTuple):
 
 
 def evaluate_run(run: LoadedRun, with_noise: bool = False) -> EvaluatedSet:
-    """Translate and score the set; ``with_noise``: also a copy with noise in its sources. Writes nothing."""
+    """Translate and score the set, and ``with_noise`` also a copy with noise in its sources. Writes nothing."""
     pairs, file = load_test_set(run)
     overlap = count_overlap(run, pairs)  # first: it finds damage in the run
     evaluation = evaluate(run.translator, run.params, pairs, set_name=file.file, progress=True)
@@ -43,7 +43,7 @@ def evaluate_run(run: LoadedRun, with_noise: bool = False) -> EvaluatedSet:
 
 
 def keep_report(run: LoadedRun, found: EvaluatedSet, folder: Path) -> Path:
-    """Write the report to the folder, where it replaces none of another set or search; returns its path."""
+    """Write the report to the folder without replacing reports of other sets or searches; returns its path."""
     place = place_report(run, found.file.sha256, folder)
     path, checkpoint = place.choose(), Checkpoint(run.manifest.step, run.manifest.digest)
     write_report(path, found.evaluation, checkpoint, found.file, place.key, found.notes)
@@ -51,7 +51,7 @@ def keep_report(run: LoadedRun, found: EvaluatedSet, folder: Path) -> Path:
 
 
 def load_test_set(run: LoadedRun) -> tuple[Pairs, SourceReport]:
-    """The set that the config names, with warnings; UserError if it cannot be read so."""
+    """Load the set that the config names, with warnings; UserError if it cannot be read that way."""
     data, saved = run.config.data, run.saved.data
     if data.columns != saved.columns and not data.test:
         raise UserError(f"the test set of {run.folder} has the run's data.columns; name another with data.test=…")
@@ -73,7 +73,7 @@ def count_overlap(run: LoadedRun, pairs: Pairs) -> tuple[int, int]:
 
 
 def find_near(run: LoadedRun, pairs: Pairs, evaluation: Evaluation) -> Neighbours | None:
-    """How near the set is to the training pairs; None if those are not at hand."""
+    """How close the set is to the training pairs; None if those are not available."""
     try:
         return find_neighbours(pairs, run.training_pairs(), [each.translation for each in evaluation.sentences])
     except UserError as error:

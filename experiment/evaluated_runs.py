@@ -23,7 +23,7 @@ SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_s
 
 @dataclass(frozen=True)
 class ReportedRun(EvaluatedRun):
-    """A run with its report; the config has the search and the precision of the report."""
+    """A run with its report; its config has the report's search and precision."""
 
     run_dir: Path
     config: RunConfig
@@ -31,9 +31,9 @@ class ReportedRun(EvaluatedRun):
 
 
 def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
-    """Read a run's report on a set, or any report by its path; it goes by ``name`` or, without one, by its path.
+    """Read a run's report on a set, or any report by its path; it is called ``name`` or, without one, by its path.
 
-    UserError if it is missing, damaged, or not of its sentences.
+    UserError if it is missing, damaged, or does not match its sentences.
     """
     path, is_report = Path(argument), argument.endswith(".json")
     report_path = path if is_report else own_report(path, set_name)
@@ -64,36 +64,36 @@ def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
 
 
 def check_scores(path: Path, run: ReportedRun) -> None:
-    """UserError if the sentences are not those that the report scores, as after a kill between the two files."""
+    """UserError if the sentences do not match the report's scores, as after a kill between writing the two files."""
     found = [metric.score if run.sentences else 0.0 for metric in (run.bleu, run.chrf)]
     if any(abs(score - run.report.get(key, -1.0)) > 1e-6 for key, score in zip(("bleu", "chrf"), found, strict=True)):
         raise UserError(f"{path} and {sentences_beside(path).name} do not belong together: evaluate the run again")
 
 
 def as_reported(config: RunConfig, report: dict[str, Any]) -> RunConfig:
-    """The config with the search and precision of the report; keys that the report lacks stay."""
+    """The config with the report's search and precision; keys that the report lacks stay unchanged."""
     known = {key: value for key, value in report.get("decoding", {}).items() if key in vars(config.decoding)}
     decoding, model = replace(config.decoding, **known), replace(config.model, **report.get("precision", {}))
     return replace(config, decoding=decoding, model=model)
 
 
 def compare_reported(found: Sequence[ReportedRun]) -> Comparison:
-    """Compare the systems of these runs with that of the first."""
+    """Compare the systems of these runs with the first run's system."""
     groups = group_sentences(found[0].sentences, str(found[0].report.get("test_set", "")))
     return compare_systems(group_by_system(found), groups)
 
 
 def group_by_system(found: Sequence[ReportedRun]) -> list[System]:
-    """Runs that differ by their seed alone are one system; the first run's is the baseline, and first.
+    """Group runs that differ only in their seed into systems; the first run's system is the baseline and comes first.
 
-    If all runs are one system, each is compared by itself. UserError for runs that cannot be compared.
+    If all runs belong to one system, each is compared on its own. UserError for runs that cannot be compared.
     """
     groups: list[list[ReportedRun]] = []
     for run in found:
         check_comparable(found[0], run)
         group = next((group for group in groups if not changes(group[0], run)), [])
         if same := next((other for other in group if other.seed == run.seed), None):
-            raise UserError(f"{same.name} and {run.name} differ by nothing, not even by training.seed: name one")
+            raise UserError(f"{same.name} and {run.name} do not differ, not even in training.seed: name one of them")
         if not group:
             groups.append(group)
         group.append(run)
@@ -107,13 +107,13 @@ def check_comparable(base: ReportedRun, other: ReportedRun) -> None:
     for key, meaning in SAME.items():
         if base.report.get(key) != other.report.get(key):
             values = " and ".join(str(each.report.get(key))[:60] for each in (base, other))
-            raise UserError(f"{problem}the {meaning} differs, {values}; evaluate both alike")
+            raise UserError(f"{problem}the {meaning} differs, {values}; evaluate both in the same way")
     if [each.source for each in base.sentences] != [each.source for each in other.sentences]:
-        raise UserError(f"{problem}their sources differ; evaluate both alike")
+        raise UserError(f"{problem}their sources differ; evaluate both in the same way")
 
 
 def changes(base: ReportedRun, other: ReportedRun, seed: bool = False) -> list[str]:
-    """The differences between two configs that matter to translations, with or without the seed's."""
+    """The differences between two configs that affect translations, including the seed if ``seed``."""
     found = find_differences(base.config, other.config)
     return [line for key, line in found.items() if KEYS[key].metadata["compared"] and (seed or key != "training.seed")]
 
@@ -127,7 +127,7 @@ def system_of(base: list[ReportedRun], group: list[ReportedRun]) -> System:
 
 
 def name_system(names: list[str], seeds: list[int]) -> str:
-    """A run's name or, for several, that without the seed at its end, and the seeds."""
+    """A run's name or, for several runs, the name without the seed at its end, followed by the seeds."""
     if len(names) == 1:
         return names[0]
     stems = {re.sub(r"[-_.,]?(seed)?[-_.=]?[0-9]+$", "", name) for name in names}

@@ -1,4 +1,4 @@
-"""The parameters that a run begins with, if they are those of another run: ``training.init_from``."""
+"""Initial parameters from another run: ``training.init_from``."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from training.run.retention import has_checkpoints
 
 
 class Initial(NamedTuple):
-    """Parameters and tokenizer of another run; ``record`` says where they are from, with SHA-256s of both."""
+    """Parameters and tokenizer of another run; ``record`` says where they come from, with the SHA-256 of each."""
 
     params: Params | None = None
     tokenizer: Tokenizer | None = None
@@ -30,10 +30,10 @@ class Initial(NamedTuple):
 
 
 def load_initial(config: RunConfig) -> Initial:
-    """What a new run begins with: of a run that averages, the average.
+    """Load what a new run starts from; if the other run averages, the average.
 
-    Nothing without ``training.init_from``, or for a run that has a checkpoint. UserError for another kind of model, or
-    a tokenizer that does not fit.
+    Empty without ``training.init_from``, or for a run that already has a checkpoint. UserError for another kind of
+    model, or a tokenizer that does not fit.
     """
     if not config.training.init_from or has_checkpoints(Path(config.run_dir)):
         return Initial()
@@ -42,13 +42,13 @@ def load_initial(config: RunConfig) -> Initial:
     tokenizer, which = load_tokenizer(folder), source.decoding.checkpoint
     check_fits(source, tokenizer, config)
     params, manifest = load_for_inference(folder, which, config.model, tokenizer.vocab_size)
-    named = str(manifest.step) if which in ("best", "latest") else which  # they may be other ones later
+    named = str(manifest.step) if which in ("best", "latest") else which  # which may change later
     record = {"run": str(folder), "checkpoint": named, "sha256": manifest.digest, "tokenizer": sha256(tokenizer.model)}
     return Initial(params, tokenizer, record)
 
 
 def check_fits(source: RunConfig, tokenizer: Tokenizer, config: RunConfig) -> None:
-    """UserError if the models of two runs differ in more than their training, or tags of a direction are missing."""
+    """UserError if the models of two runs differ in more than their training, or direction tags are missing."""
     differences, sections = find_differences(source, config).items(), ("model.", "tokenizer.")
     of_model = [key for key in KEYS if key.startswith(sections) and KEYS[key].metadata["changes"] == "model"]
     lines = [line for key, line in differences if key in of_model]
@@ -59,12 +59,12 @@ def check_fits(source: RunConfig, tokenizer: Tokenizer, config: RunConfig) -> No
 
 
 def load_recorded(run_dir: Path, config: RunConfig) -> Params:
-    """The parameters that a run began with, for replays; UserError if they are no longer there."""
+    """The initial parameters of a run, for replays; UserError if they are no longer available."""
     record = read_json_object(run_dir / INITIAL)
     if not {"run", "checkpoint", "sha256"} <= record.keys():
         raise UserError(f"{run_dir / INITIAL} is missing or damaged: bring it back")
     source, which = Path(record["run"]), record["checkpoint"]
     params, manifest = load_for_inference(source, which, config.model, config.tokenizer.vocab_size)
     if manifest.digest != record["sha256"]:
-        raise UserError(f"{run_dir} began with other parameters than {source} now has in its checkpoint {which}")
+        raise UserError(f"{run_dir} started from other parameters than {source} now has in its checkpoint {which}")
     return params

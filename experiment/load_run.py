@@ -1,4 +1,4 @@
-"""Read a run directory: its config with overrides, and what is asked for: model, reports, how it was trained."""
+"""Read a run directory: its config with overrides and, on demand, its model and how it was trained."""
 
 import functools
 import os
@@ -41,10 +41,10 @@ from training.run.manifest import Manifest
 from training.run.metrics import read_metrics
 from training.run.retention import damaged_steps, has_checkpoints
 
-MOST_PAIRS = 1_000_000  # to be read whole beside a model
+MOST_PAIRS = 1_000_000  # more pairs are not loaded into memory beside a model
 PRECISION = {"model.dtype", "model.matmul_dtype"}
-# Overrides may change how translations are searched and in which precision, but nothing that was learned. A model of
-# both directions takes the other one, with data.source and data.target.
+# Overrides may change the search and the precision of translations, but nothing that was learned. With data.source and
+# data.target, a model trained in both directions can translate in the other one.
 MAY_CHANGE = {"data.source", "data.target"} | PRECISION | {key for key in KEYS if key.startswith("decoding.")}
 
 
@@ -67,8 +67,8 @@ def load_run(
 def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunConfig:
     """The config of ``PROGRAM PATH OVERRIDES``.
 
-    UserError for the config of a run that lies elsewhere than its ``run_dir`` says, unless an override sets that: the
-    command would start a new run in the old place, or continue the run of which this is a copy.
+    UserError for the config of a run that is not in its own ``run_dir``, unless an override sets that: the command
+    would start a new run in the old place, or continue the run that this is a copy of.
     """
     config, folder = load_config(path, overrides), Path(path).parent
     is_of_a_run = (folder / CONFIG).is_file() and has_checkpoints(folder)
@@ -76,13 +76,13 @@ def load_experiment(program: str, path: str, overrides: Sequence[str]) -> RunCon
     if not is_of_a_run or lies_there or any(each.startswith("run_dir=") for each in overrides):
         return config
     command = shlex.join(["python", program, path, *overrides, f"run_dir={folder}"])
-    problem = f"{path} is of a run that was moved or copied: its run_dir is {config.run_dir}"
-    raise UserError(f"{problem}. To use the run where it lies: {command}")
+    problem = f"{path} belongs to a run that was moved or copied: its run_dir is {config.run_dir}"
+    raise UserError(f"{problem}. To use the run where it is now: {command}")
 
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A run, or an ensemble with this run first; nothing but its config is read before it is asked for."""
+    """A run, or an ensemble with this run first; everything except its config is loaded lazily."""
 
     folder: Path
     config: RunConfig  # with the overrides
@@ -108,7 +108,7 @@ class LoadedRun:
 
     @property
     def manifest(self) -> Manifest:
-        """That of the run's own checkpoint."""
+        """The manifest of the run's own checkpoint."""
         return self._loaded[2]
 
     @cached_property
@@ -123,7 +123,7 @@ class LoadedRun:
         return translator, replicate_on_all(tuple(params for params, _ in checkpoints)), checkpoints[0][1]
 
     def _usual_source(self) -> Usual:
-        """What the sources of training were like; for an older run, its validation set and its rows tell."""
+        """The typical size of training sources; for older runs, estimated from the validation set and row length."""
         if recorded := load_usual_source(self.folder):
             return recorded
         lines: list[str] = []
@@ -145,7 +145,7 @@ class LoadedRun:
         return member
 
     def training_pairs(self) -> Pairs:
-        """The pairs that the run was last trained on, in ``config``'s direction; UserError if they are not at hand."""
+        """The pairs that the run was last trained on, in ``config``'s direction; UserError if they are unavailable."""
         data, known = replace(self.saved.data, root=self.config.data.root), load_identity(self.folder / DATA)
         if known is None or known.training_pairs > MOST_PAIRS:
             raise UserError(f"{self.folder / DATA} is damaged, or has more than {MOST_PAIRS:,} training pairs")
@@ -157,7 +157,7 @@ class LoadedRun:
 
     @cached_property
     def recorded(self) -> RecordedRun:
-        """The run to be replayed, whose damaged checkpoints are told. Its corpus is prepared for the first update."""
+        """The run for replays; notes damaged checkpoints. Its corpus is prepared when the first update needs it."""
         for damaged in damaged_steps(self.folder):
             write_note(f"note: the checkpoint at step {damaged} of {self.folder} is damaged and left out")
         prepare_once = functools.cache(self._prepare_setup)
@@ -170,7 +170,7 @@ class LoadedRun:
         return RecordedRun(self.folder, setup, initial.model, self.saved.training, metrics)
 
     def _prepare_setup(self, config_path: Path, data_path: Path) -> Setup:
-        """The batches by these records of the run; UserError if the corpus no longer yields them."""
+        """The batches according to these records of the run; UserError if the corpus no longer yields them."""
         config = self._read_record(config_path)
         choose_kernels(config.model, (config.data.row_length,) * 2)
         tokenizer = self.tokenizer if config.training.init_from else None

@@ -1,4 +1,4 @@
-"""From a config to a run that can take its next step: corpus checked and recorded, state initialized or restored."""
+"""From a config to a run that is ready for its next step: check the corpus, record it, initialize or restore state."""
 
 import contextlib
 import json
@@ -59,7 +59,7 @@ from training.validation import HeldOut, Validation
 
 @dataclass(frozen=True)
 class Run:
-    """What the training loop works with. ``state`` and ``progress`` are those with which the loop begins."""
+    """What the training loop works with. ``state`` and ``progress`` are the loop's initial values."""
 
     config: RunConfig
     devices: Devices
@@ -79,7 +79,7 @@ class Run:
         return Path(self.config.run_dir)
 
     def batches(self, from_step: int) -> Generator[tuple[Batch, int], None, None]:
-        """The batches of the updates after ``from_step``, each on its devices ahead of its step, and their digests."""
+        """The batches of updates after ``from_step``, placed on devices ahead of their step, with their digests."""
         stream, depth = self.schedule.stream, self.config.data.prefetch
         return prefetch(stream, from_step, depth, self.devices.local_rows, self._place)
 
@@ -88,14 +88,14 @@ class Run:
         return devices.place(batch), digest_batch(batch, step + 1, devices.local_rows.start, devices.counted_rows)
 
     def watch(self, step: int, report: StepReport) -> None:
-        """Advance the bar. UserError if the run has diverged, or the save under way has failed."""
+        """Advance the progress bar. UserError if the run has diverged or the current save has failed."""
         self.divergence.add(step, report)
         self.saves.check()
         self.monitor.advance()
 
 
 def find_devices(config: RunConfig) -> Devices:
-    """The devices of the config's mesh. UserError if the model or its batches cannot be divided over them."""
+    """The devices of the config's mesh. UserError if the model or its batches cannot be split over them."""
     mesh = make_mesh(config.mesh)
     check_divisible(mesh, config.model, config.data.batch_rows, config.training.accumulation)
     check_any_mesh(config.training, mesh, config.data.batch_rows)
@@ -104,11 +104,11 @@ def find_devices(config: RunConfig) -> Devices:
 
 @contextlib.contextmanager
 def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
-    """Open the config's run directory, which the caller holds locked, at its newest good checkpoint or at step 0.
+    """Open the config's run directory, locked by the caller, at its newest good checkpoint or at step 0.
 
-    What does not depend on the corpus is compiled while the corpus is prepared. A new state is allocated only then: a
-    mistyped vocabulary size, too large for the corpus, might not fit in memory either. UserError for a config, a corpus
-    or a run directory that training cannot use; all is checked before ``record_run``, the first to write there.
+    Programs that do not depend on the corpus are compiled while it is prepared. A new state is allocated only after
+    that: a mistyped vocabulary size, too large for the corpus, might not fit in memory either. UserError for a config,
+    corpus or run directory that training cannot use; everything is checked before ``record_run`` first writes there.
     """
     run_dir, shape = Path(config.run_dir), (config.model, config.training, config.tokenizer.vocab_size)
     for name in IN_PLACE:
@@ -166,28 +166,28 @@ def open_run(config: RunConfig, devices: Devices) -> Iterator[Run]:
 
 
 def check_run(config: RunConfig) -> None:
-    """``check_config``, and that all processes have the same config and settings; UserError if they do not."""
+    """``check_config``, and UserError unless all processes have the same config and settings."""
     check_config(config)
     check_same_on_all("config", to_yaml(replace(config, mesh=replace(config.mesh, process=0))))
     check_same_on_all("setting of JAX in its environment", json.dumps(read_settings()))
 
 
 def check_config(config: RunConfig) -> None:
-    """UserError for what is wrong whatever the corpus, the run directory and other processes, such as a kernel."""
+    """UserError for mistakes that do not depend on the corpus, run directory or other processes, such as a kernel."""
     check_types()
     check_compiler()
     if config.training.epochs and config.training.schedule in ENDING:
         raise UserError(
-            f"training.schedule={config.training.schedule} falls to zero at training.steps, and training.epochs could "
-            "end the run before: set training.epochs=0"
+            f"training.schedule={config.training.schedule} falls to zero at training.steps, but training.epochs could "
+            "end the run earlier: set training.epochs=0"
         )
     choose_kernels(config.model, (config.data.row_length, config.data.row_length))
 
 
 def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, like: TrainState) -> list[str]:
-    """Check the config against memory and the run's newest checkpoint; returns the changes of it that these allow."""
+    """Check the config against memory and the run's newest checkpoint; returns the accepted changes."""
     if config.decoding.ensemble:
-        raise UserError("decoding.ensemble is for runs that are trained: eval.py and scripts/translate.py take it")
+        raise UserError("decoding.ensemble is for trained runs: use it with eval.py and scripts/translate.py")
     check_memory(like, device_memory())
     if newest is None:
         return []
@@ -201,7 +201,7 @@ def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, lik
 
 
 def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepared: Prepared) -> bool:
-    """Whether the validation scores up to the run's newest checkpoint do not compare with those from here on."""
+    """Whether validation scores up to the run's newest checkpoint are not comparable with later ones."""
     before = load_config(find_record(run_dir, CONFIG, newest), [f"run_dir={run_dir}"])
     known, new = load_identity(find_record(run_dir, DATA, newest)), identify(prepared.report)
     has_other_data = known is not None and any(known.files[split] != new.files[split] for split in ("train", "valid"))
@@ -211,7 +211,7 @@ def scores_do_not_compare(config: RunConfig, run_dir: Path, newest: int, prepare
 def prepare_data(
     config: RunConfig, run_dir: Path, newest: int | None, tokenizer: Tokenizer | None = None
 ) -> tuple[Prepared, list[str]]:
-    """The corpus, and its allowed changes since the newest checkpoint; UserError for others, or between processes."""
+    """The corpus, and its accepted changes since the newest checkpoint; UserError for others, or between processes."""
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)
     check_same_on_all("corpus or tokenizer", prepared.stream.fingerprint)
     if newest is None:
@@ -229,7 +229,7 @@ def prepare_data(
 
 
 def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices, loss_step: LossStep) -> Validation:
-    """The validation of a run. UserError if one of its sentences is too long for learned positions."""
+    """The validation of a run. UserError if one of its sentences is too long for the table of learned positions."""
     lengths = prepared.stream.row_lengths
     batches = validation_batches(prepared.corpus.valid, prepared.tokenizer, config.data, lengths)
     check_position_table(config.model, lengths, batches)
@@ -238,7 +238,7 @@ def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices, 
 
 
 def held_out_set(config: RunConfig, data: DataConfig, prepared: Prepared) -> HeldOut:
-    """The validation pairs in the direction of ``data``; that of the config has the plain name."""
+    """The validation pairs in the direction of ``data``; the config's own direction has the plain name."""
     pairs, name = prepared.corpus.valid, "valid"
     if data.source != config.data.source:
         pairs, name = pairs.reversed(), f"valid.{data.source}-{data.target}"
@@ -249,7 +249,7 @@ def held_out_set(config: RunConfig, data: DataConfig, prepared: Prepared) -> Hel
 
 
 def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: Prepared, changes: list[str]) -> None:
-    """Write what describes the run: config, data, environment, and the changes since its newest checkpoint."""
+    """Write the description of the run: config, data, environment, and the changes since its newest checkpoint."""
     if newest is not None:
         rewind_history(run_dir, newest)
         if any("(changes the " in line for line in changes):
@@ -257,7 +257,7 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
     for line in prepared.corpus.warnings:
         warn(run_dir, line)
     if newest is None and not is_audited():
-        tell(run_dir, f"python scripts/check_numbers.py CONFIG would check the numbers of {describe_compiler()}")
+        tell(run_dir, f"python scripts/check_numbers.py CONFIG can check the numbers of {describe_compiler()}")
     if newest is None and (advice := advise_small_corpus(config, prepared)):
         tell(run_dir, advice)
     for line in changes:
@@ -271,9 +271,9 @@ def record_run(config: RunConfig, run_dir: Path, newest: int | None, prepared: P
 
 
 def set_stale_reports_aside(run_dir: Path, newest: int | None, changes: list[str]) -> None:
-    """From here on, a score of before would be taken for that of another model, or of another test set."""
+    """Move old reports away if their scores could be mistaken for those of the changed model or test set."""
     is_other = newest is None or any("(changes the " in line for line in changes)
     has_other_test = any(line.startswith("data.test: SHA-256") for line in changes)
     names = "*" if is_other else "test*" if has_other_test else ""
     if names and (aside := set_reports_aside(run_dir, newest or 0, names)):
-        tell(run_dir, f"reports of before are in {aside}; python eval.py {run_dir} scores the run as it is now")
+        tell(run_dir, f"earlier reports are now in {aside}; python eval.py {run_dir} scores the run as it is now")

@@ -1,4 +1,4 @@
-"""What a run will make of its corpus, said before it starts: its pairs and epochs, and whether these are too many."""
+"""How a run will use its corpus, reported before it starts: its pairs and epochs, and whether these are too many."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FEW_PAIRS, MANY_EPOCHS, LITTLE_DROPOUT = 20_000, 10, 0.2
 
 
 def describe_plan(config: RunConfig) -> str:
-    """Read the corpus as the run would, and say how long training on it takes; writes nothing but warnings."""
+    """Read the corpus as the run would and describe how long training takes; writes nothing but warnings."""
     run_dir, tokenizer = Path(config.run_dir), load_initial(config).tokenizer
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)
     for line in filter(None, [*prepared.corpus.warnings, advise_small_corpus(config, prepared)]):
@@ -31,13 +31,13 @@ def describe_corpus(report: DataReport) -> str:
 
 
 def advise_small_corpus(config: RunConfig, prepared: Prepared) -> str | None:
-    """What to do if a small corpus would be learned by heart; None for few epochs, strong dropout or early stopping."""
+    """Advice if the model would overfit a small corpus; None for few epochs, strong dropout or early stopping."""
     pairs, dropout = prepared.report.training_pairs, config.model.dropout
     if pairs >= FEW_PAIRS or dropout >= LITTLE_DROPOUT or config.training.patience:
         return None
     epochs = Schedule(config.training, prepared.stream).expected_end(0) / prepared.stream.steps_in(0)
     if epochs < MANY_EPOCHS:
         return None
-    danger = "the model will learn them by heart, and translate new ones worse"
-    advice = f"For fewer than {FEW_PAIRS:,} pairs, begin with configs/small-corpus.yaml (docs/data.md)"
+    danger = "the model will overfit them, and translate new sentences worse"
+    advice = f"For fewer than {FEW_PAIRS:,} pairs, start with configs/small-corpus.yaml (docs/data.md)"
     return f"{epochs:.0f} epochs of {pairs:,} pairs with model.dropout={dropout}: {danger}. {advice}"

@@ -1,4 +1,4 @@
-"""The reports of a run's scores: which one is the run's own, and where every other one lies."""
+"""The reports of a run's scores: which one is the run's own, and where the others are."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from training.run.retention import recorded_checkpoint
 
 
 def report_key(config: RunConfig, test_set_sha256: str, run: str = "") -> ReportKey:
-    """What identifies a score on a set by this config; ``run`` as in ReportKey."""
+    """The key that identifies a score on a set with this config; ``run`` as in ReportKey."""
     data = config.data
     precision = Precision(config.model.dtype, config.model.matmul_dtype)
     direction = f"{data.source}-{data.target}" if len(data.directions) > 1 else ""
@@ -22,15 +22,15 @@ def report_key(config: RunConfig, test_set_sha256: str, run: str = "") -> Report
 
 
 def recorded_test_set(run: LoadedRun) -> str:
-    """The SHA-256 of the test set that data.json records, or nothing."""
+    """The SHA-256 of the test set recorded in data.json, or an empty string."""
     identity = load_identity(run.folder / DATA)
     return "".join(identity.files["test"]) if identity else ""
 
 
 def place_report(run: LoadedRun, test_set_sha256: str | None = None, folder: Path | None = None) -> ReportPlace:
-    """Where the score of a run by its config lies: on its own test set, unless another one is given.
+    """Where to put the score of a run with its config, on its own test set unless another one is given.
 
-    It is the run's own score if nothing was changed in the config but the direction.
+    It is the run's own score if nothing in the config but the direction was changed.
     """
     usual, recorded = run.folder / REPORTS, recorded_test_set(run)
     outside = "" if folder is None or folder.resolve() == usual.resolve() else str(run.folder.resolve())
@@ -44,20 +44,20 @@ def place_report(run: LoadedRun, test_set_sha256: str | None = None, folder: Pat
 
 
 def own_report(run_dir: Path, set_name: str) -> Path:
-    """Where a run's own score on its test set lies, or that on another set, such as valid."""
+    """The path of a run's own score on its test set, or on another set such as valid."""
     found = place_report(load_run(run_dir)).find() if set_name == "test" else None
     return found or report_path(run_dir, set_name)
 
 
 def find_mismatch(run_dir: Path, path: Path, which: str, set_name: str = "") -> str:
-    """Why a report is not of its run as it is now, by the checkpoint that ``which`` names; empty if it is.
+    """Why a report does not match the run's current checkpoint ``which``; empty if it does.
 
-    With a name, the set must be that one of the run. What is not recorded cannot be compared.
+    With ``set_name``, the report must be on that set of the run. What is not recorded is not compared.
     """
     report, identity = read_json_object(path), load_identity(run_dir / DATA)
     scored, checkpoint = str(report.get("test_set_sha256")), recorded_checkpoint(run_dir, which)
     if identity and scored not in identity.files.get(set_name, [scored]):
-        return f"is of another set than the {set_name} set of {run_dir}"
+        return f"scores another set than the {set_name} set of {run_dir}"
     by_training = path.name.startswith("valid.")  # the last evaluation's
     if by_training or checkpoint is None or checkpoint.is_scored_by(report):
         return ""
@@ -66,12 +66,12 @@ def find_mismatch(run_dir: Path, path: Path, which: str, set_name: str = "") -> 
 
 
 def set_reports_aside(run_dir: Path, step: int, names: str) -> Path | None:
-    """Move the reports of these names to eval/until-STEP, after which the run changed; None if there are none."""
+    """Move reports with these names to eval/until-STEP, after which the run changed; None if there are none."""
     folder = run_dir / REPORTS
     found = sorted(path for path in folder.glob(names) if path.is_file() and not path.name.startswith("."))
     aside = folder / f"until-{step}"
     with explain_write_errors(aside):
-        for path in found:  # SET.json before SET.jsonl: a report never refers to what is not there
+        for path in found:  # SET.json before SET.jsonl: a report never refers to a missing file
             aside.mkdir(exist_ok=True)
             path.replace(aside / path.name)
     return aside if found else None

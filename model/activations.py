@@ -1,4 +1,4 @@
-"""The activations of the feed-forward layers, by the names that the config gives them."""
+"""The activations of the feed-forward layers, by their names in the config."""
 
 import jax
 

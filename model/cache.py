@@ -1,7 +1,7 @@
 """What decoding stores between steps. Caches are passed in and returned; no module holds one.
 
-At position t, hypothesis k of a sentence writes its keys and values to place t K + k, where they stay: a search never
-copies them. When hypotheses branch, only ``ancestors`` changes. The axis of places is called TK.
+At position t, hypothesis k of a sentence writes its keys and values to place t K + k, and they stay there: a search
+never copies them. When hypotheses branch, only ``ancestors`` changes. The axis of places is called TK.
 """
 
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from jaxtyping import Array, Float, Int
 from attention.masks import Mask
 from model.layers import KeysValues
 
-HIDDEN = -1e9  # added to a score; finite as every bias, and next to a visible key its exponential is exactly 0
+HIDDEN = -1e9  # added to a score; finite like every bias, but beside a visible key its exponential is exactly 0
 
 
 class LayerCache(NamedTuple):
-    """Keys and values in one decoder layer: of the tokens so far, in TK places, or of the source.
+    """Keys and values in one decoder layer: either of the tokens so far, in TK places, or of the source.
 
-    The width of keys comes before their places: a product that sums over the last axis of both operands takes four
-    times as long on a CPU.
+    Keys have their width before their places: a product that sums over the last axis of both operands takes four times
+    as long on a CPU.
     """
 
     keys: Float[Array, "B G H S"]
@@ -32,7 +32,7 @@ class LayerCache(NamedTuple):
         return KeysValues(self.keys.swapaxes(2, 3), self.values)
 
     def write(self, tokens: KeysValues, positions: Int[Array, " B"]) -> "LayerCache":
-        """The cache with the keys and values of the K tokens at their sentence's position in their places."""
+        """The cache with the keys and values of the K tokens at their sentence's position written to their places."""
         update = jax.vmap(jax.lax.dynamic_update_slice_in_dim, in_axes=(0, 0, 0, None))
         places = positions * tokens.key.shape[2]
         keys = update(self.keys, tokens.key.swapaxes(2, 3), places, 2)
@@ -47,7 +47,7 @@ class EncodedSource(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """The tokens so far in every layer, the source, and which places each hypothesis descends from."""
+    """The keys and values of the tokens so far and of the source, and which places each hypothesis descends from."""
 
     past: tuple[LayerCache, ...]
     source: EncodedSource
@@ -55,7 +55,7 @@ class Cache(NamedTuple):
 
     @classmethod
     def empty(cls, source: EncodedSource, beams: int, max_length: int) -> "Cache":
-        """With room for ``beams`` hypotheses of ``max_length`` tokens for each source."""
+        """An empty cache with room for ``beams`` hypotheses of ``max_length`` tokens per source."""
 
         def past(source: LayerCache) -> LayerCache:
             (batch, groups, _, width), dtype = source.values.shape, source.keys.dtype
@@ -70,19 +70,19 @@ class Cache(NamedTuple):
         return jnp.broadcast_to(jnp.arange(max_length * beams) // beams, (batch, max_length * beams))
 
     def masks(self, positions: Int[Array, " B"]) -> tuple[Mask, Mask]:
-        """What the tokens at each sentence's position see of the past, up to themselves, and of the source."""
+        """Masks over the past (up to and including the tokens at each sentence's position) and over the source."""
         queries = jnp.ones(self.ancestors.shape[:2], jnp.int32)
         is_written = self.positions() <= positions[:, None]
         return Mask(queries, is_written.astype(jnp.int32)), Mask(queries, self.source.segments)
 
 
 def own_places(batch: int, beams: int, max_length: int) -> Int[Array, "B K T"]:
-    """The ancestors of hypotheses that never branched: every token is their own."""
+    """The ancestors of hypotheses that never branched: each wrote all of its tokens itself."""
     return jnp.broadcast_to(jnp.arange(beams)[:, None], (batch, beams, max_length))
 
 
 def branch(cache: Cache, parents: Int[Array, "B K"], positions: Int[Array, " B"]) -> Cache:
-    """Give each hypothesis the past of its parent, up to the token at its sentence's position."""
+    """Give each hypothesis its parent's past, up to the token at its sentence's position."""
     inherited = jnp.take_along_axis(cache.ancestors, parents[:, :, None], axis=1)
     past = jnp.arange(inherited.shape[2]) <= positions[:, None, None]
     return cache._replace(ancestors=jnp.where(past, inherited, own_places(*inherited.shape)))

@@ -9,7 +9,7 @@ from attention.scores import SCORES
 from common.option import option, require_in_bounds
 from model.activations import ACTIVATIONS
 
-POSITIONS = {  # and where each kind acts
+POSITIONS = {  # each kind, and where it acts
     "sinusoidal": "embeddings",
     "learned": "embeddings",
     "rotary": "queries and keys",
@@ -29,26 +29,26 @@ class ModelConfig:
 
     d_model: int = option(256, "width of embeddings and of the residual stream", min=1)
     encoder_width: int = option(
-        0, "width of the encoder's residual stream, if it is another than the decoder's; 0: d_model", min=0
+        0, "width of the encoder's residual stream, if it differs from the decoder's; 0: d_model", min=0
     )
     num_heads: int = option(4, "attention heads in every layer", min=1)
     head_dim: int = option(64, "width of a head's queries and keys; need not be d_model / num_heads", min=1)
     value_dim: int = option(0, "width of a head's values; 0: head_dim", min=0)
     key_value_heads: int = option(
-        0, "heads of keys and values, each shared by equally many query heads; 0: num_heads, 1: multi-query", min=0
+        0, "key/value heads, each shared by the same number of query heads; 0: num_heads, 1: multi-query", min=0
     )
     score: str = option("scaled_dot_product", "how well a query matches a key (docs/variants.md)", SCORES)
-    query_key_norm: bool = option(False, "norm queries and keys, and learn a scale of the scores of every head")
-    head_gates: bool = option(False, "multiply each head's output by a gate that reads the query's token")
+    query_key_norm: bool = option(False, "normalize queries and keys, and learn a scale for the scores of every head")
+    head_gates: bool = option(False, "multiply each head's output by a gate computed from the query's token")
     value_residual: bool = option(
-        False, "in self-attention, a learned share of a block's values is those of the first block of its stack"
+        False, "in self-attention, mix a learned share of the first block's values into those of every later block"
     )
     positions: str = option(
         "sinusoidal",
-        "how order enters the model; rotary, alibi and relative (T5's) act in self-attention",
+        "how the model represents token order; rotary, alibi and relative (T5's) act in self-attention",
         POSITIONS,
     )
-    max_positions: int = option(512, "rows of the table of positions=learned", min=1)
+    max_positions: int = option(512, "number of positions in the table of positions=learned", min=1)
     kernel: str = of_training(
         "definition",
         "how training computes attention; chunked is for long rows, cudnn for NVIDIA, and auto chooses among the "
@@ -58,27 +58,27 @@ class ModelConfig:
     rematerialize: bool = of_training(
         False, "recompute each block's activations for the gradients instead of storing them", compared=False
     )
-    # On a CPU, XLA compiles the most blocks of width 16 in minutes with 5 to 6 GB; 48 of the decoder need over 17 GB.
+    # On a CPU, XLA compiles these maxima at width 16 in minutes with 5 to 6 GB; 48 decoder blocks need over 17 GB.
     encoder_layers: int = option(3, "encoder blocks", min=1, max=48)
     decoder_layers: int = option(3, "decoder blocks", min=1, max=24)
     d_ff: int = option(1024, "width of the feed-forward layers", min=1)
-    activation: str = option("relu", "in the feed-forward layers", ACTIVATIONS)
+    activation: str = option("relu", "activation of the feed-forward layers", ACTIVATIONS)
     gated: bool = option(
-        False, "gated feed-forward layers, a third matrix of size d_model × d_ff; SwiGLU with activation=silu"
+        False, "gated feed-forward layers, with a third matrix of size d_model × d_ff; SwiGLU with activation=silu"
     )
     norm: str = option("pre", "layer norm before each sublayer, or after its residual sum", NORMS)
     dropout: float = share(0.1, "dropout on embeddings and on the output of every sublayer")
     attention_dropout: float = share(0.0, "dropout on attention weights")
     activation_dropout: float = share(0.0, "dropout on the hidden units of the feed-forward layers")
     source_word_dropout: float = share(
-        0.0, "share of source tokens hidden in training: their embedding is zero, their place remains"
+        0.0, "share of source tokens hidden in training: their embedding is zero, but their position remains"
     )
-    target_word_dropout: float = share(0.0, "the same of the target tokens that the decoder reads")
+    target_word_dropout: float = share(0.0, "the same for the target tokens that the decoder reads")
     decoder_layer_drop: float = share(
-        0.0, "how often training skips a decoder block, drawn for each sentence (LayerDrop)"
+        0.0, "probability of skipping a decoder block in training, drawn for each sentence (LayerDrop)"
     )
-    dtype: str = of_training("float32", "for activations; parameters stay float32", DTYPES)
-    matmul_dtype: str = of_training("float32", "for the operands of matrix products; sums stay float32", DTYPES)
+    dtype: str = of_training("float32", "dtype of activations; parameters stay float32", DTYPES)
+    matmul_dtype: str = of_training("float32", "dtype of the operands of matrix products; sums stay float32", DTYPES)
 
     def __post_init__(self) -> None:
         require_in_bounds("model", self)
@@ -104,7 +104,7 @@ class ModelConfig:
 
     @property
     def of_encoder(self) -> "ModelConfig":
-        """The same with the encoder's width for the model's."""
+        """The same config with the encoder's width as ``d_model``."""
         return replace(self, d_model=self.encoder_width or self.d_model, encoder_width=0)
 
     @property
@@ -114,7 +114,7 @@ class ModelConfig:
 
     @property
     def final_norm(self) -> bool:
-        """Whether a norm stands before each sublayer, so that a stack ends with one of its own."""
+        """Whether each sublayer is preceded by a norm, so that the stack needs a final one."""
         match self.norm:
             case "pre":
                 return True
@@ -129,60 +129,60 @@ search_option = partial(option, changes="validation")
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How translations are searched, alike in validation, eval.py and scripts/translate.py."""
+    """How to search for translations; the same in validation, eval.py and scripts/translate.py."""
 
     search: str = search_option("beam", "sample draws tokens at random", ("beam", "sample"))
     beam_size: int = search_option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1, max=10_000)
     normalization: str = search_option(
         "gnmt",
-        "score = log-probability / divisor ** length_penalty, with the divisor (5 + length) / 6 (gnmt, Wu et al. 2016) "
-        "or length",
+        "score = log-probability / divisor ** length_penalty; the divisor is (5 + length) / 6 for gnmt (Wu et al. "
+        "2016) and the length for length",
         ("gnmt", "length"),
     )
     length_penalty: float = search_option(
-        1.0, "exponent of normalization; 0: the likeliest translation, however short", min=0
+        1.0, "exponent of the normalization; 0: the most likely translation, however short", min=0
     )
     coverage_penalty: float = search_option(
-        0.0, "GNMT's beta, against source tokens without attention, for example 0.2; 0: off", min=0
+        0.0, "GNMT's beta, which penalizes source tokens without attention, for example 0.2; 0: off", min=0
     )
     temperature: float = search_option(
-        1.0, "of search=sample: below 1 likely tokens become likelier, above 1 less likely", min=0.001
+        1.0, "for search=sample: below 1, likely tokens become more likely; above 1, less likely", min=0.001
     )
-    top_k: int = search_option(0, "of search=sample: draw among the k likeliest tokens; 0: all", min=0)
+    top_k: int = search_option(0, "for search=sample: draw from the k most likely tokens; 0: all", min=0)
     top_p: float = search_option(
-        1.0, "of search=sample: draw among the likeliest tokens of this total probability", above=0, max=1
+        1.0, "for search=sample: draw from the most likely tokens with this total probability", above=0, max=1
     )
-    seed: int = search_option(1, "of search=sample: the same seed draws the same translations", min=0, below=2**32)
+    seed: int = search_option(1, "for search=sample: the same seed draws the same translations", min=0, below=2**32)
     mbr: str = search_option(
         "none",
-        "minimum-Bayes-risk decoding, the candidate most like all the others by this metric",
+        "minimum-Bayes-risk decoding: pick the candidate most similar to all the others by this metric",
         ("none", "bleu", "chrf"),
     )
     candidates: int = search_option(
-        0, "translations that mbr chooses from, beam or samples; 0: beam_size", min=0, max=10_000
+        0, "number of translations that mbr chooses from, beam or samples; 0: beam_size", min=0, max=10_000
     )
     ensemble: list[str] = option(
         [],
-        "more runs, RUN or RUN:CHECKPOINT, whose probabilities are averaged with the run's own; for "
-        "eval.py and scripts",
+        "more runs, RUN or RUN:CHECKPOINT, to ensemble with this one by averaging their probabilities; for eval.py and "
+        "scripts",
         changes="nothing",
         compared=True,
     )
     max_source_tokens: int = search_option(
         0,
-        "longer sources are translated in pieces of as many sentences as fit; 0: sentence by sentence, unless training "
-        "had such sources (docs/decoding.md)",
+        "longer sources are translated in pieces of as many sentences as fit; 0: sentence by sentence, unless the "
+        "training data had such sources (docs/decoding.md)",
         min=0,
     )
     max_length_factor: float = search_option(
-        2.0, "longest translation: this times the source tokens + max_length_extra", min=0, max=100
+        2.0, "maximum translation length: this × source tokens + max_length_extra", min=0, max=100
     )
     max_length_extra: int = search_option(
-        10, "longest translation: max_length_factor times the source tokens + this", min=1, max=10_000
+        10, "maximum translation length: max_length_factor × source tokens + this", min=1, max=10_000
     )
     batch_sentences: int = option(
         64,
-        "sentences translated at once, a fixed shape per length bucket; others take the places of those that are done",
+        "sentences translated at once, a fixed shape per length bucket; waiting sentences replace finished ones",
         min=1,
         changes="nothing",
     )
@@ -196,7 +196,7 @@ class DecodingConfig:
     def __post_init__(self) -> None:
         require_in_bounds("decoding", self)
         if self.max_source_tokens == 1:
-            raise ValueError("decoding.max_source_tokens must be 0 or at least 2: EOS counts")
+            raise ValueError("decoding.max_source_tokens must be 0 or at least 2, as EOS counts as a token")
         if not self.draws and self.candidates > self.beam_size:
             raise ValueError("decoding.candidates must be at most decoding.beam_size, unless decoding.search=sample")
         if not re.fullmatch(f"[0-9]+|{AVERAGE_NAME}", self.checkpoint):
@@ -205,7 +205,7 @@ class DecodingConfig:
             )
 
     def limit(self, length: int) -> int:
-        """The most tokens in the translation of a source of ``length`` tokens; both include EOS."""
+        """The maximum length of the translation of a source of ``length`` tokens; both include EOS."""
         return int(length * self.max_length_factor + self.max_length_extra)
 
     @property

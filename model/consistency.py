@@ -1,6 +1,6 @@
 """Consistency training: the predictions for two views of a sentence must agree.
 
-The views differ by their dropout (R-Drop), or also in that the second does not see some tokens (SimCut, token cutoff).
+The views differ in their dropout (R-Drop); in SimCut and token cutoff, the second view also does not see some tokens.
 
 B batch row · T target position · V vocabulary.
 """
@@ -24,17 +24,17 @@ def consistency_loss(
     method: str,
     weight: float,
 ) -> Loss:
-    """The loss of two views, whose rows alternate: the first view of a row, then its second.
+    """The loss of two views with alternating rows: the first view of a row, then its second view.
 
-    CE₁ and CE₂ are the cross-entropies of the views with label smoothing, and p₁ and p₂ their predictions. Gradients
+    CE₁ and CE₂ are the label-smoothed cross-entropies of the two views, and p₁ and p₂ their predictions. Gradients
     flow through both. With α for ``weight``, the objective per target token is
 
     - r_drop: ½ (CE₁ + CE₂ + α · ½ (KL(p₁ ‖ p₂) + KL(p₂ ‖ p₁))) (Liang et al. 2021, equations 2 to 4),
     - simcut: CE₁ + α · KL(p₁ ‖ p₂) (Gao et al. 2022, section 3.2),
     - cutoff: ½ (CE₁ + CE₂ + α · JS(p₁, p₂)) (Shen et al. 2020, section 3.3).
 
-    The first and the last are half of the papers': losses of one and of two views are then of one size, and α keeps
-    its meaning. Tokens are counted once.
+    The first and the last are half of the papers' losses, so that losses of one and two views have the same scale and
+    α keeps its meaning. Tokens are counted once.
     """
     first, second = ((logits[view::2], labels[view::2], real[view::2]) for view in (0, 1))
     losses = cross_entropy(*first, smoothing), cross_entropy(*second, smoothing)

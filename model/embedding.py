@@ -1,4 +1,4 @@
-"""The one table of embeddings: for source tokens, target tokens and logits."""
+"""The embedding table, shared by source tokens, target tokens and logits."""
 
 from functools import partial
 
@@ -30,7 +30,7 @@ class Embedding(nnx.Module):
     def __call__(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], key: DropoutKey) -> Float[Array, "B T D"]:
         """Rows of the table times √D, plus position embeddings, with dropout, in the dtype of the activations.
 
-        A hidden token (see ``hide``) has an embedding of zero, and its position.
+        A hidden token (see ``hide``) has a zero embedding but keeps its position.
         """
         found = jnp.where((ids == PAD)[..., None], 0, look_up(self.table[...], ids))
         embedded = found * self.config.d_model**0.5 + self._position_embeddings(positions)
@@ -42,7 +42,7 @@ class Embedding(nnx.Module):
         match self.config.positions:
             case "sinusoidal":
                 return sinusoidal_positions(positions, self.config.d_model)
-            case "learned":  # NaN beyond the table, where plain indexing would silently repeat its last row
+            case "learned":  # NaN beyond the table; plain indexing would silently repeat its last row
                 return self.positions[...].at[positions].get(mode="fill", fill_value=jnp.nan)
             case _:
                 raise NotImplementedError(f"model.positions={self.config.positions}")
@@ -54,10 +54,10 @@ class Embedding(nnx.Module):
     def loss(
         self, loss: LossOfLogits, x: Float[Array, "B T D"], labels: Int[Array, "B T"], real: Bool[Array, "B T"]
     ) -> Loss:
-        """The loss of these logits, of which only a chunk is in memory at a time.
+        """The loss of the logits of ``x``, with only one chunk of logits in memory at a time.
 
-        On a mesh, each device adds up the gradient of a copy of the table; devices add theirs once, and not after every
-        chunk.
+        On a mesh, each device accumulates the gradient of its own copy of the table; devices add up theirs once, not
+        after every chunk.
         """
         of_rows = partial(loss_in_chunks, partial(project, dtype=self.config.matmul_dtype), loss)
         groups, table = count_row_groups(len(x)), self.table[...]
@@ -70,8 +70,8 @@ class Embedding(nnx.Module):
 def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B T"]:
     """Word dropout: each token becomes PAD with probability ``rate``; without a key, return ``ids``.
 
-    Special tokens (BOS, EOS, tags of direction) are never hidden. Attention and positions go by segments, so that a
-    hidden token keeps its place, as in Sennrich and Zhang (2019, section 3.2) and Shen et al. (2020, token cutoff).
+    Special tokens (BOS, EOS, direction tags) are never hidden. Attention and positions depend on segments, so a hidden
+    token keeps its place, as in Sennrich and Zhang (2019, section 3.2) and Shen et al. (2020, token cutoff).
     """
     if key is None or rate == 0:
         return ids
@@ -80,7 +80,7 @@ def hide(ids: Int[Array, "B T"], rate: float, key: DropoutKey) -> Int[Array, "B 
 
 
 def look_up(table: Float[Array, "V D"], ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
-    """Rows of the table. On a mesh, each device looks them up in its own copy: see ``Embedding.loss``."""
+    """Look up rows of the table. On a mesh, each device uses its own copy: see ``Embedding.loss``."""
     groups = count_row_groups(ids.shape[0])
     if groups == 1:
         return table[ids]

@@ -21,7 +21,7 @@ NO_ORDER = Order()
 
 
 class Draws(NamedTuple):
-    """What a site of dropout draws with: a key, and factors of the rates of dropout and word dropout (None: 1)."""
+    """What a dropout site draws with: a key, and factors for the rates of dropout and word dropout (None: 1)."""
 
     key: Key[Array, ""]
     factor: Float[Array, ""] | None = None
@@ -43,7 +43,7 @@ def bernoulli(key: Key[Array, ""], probability: float | Array, shape: tuple[int,
     """Independent draws that are true with this probability, to within 2^-17.
 
     Each random word serves two draws; ``jax.random.bernoulli`` takes one per draw, which is most of dropout's cost.
-    The words are drawn with one axis for all of a row: with more of them, they take longer to compile.
+    The words of a row are drawn along a single axis, because more axes take longer to compile.
     """
     half = *shape[:-1], -(-shape[-1] // 2)
     words = jax.random.bits(key, (*half[:1], math.prod(half[1:])), jnp.uint32).reshape(half)
@@ -58,9 +58,9 @@ def skip_sentences(
     rate: float,
     key: DropoutKey,
 ) -> Float[Array, "B T D"]:
-    """LayerDrop (Fan et al. 2020): with probability ``rate`` a sentence skips the block that turns before into after.
+    """LayerDrop (Fan et al. 2020): with probability ``rate``, a sentence skips the block between before and after.
 
-    Each segment draws for itself, where the paper draws once for a whole batch.
+    Each segment draws for itself; the paper draws once for a whole batch.
     """
     if key is None or rate == 0:
         return after
@@ -115,7 +115,7 @@ class KeysValues(NamedTuple):
 class MultiHeadAttention(nnx.Module):
     """Multi-head attention: one projection per role, split over heads (Vaswani et al. 2017, section 3.2.2).
 
-    Every head reads the whole of ``x`` through its own columns of the projections. ``memory_width``: 0 is d_model.
+    Every head reads all of ``x`` through its own columns of the projections. A ``memory_width`` of 0 means d_model.
     """
 
     def __init__(self, config: ModelConfig, memory_width: int = 0, *, rngs: nnx.Rngs):
@@ -140,13 +140,13 @@ class MultiHeadAttention(nnx.Module):
         dropout_key: DropoutKey = None,
         weights: list[Array] | None = None,
     ) -> Float[Array, "B T D"]:
-        """Queries from ``x``; keys and values from ``memory``, which in self-attention is ``x`` too.
+        """Queries come from ``x``, keys and values from ``memory``; in self-attention ``memory`` is ``x`` too.
 
-        In cached decoding ``memory`` is keys and values computed before. ``order`` is for self-attention. The attention
-        weights, B N T S, are appended to the list ``weights``; without one they are not computed. The gate of a head is
-        the sigmoid of a dense layer of ``x`` (Qiu et al. 2025).
+        In cached decoding, ``memory`` holds keys and values computed earlier. ``order`` is for self-attention. The
+        attention weights, B N T S, are appended to the list ``weights``; without a list they are not computed. The gate
+        of a head is the sigmoid of a dense layer of ``x`` (Qiu et al. 2025).
         """
-        kernel = "definition"  # over cached keys there are few queries, and a kernel gains nothing
+        kernel = "definition"  # cached decoding has few queries, so a kernel gains nothing
         if not isinstance(memory, KeysValues):
             memory, kernel = self.keys_and_values(memory, order), self.config.kernel
         query, score = _split_heads(self.query(x), self.config.num_heads), self.score()
@@ -168,7 +168,7 @@ class MultiHeadAttention(nnx.Module):
         return self.output(heads.swapaxes(1, 2).reshape(*x.shape[:2], -1))
 
     def keys_and_values(self, memory: Float[Array, "B S E"], order: Order = NO_ORDER) -> KeysValues:
-        """The keys and values of ``memory``, which decoding stores in a cache."""
+        """The keys and values of ``memory``; decoding stores them in a cache."""
         key, value = _split_heads(self.key(memory), self.config.groups), self.values(memory, order.first_values)
         key = key if self.norm is None else self.norm.of_keys(key)
         return KeysValues(rotate(key, order.rotation), value)
@@ -194,7 +194,7 @@ class QueryKeyNorm(nnx.Module):
     """Queries and keys of root mean square 1, and a learned scale of each head's queries (Henry et al. 2020).
 
     Scaled dot products become g times the cosine of query and key, with g = scale · √H. The paper has one g for all
-    heads, which begins at log₂(L² - L) for sentences of L tokens; here it begins at √H.
+    heads, initialized to log₂(L² - L) for sentences of L tokens; here it is initialized to √H.
     """
 
     def __init__(self, config: ModelConfig):
@@ -211,7 +211,7 @@ class QueryKeyNorm(nnx.Module):
 class LearnedScore(nnx.Module):
     """The configured score with one learned array per head, if it has any (``SCORES`` in ``attention/scores.py``).
 
-    Arrays begin with deviation 1/√H or, with axes HH, 1/H: scores then have about the variance of scaled dot products.
+    Initial standard deviations are 1/√H, or 1/H with axes HH, so that scores vary about as much as scaled dot products.
     """
 
     def __init__(self, config: ModelConfig, *, rngs: nnx.Rngs):

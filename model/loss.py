@@ -57,8 +57,8 @@ def loss_in_chunks(
 ) -> Loss:
     """``loss`` of the logits ``project(x, table)``, a chunk of positions at a time; only its objective has gradients.
 
-    Logits are by far the largest array of training. The gradients of a chunk are computed together with its logits, so
-    that logits are neither stored nor computed twice.
+    Logits are by far the largest array in training. The gradients of a chunk are computed together with its logits, so
+    logits are neither stored nor computed twice.
     """
     chunks = _chunks(x, labels, real)
     losses = jax.lax.map(lambda chunk: loss(project(chunk[0], table), chunk[1], chunk[2]), chunks)
@@ -97,7 +97,7 @@ loss_in_chunks.defvjp(_forward, _backward)
 def _chunks(*arrays: Array) -> tuple[Array, ...]:
     """Arrays "B T …" as "chunks B T/chunks …", with ``CHUNK`` to ``2 * CHUNK`` positions per chunk if T allows it.
 
-    A T that no fitting number divides, such as a prime, is filled up with zeros, which are not real.
+    If no suitable number divides T, as when T is prime, it is padded with zeros, which do not count as real.
     """
     batch, length = arrays[0].shape[:2]
     most = min(length, max(1, batch * length // CHUNK))

@@ -1,4 +1,4 @@
-"""The matrix product of every layer, with gradients written out because XLA runs autodiff's slower on a CPU."""
+"""The matrix product of every layer, with hand-written gradients because autodiff's are slower in XLA on a CPU."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,8 +17,8 @@ def matmul(
 ) -> Float[Array, "*rows F"]:
     """``x`` times a matrix whose axis ``contract`` is D, with operands in ``dtype``; sums and result are float32.
 
-    Autodiff would multiply in float32 for the gradients and, on a CPU, contract the kernel's gradient over two axes at
-    once, which XLA runs 1.6 and 1.3 times slower there than flat products. It also runs a product with a transposed
+    For the gradients, autodiff would multiply in float32 and, on a CPU, contract the kernel's gradient over two axes at
+    once; XLA runs these 1.6 and 1.3 times slower there than flat products. It also runs a product with a transposed
     matrix up to 1.8 times slower than one over the matrix's other axis.
     """
     product = _dot(_rows(x, dtype), kernel.astype(dtype), [-1], [contract])
@@ -51,12 +51,12 @@ def _over_rows(left: Float[Array, "*rows D"], right: Float[Array, "*rows F"]) ->
 
 
 def transposed(x: Float[Array, "rows columns"]) -> Float[Array, "columns rows"]:
-    """The transpose as an array: XLA for CPUs would make it part of the product, and then multiply in float32."""
+    """The transpose as an array: otherwise XLA would fuse it into the product on a CPU and multiply in float32."""
     return jax.lax.optimization_barrier(x.T.reshape(-1)).reshape(x.shape[::-1])
 
 
 def _rows(x: Float[Array, "*rows D"], dtype: str) -> Float[Array, "*flat D"]:
-    """``x`` in ``dtype``, on a CPU with one axis of rows. A TPU's compiler would have to copy flat rows of heads."""
+    """``x`` in ``dtype``; on a CPU, rows are flattened. On a TPU, the compiler would have to copy flattened heads."""
     rows = x.reshape(-1, x.shape[-1]) if current_device().platform == "cpu" else x
     return rows.astype(dtype)
 

@@ -14,7 +14,7 @@ BUCKETS, FARTHEST = 32, 128  # of relative positions, as in T5
 
 
 class Order(NamedTuple):
-    """What self-attention knows of the order of its tokens besides causality: one of the first two, or neither."""
+    """What self-attention knows about token order besides causality: one of the first two fields, or neither."""
 
     rotation: Int[Array, "B T"] | None = None  # positions by which queries and keys are rotated
     bias: Float[Array, "B N T S"] | None = None  # added to scores
@@ -24,8 +24,8 @@ class Order(NamedTuple):
 def sinusoidal_positions(positions: Int[Array, "B T"], d_model: int) -> Float[Array, "B T D"]:
     """Sines in the first half of the width, cosines in the second (Vaswani et al. 2017, section 3.5).
 
-    Wavelengths go from 2π to 20000π. The paper interleaves the two; halves are the same features in another order,
-    which the next layer's weights absorb.
+    Wavelengths range from 2π to 20000π. The paper interleaves sines and cosines; the halves are the same features in
+    another order, which the next layer's weights absorb.
     """
     angles = rotation_angles(positions, d_model // 2)
     return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)
@@ -39,8 +39,8 @@ def rotation_angles(positions: Int[Array, "*rows"], count: int) -> Float[Array, 
 def rotate(x: Float[Array, "B N T H"], positions: Int[Array, "B T"] | None) -> Float[Array, "B N T H"]:
     """Rotary positions: components i and i + H/2 of a head are rotated as a pair (Su et al. 2021, section 3.2).
 
-    The dot product of a rotated query and a rotated key depends on their distance alone. The paper pairs neighbouring
-    components; these are the same pairs in another order. Without positions, return ``x``.
+    The dot product of a rotated query and a rotated key depends on position only through their distance. The paper
+    pairs neighbouring components; these are the same pairs in another order. Without positions, return ``x``.
     """
     if positions is None:
         return x
@@ -56,7 +56,7 @@ def alibi_bias(
 ) -> Float[Array, "B N T S"]:
     """Minus the distance times the head's slope, 2^(-8n/N) for head n from 1 to N (Press et al. 2022, section 3).
 
-    The paper's decoder looks back only; in the encoder, which looks both ways, the direction does not matter.
+    The paper's decoder only looks back; an encoder looks both ways, and the direction does not matter.
     """
     slopes = 2.0 ** (-8 * jnp.arange(1, heads + 1) / heads)
     distances = jnp.abs(query_positions[:, :, None] - key_positions[:, None, :])
@@ -64,16 +64,16 @@ def alibi_bias(
 
 
 def bucket_of(distances: Int[Array, "*shape"], *, causal: bool) -> Int[Array, "*shape"]:
-    """The bucket of a key ``distances`` after its query, negative if before (Raffel et al. 2020, section 2.1).
+    """The bucket of a key that is ``distances`` after its query, negative if before (Raffel et al. 2020, section 2.1).
 
     Unless causal, half of the buckets are for later keys. In each direction, half of the buckets hold one distance
-    each; the others widen logarithmically up to ``FARTHEST``, and the last one holds all greater distances too.
+    each; the others widen logarithmically up to ``FARTHEST``, and the last one also holds all greater distances.
     """
     count = BUCKETS if causal else BUCKETS // 2
     steps = jnp.maximum(-distances, 0) if causal else jnp.abs(distances)
     exact = count // 2
     growth = FARTHEST / exact
-    # The starts of wide buckets are computed in Python, so that no device's logarithm can change them.
+    # The starts of wide buckets are computed in Python, so that they do not depend on a device's logarithm.
     starts = jnp.array([math.ceil(exact * growth ** (wide / exact) - 1e-9) for wide in range(1, exact)])
     bucket = jnp.minimum(steps, exact) + (steps[..., None] >= starts).sum(axis=-1)
     return bucket if causal else bucket + jnp.where(distances > 0, count, 0)

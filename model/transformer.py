@@ -42,7 +42,7 @@ class Tokens(NamedTuple):
 
     @classmethod
     def one_per_row(cls, ids: Int[Array, "B T"]) -> "Tokens":
-        """One sentence per row, then PAD, at position 0: a padded row may be longer than a table of positions."""
+        """One sentence per row, then PAD. PAD has position 0, as a padded row may be longer than a position table."""
         is_real = ids != PAD
         return cls(ids, is_real.astype(jnp.int32), jnp.where(is_real, jnp.arange(ids.shape[1]), 0))
 
@@ -88,11 +88,11 @@ class DecoderBlock(nnx.Module):
         past: KeysValues | None = None,
         weights: Collected = None,
     ) -> Float[Array, "B T D"]:
-        """``weights`` collects those over the past, then those over the source.
+        """``weights`` collects the attention weights over the past, then those over the source.
 
         Without ``past``, ``x`` holds the whole target, and ``source`` is the encoder's output. In cached decoding,
-        ``x`` holds the newest token of each beam of a sentence, and ``past`` and ``source`` are keys and values that
-        are in the cache. These queries attend side by side to the keys of all beams; the bias in ``order`` hides keys
+        ``x`` holds the newest token of each beam of a sentence, and ``past`` and ``source`` are keys and values from
+        the cache. The queries of all beams attend to the keys of all beams together; the bias in ``order`` hides keys
         outside a beam's own past.
         """
         keys, before = split_key(dropout_key, 7), x
@@ -109,17 +109,17 @@ class DecoderBlock(nnx.Module):
     def write(
         self, x: Float[Array, "B K D"], cache: LayerCache, order: Order, positions: Int[Array, " B"]
     ) -> LayerCache:
-        """The cache with the keys and values of the tokens at ``positions``, to which ``__call__`` then attends."""
+        """The cache with the keys and values of the tokens at ``positions`` added, for ``__call__`` to attend to."""
         return cache.write(self.self_attention.keys_and_values(self.residuals[0].enter(x), order), positions)
 
 
 def by_block(config: ModelConfig, blocks: int) -> list[ModelConfig]:
-    """The config of each block of a stack: the first one has no values of an earlier block."""
+    """The config of each block of a stack: the first one has no earlier block to take values from."""
     return [replace(config, value_residual=config.value_residual and block > 0) for block in range(blocks)]
 
 
 class Transformer(nnx.Module):
-    """Encoder and decoder over one embedding, which also gives the logits.
+    """Encoder and decoder with a shared embedding, which also computes the logits.
 
     The results of a segment do not depend on the other segments of its row.
     """
@@ -152,10 +152,10 @@ class Transformer(nnx.Module):
         weights: Collected = None,
         embedded: Float[Array, "B S D"] | None = None,
     ) -> Float[Array, "B S E"]:
-        """The encoder's output at every source position. ``weights`` collects one array of each block.
+        """The encoder's output at every source position. ``weights`` collects one array from each block.
 
-        ``embedded`` takes the place of the tokens' embeddings, for gradients with respect to them. With
-        ``model.encoder_width``, a dense layer brings embeddings to that width.
+        ``embedded`` replaces the tokens' embeddings, for gradients with respect to them. With ``model.encoder_width``,
+        a dense layer projects embeddings to that width.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.encoder) + 2)
         ids = hide(source.ids, self.config.source_word_dropout, word_key)
@@ -177,9 +177,9 @@ class Transformer(nnx.Module):
         dropout_key: DropoutKey = None,
         weights: Collected = None,
     ) -> Float[Array, "B T D"]:
-        """The decoder's output at every target position, which sees the target up to itself, and the whole source.
+        """The decoder's output at every target position; each sees the target up to itself and the whole source.
 
-        ``weights`` collects two arrays of each block: those over the past, then those over the source.
+        ``weights`` collects two arrays from each block: the weights over the past, then those over the source.
         """
         *keys, embedding_key, word_key = split_key(dropout_key, len(self.decoder) + 2)
         x = self.embedding(hide(target.ids, self.config.target_word_dropout, word_key), target.positions, embedding_key)
@@ -190,16 +190,16 @@ class Transformer(nnx.Module):
         return self._final_norm(1, x)
 
     def _rematerialized(self, block: Callable[..., Array], weights: Collected) -> Callable[..., Array]:
-        """With ``model.rematerialize``, gradients store the block's inputs only (Chen et al. 2016).
+        """With ``model.rematerialize``, only the block's inputs are stored for the gradients (Chen et al. 2016).
 
-        Weights could not leave such a block, and who collects them wants no gradients.
+        Weights could not leave such a block, but callers that collect them need no gradients.
         """
         if weights is not None:
             return partial(block, weights=weights)
         return jax.checkpoint(block) if self.config.rematerialize else block
 
     def _add_values(self, order: Order, first: EncoderBlock | DecoderBlock, x: Float[Array, "B T D"]) -> Order:
-        """Add the values of the first block, which ``x`` enters; the compiler does not compute them twice."""
+        """Add the first block's values, given its input ``x``; the compiler does not compute them twice."""
         if not self.config.value_residual:
             return order
         return order._replace(first_values=first.self_attention.values(first.residuals[0].enter(x)))
@@ -208,9 +208,9 @@ class Transformer(nnx.Module):
         return self.final_norms[stack](x) if self.final_norms else x
 
     def order(self, query_positions: Int[Array, "B T"], key_positions: Int[Array, "B S"], *, causal: bool) -> Order:
-        """What self-attention knows of the order of tokens besides their embeddings; ``causal`` in the decoder.
+        """What self-attention knows about token order besides the embeddings; ``causal`` in the decoder.
 
-        For cached keys, which are rotated already, ``key_positions`` matter to a bias only.
+        Cached keys are already rotated, so for them ``key_positions`` matter only to a bias.
         """
         if POSITIONS[self.config.positions] == "embeddings":
             return Order()
@@ -229,7 +229,7 @@ class Transformer(nnx.Module):
         return self.embedding.logits(decoded)
 
     def encode_for_search(self, source: Tokens) -> EncodedSource:
-        """What each step of decoding reads of the sources, computed once."""
+        """What each decoding step reads from the sources, computed once."""
         encoded = self.encode(source)
         memories = [block.cross_attention.keys_and_values(encoded) for block in self.decoder]
         layers = tuple(LayerCache(memory.key.swapaxes(2, 3), memory.value) for memory in memories)
@@ -238,10 +238,10 @@ class Transformer(nnx.Module):
     def decode_step(
         self, ids: Int[Array, "B K"], positions: Int[Array, " B"], cache: Cache
     ) -> tuple[Float[Array, "B K V"], Float[Array, "B K S"], Cache]:
-        """One step of decoding: the tokens at their sentence's position (BOS at 0) of every beam.
+        """One decoding step: the tokens of every beam at their sentence's position (BOS at 0).
 
         Returns the logits of the next tokens, the attention to each source token (the last block's weights, averaged
-        over heads; the compiler drops them where they are not used), and the cache with these tokens in it.
+        over heads; the compiler drops them if unused), and the cache with these tokens added.
         """
         of_tokens = jnp.broadcast_to(positions[:, None], ids.shape)
         x = self.embedding(ids, of_tokens, None)
@@ -259,9 +259,9 @@ class Transformer(nnx.Module):
 
 
 def gather_embeddings(params: Params) -> Params:
-    """Gather the table's width, so that each device looks up whole rows; its gradient is divided as the table is.
+    """Gather the table's width, so that each device looks up whole rows; the gradient is split like the table.
 
-    For all uses of it together, so that their gradients are added before devices sum them.
+    Done once for all uses of the table, so that their gradients are added before devices sum them.
     """
     if jax.sharding.get_abstract_mesh().empty:
         return params

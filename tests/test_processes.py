@@ -196,7 +196,7 @@ def test_processes_with_different_configs_are_refused_all_of_them(start, tmp_pat
     both = ended(start(tmp_path / "run", own=[first, [*second, "training.seed=2"]]))
     for code, told in both:
         assert code == 2
-        assert told == "error: process 1 has another config than process 0: give all of them the same\n"
+        assert told == "error: process 1 has a different config than process 0: give all of them the same\n"
     assert not (tmp_path / "run").exists()
 
 

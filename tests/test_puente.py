@@ -58,7 +58,7 @@ def test_an_ensemble_has_the_mean_of_its_members_probabilities(run, folder, othe
         found = np.exp(ensemble.score([PAIR])[0].token_log_probs)
         np.testing.assert_allclose(found, np.mean(members, axis=0), rtol=1e-5)
     assert not np.allclose(members[0], members[1], rtol=1e-2)
-    with pytest.raises(puente.Error, match="attention is that of one model"):
+    with pytest.raises(puente.Error, match="attention works with one model only"):
         ensemble.attention(PAIR[0])
 
 
@@ -97,7 +97,7 @@ def test_a_report_that_cannot_be_kept_costs_no_scores(run, small_experiment, tmp
     evaluation = run.evaluate(small_experiment.parent / "valid.tsv", output=tmp_path / "file", beam_size=1)
     assert len(evaluation.sentences) == 8
     error = capsys.readouterr().err
-    assert error.startswith("warning: the report is not kept") and error.count("\n") == 1
+    assert error.startswith("warning: the report was not saved") and error.count("\n") == 1
 
 
 def test_mistakes_are_one_line_and_never_end_python(run, folder, tmp_path):

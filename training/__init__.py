@@ -1,1 +1,1 @@
-"""Optimizer and schedules, the training state and step, checkpoints, and what a run shows of itself."""
+"""Optimizer and schedules, the training state and step, checkpoints, and the output of a run."""

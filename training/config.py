@@ -11,31 +11,31 @@ ENDING = "cosine", "linear", "wsd"  # schedules that fall to zero at the last st
 Points = list[list[float]]  # of a schedule: [STEP, FACTOR]
 
 of_training = partial(option, changes="training")
-harmless = partial(option, changes="nothing")  # but for the rounding on another mesh
+harmless = partial(option, changes="nothing")  # except for rounding on another mesh
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """Optimization, limits, and how often a run logs, evaluates and saves."""
 
-    # JAX uses 32 bits of a seed: 2**32 would silently be the seed 0.
+    # JAX uses 32 bits of a seed: 2**32 would silently become seed 0.
     seed: int = of_training(
-        1, "seed of initial parameters, order of the data, subwords and dropout", min=0, below=2**32
+        1, "seed for the initial parameters, data order, subword sampling and dropout", min=0, below=2**32
     )
     init_from: str = option(
-        "", "RUN or RUN:CHECKPOINT, whose parameters and tokenizer a new run begins with; read at its start alone"
+        "", "RUN or RUN:CHECKPOINT to take a new run's initial parameters and tokenizer from; read only at its start"
     )
-    steps: int = harmless(0, "end after this many updates; 0: no limit by steps", min=0, compared=True)
+    steps: int = harmless(0, "end after this many updates; 0: no limit on steps", min=0, compared=True)
     epochs: int = harmless(
         0,
-        "end after this many passes over the corpus, the first 1,000 counted exactly; 0: no limit by epochs",
+        "end after this many passes over the corpus, the first 1,000 counted exactly; 0: no limit on epochs",
         min=0,
         compared=True,
     )
     minutes: float = harmless(0.0, "pause (save and exit) after this many minutes; 0: never", min=0)
     optimizer: str = option(
         "adam",
-        "adamw adds training.weight_decay; muon orthogonalizes the updates of matrices and leaves the rest to adam",
+        "adamw adds training.weight_decay; muon orthogonalizes the updates of matrices and uses adam for the rest",
         ("adam", "adamw", "muon"),
     )
     learning_rate: float = of_training(1e-3, "peak learning rate, reached at the end of the warm-up", above=0)
@@ -45,68 +45,68 @@ class TrainingConfig:
     warmup_steps: int = of_training(400, "updates of linear warm-up", min=0)
     schedule: str = of_training(
         "inverse_sqrt",
-        "the learning rate after the warm-up; wsd is constant, then linear to zero (warm-up, stable, decay)",
+        "learning rate after the warm-up; wsd (warm-up, stable, decay) is constant, then falls linearly to zero",
         ("inverse_sqrt", "cosine", "linear", "constant", "wsd"),
     )
-    decay_steps: int = of_training(0, "the last updates, in which schedule=wsd falls to zero", min=0)
-    beta1: float = of_training(0.9, "Adam's decay of the first moment", min=0, below=1)
-    beta2: float = of_training(0.98, "Adam's decay of the second moment", min=0, below=1)
+    decay_steps: int = of_training(0, "number of final updates in which schedule=wsd falls to zero", min=0)
+    beta1: float = of_training(0.9, "Adam's decay rate of the first moment", min=0, below=1)
+    beta2: float = of_training(0.98, "Adam's decay rate of the second moment", min=0, below=1)
     epsilon: float = of_training(1e-9, "Adam's epsilon", above=0)
     weight_decay: float = of_training(
-        0.0, "decoupled decay: adamw of all but biases and norms, muon of the matrices of dense layers", min=0
+        0.0, "decoupled decay, on all but biases and norms for adamw, on matrices of dense layers for muon", min=0
     )
     dropout_factor: Points = option(
         [],
-        "[STEP, FACTOR] points, linear in between, by which model.dropout and model.activation_dropout are multiplied, "
+        "factor for model.dropout and model.activation_dropout, as [STEP, FACTOR] points, linear in between, "
         "such as [[0, 0], [1100, 0], [2000, 1]]; empty: 1",
         changes="training",
     )
-    word_dropout_factor: Points = option([], "the same of both rates of word dropout", changes="training")
+    word_dropout_factor: Points = option([], "the same for both rates of word dropout", changes="training")
     weight_decay_factor: Points = option(
-        [], "the same of training.weight_decay, which the learning rate multiplies anyway", changes="training"
+        [], "the same for training.weight_decay, which also scales with the learning rate", changes="training"
     )
-    learning_rate_factor: Points = option([], "the same of the rate of training.schedule", changes="training")
-    clip_norm: float = of_training(1.0, "largest global norm of the gradient; 0: no clipping", min=0)
+    learning_rate_factor: Points = option([], "the same for the rate of training.schedule", changes="training")
+    clip_norm: float = of_training(1.0, "maximum global norm of the gradient; 0: no clipping", min=0)
     label_smoothing: float = of_training(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
     consistency: str = of_training(
         "none",
-        "train on two views of every sentence whose predictions must agree",
+        "train on two views of every sentence, with predictions that must agree",
         ("none", "r_drop", "simcut", "cutoff"),
     )
     consistency_weight: float = of_training(3.0, "alpha, the weight of the divergence between the two views", above=0)
     cutoff: float = of_training(
-        0.05, "share of the tokens of both sides that the second view of simcut and cutoff does not see", min=0, below=1
+        0.05, "share of tokens on both sides hidden from the second view of simcut and cutoff", min=0, below=1
     )
     accumulation: int = of_training(
-        1, "slices into which a step's batch is cut to save memory; only the draws of dropout change", min=1
+        1, "split a step's batch into this many slices to save memory; changes only the dropout draws", min=1
     )
     reproducible: str = of_training(
         "same_mesh",
-        "which meshes give a run the same bits; any_mesh: those of 1, 2, 4 or 8 devices, without mesh.tensor",
+        "which meshes give bit-identical runs; any_mesh: those of 1, 2, 4 or 8 devices, without mesh.tensor",
         ("same_mesh", "any_mesh"),
     )
     ema_decay: float = of_training(
         0.0,
-        "decay of the averaged parameters that are evaluated, at most (1 + step) / (10 + step); 0: off",
+        "decay of the parameter average used for evaluation, at most (1 + step) / (10 + step); 0: no average",
         min=0,
         below=1,
     )
     max_skipped: int = harmless(
-        10, "stop after this many updates in a row that are not finite; each is skipped and counted", min=1
+        10, "stop after this many non-finite updates in a row; each is skipped and counted", min=1
     )
     log_every: int = harmless(50, "updates between lines of metrics", min=1)
     eval_every: int = harmless(500, "updates between evaluations, each preceded by a save", min=1, compared=True)
-    save_every: int = harmless(0, "updates between further saves; 0: only before evaluations", min=0)
+    save_every: int = harmless(0, "updates between additional saves; 0: save only before evaluations", min=0)
     save_minutes: float = harmless(0.0, "save when this many minutes have passed since the last save; 0: never", min=0)
     profile: list[int] = option(
         [],
-        "FROM,TO: the updates to profile in RUN/profile, such as [21,30]; XProf and Perfetto show it",
+        "FROM,TO: the updates to profile, such as [21,30]; view RUN/profile with XProf or Perfetto",
         changes="nothing",
     )
-    keep: int = harmless(1, "newest checkpoints kept, besides the best", min=1)
+    keep: int = harmless(1, "number of newest checkpoints to keep, besides the best", min=1)
     patience: int = harmless(
         0,
-        "stop after this many evaluations without a better BLEU, or an equal one with a lower loss; 0: never",
+        "stop after this many evaluations without a better BLEU (or equal BLEU and lower loss); 0: never",
         min=0,
         compared=True,
     )
@@ -142,25 +142,25 @@ class TrainingConfig:
 
 
 def are_points(points: Points) -> bool:
-    """Whether these are points of a schedule: whole steps, each after the last, and factors."""
+    """Whether these are valid points of a schedule: increasing whole steps, each with a factor."""
     has_form = all(len(point) == 2 and point[0] % 1 == 0 <= min(point) <= max(point) < 2**31 for point in points)
     return has_form and all(one[0] < other[0] for one, other in pairwise(points))
 
 
 @dataclass(frozen=True)
 class MeshConfig:
-    """The devices, data × fsdp × tensor of them; a run may continue on another mesh."""
+    """The mesh of data × fsdp × tensor devices; a run may continue on another mesh."""
 
-    data: int = harmless(0, "groups of devices with rows of their own; 0: as many as the others leave", min=0)
-    fsdp: int = harmless(1, "devices that share parameters and moments, and have rows of their own", min=1)
-    tensor: int = harmless(1, "devices that share heads, hidden units and vocabulary of a row", min=1)
+    data: int = harmless(0, "groups of devices, each with its own rows; 0: as many as fsdp and tensor leave", min=0)
+    fsdp: int = harmless(1, "devices that share parameters and moments, each with its own rows", min=1)
+    tensor: int = harmless(1, "devices that share the heads, hidden units and vocabulary of a row", min=1)
     coordinator: str = harmless(
         "",
-        "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; not needed "
-        "on SLURM, Open MPI, Kubernetes (indexed jobs) and Cloud TPU, which are asked",
+        "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; detected automatically "
+        "on SLURM, Open MPI, Kubernetes (indexed jobs) and Cloud TPU",
     )
-    processes: int = harmless(0, "how many processes there are, if mesh.coordinator is set")
-    process: int = harmless(0, "which of them this is, from 0")
+    processes: int = harmless(0, "number of processes, if mesh.coordinator is set")
+    process: int = harmless(0, "number of this process, from 0")
 
     def __post_init__(self) -> None:
         require_in_bounds("mesh", self)

@@ -1,7 +1,7 @@
-"""Muon (Jordan et al. 2024): momentum whose update of a matrix is made orthogonal.
+"""Muon (Jordan et al. 2024): momentum with orthogonalized updates of matrices.
 
-An update whose singular values are all about 1 moves every direction of a matrix alike, also those that gradients
-rarely have. optax has Muon, too; its products are batched and transposed, which are slow on a CPU.
+With all singular values about 1, an update moves every direction of a matrix equally, even those that are rare in
+gradients. optax has Muon too, but its products are batched and transposed, which is slow on a CPU.
 """
 
 import jax
@@ -14,16 +14,16 @@ from model.matmul import transposed
 from model.sharding import replicate
 
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
-ITERATIONS = 4  # the usual 5 take longer and translate no better: docs/quality.md
+ITERATIONS = 4  # the usual 5 take longer and give no better translations: docs/quality.md
 MOMENTUM = 0.95
 ADAM_RMS = 0.2  # about the root mean square of Adam's updates (Liu et al. 2025, section 2.2)
 
 
 def scale_by_muon() -> optax.GradientTransformation:
-    """Updates of matrices: Nesterov's momentum, made orthogonal and scaled to the size of Adam's updates."""
+    """Updates of matrices: Nesterov momentum, orthogonalized and scaled to the size of Adam's updates."""
 
     def orthogonal(updates: PyTree, _: PyTree) -> PyTree:
-        whole = jax.tree.map(replicate, updates)  # once; a mesh would else gather a matrix again for every product
+        whole = jax.tree.map(replicate, updates)  # once; otherwise a mesh would gather the matrix for every product
         found = orthogonalize_all(whole)
         return jax.tree.map(lambda matrix: ADAM_RMS * max(matrix.shape) ** 0.5 * replicate(matrix), found)
 
@@ -31,9 +31,9 @@ def scale_by_muon() -> optax.GradientTransformation:
 
 
 def orthogonalize_all(matrices: PyTree) -> PyTree:
-    """``orthogonalize`` of every matrix: on a CPU one after the other, elsewhere all of a shape at once.
+    """``orthogonalize`` every matrix: one after the other on a CPU, otherwise all of the same shape at once.
 
-    That makes a step of tatoeba-base 1.2 times as fast on an H200 (docs/benchmarks.md), and slower on a CPU.
+    Batching makes a step of tatoeba-base 1.2 times as fast on an H200 (docs/benchmarks.md), but slower on a CPU.
     """
     if current_device().platform == "cpu":
         return jax.tree.map(orthogonalize, matrices)
@@ -47,11 +47,11 @@ def orthogonalize_all(matrices: PyTree) -> PyTree:
 
 
 def orthogonalize(matrix: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-    """About U Vᵀ of the singular value decomposition U S Vᵀ.
+    """Approximately U Vᵀ of the singular value decomposition U S Vᵀ.
 
-    Singular values above a hundredth of the matrix's norm come to lie between 0.7 and 1.2, smaller ones below that.
-    Newton–Schulz iterations x ← a x + b (x xᵀ) x + c (x xᵀ)² x of the matrix or its transpose, whichever is wide, in
-    bfloat16 as in the paper. Its roundings change the result by about 3 %.
+    Singular values above a hundredth of the matrix's norm end up between 0.7 and 1.2, smaller ones below that. Runs
+    Newton–Schulz iterations x ← a x + b (x xᵀ) x + c (x xᵀ)² x on the matrix or its transpose, whichever is wide, in
+    bfloat16 as in the paper. Rounding changes the result by about 3 %.
     """
     if matrix.shape[0] > matrix.shape[1]:
         return transposed(orthogonalize(transposed(matrix)))
@@ -65,6 +65,6 @@ def orthogonalize(matrix: Float[Array, "rows columns"]) -> Float[Array, "rows co
 
 
 def _product(left: Array, right: Array, axis: int) -> Array:
-    """A product of bfloat16 operands that is summed in float32; ``axis`` of ``right`` is summed over."""
+    """A product of bfloat16 operands with float32 sums; ``axis`` of ``right`` is summed over."""
     operands = left.astype(jnp.bfloat16), right.astype(jnp.bfloat16)
     return jax.lax.dot_general(*operands, (((1,), (axis,)), ((), ())), preferred_element_type=jnp.float32)

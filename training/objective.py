@@ -1,4 +1,4 @@
-"""What training computes of a batch: its cross-entropy or, in consistency training, two views of it and their loss."""
+"""The training objective of a batch: its cross-entropy or, in consistency training, two views and their loss."""
 
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from training.config import TrainingConfig
 
 
 class Views(NamedTuple):
-    """Rows for the model, the loss of their logits, and what their dropout draws with."""
+    """Rows for the model, the loss of their logits, and the key and factors of their dropout."""
 
     batch: Batch
     loss: LossOfLogits
@@ -24,10 +24,10 @@ class Views(NamedTuple):
 
 
 def views_of(batch: Batch, config: TrainingConfig, draws: Draws) -> Views:
-    """The batch itself or, with ``training.consistency``, every row twice, its second view after its first.
+    """The batch itself or, with ``training.consistency``, two views of every row, one after the other.
 
-    The views of r_drop differ by dropout alone; simcut and cutoff hide tokens of the second. Rows alternate so that
-    both views of a row are on one device of a mesh.
+    The views of r_drop differ only in dropout; simcut and cutoff hide tokens of the second view. Views alternate, so
+    that both views of a row are on one device of a mesh.
     """
     smoothing, method = config.label_smoothing, config.consistency
     if method == "none":

@@ -16,9 +16,9 @@ from training.muon import scale_by_muon
 def learning_rate(config: TrainingConfig) -> optax.Schedule:
     """Updates done so far → learning rate of the next: linear warm-up to the peak, then the chosen decay.
 
-    inverse_sqrt is √(warm-up / step) of the peak (Vaswani et al. 2017, section 5.3). Cosine (Loshchilov and Hutter
-    2017), linear, and wsd, which is linear over its last ``decay_steps`` (Hägele et al. 2024, section 3), reach zero
-    right after the run's last step.
+    inverse_sqrt is √(warm-up / step) times the peak (Vaswani et al. 2017, section 5.3). Three schedules reach zero
+    right after the run's last step: cosine (Loshchilov and Hutter 2017), linear, and wsd, which is linear over its last
+    ``decay_steps`` (Hägele et al. 2024, section 3).
     """
     peak, warmup, end = config.learning_rate, max(config.warmup_steps, 1), float(config.steps + 1)  # may be 2³¹
 
@@ -45,7 +45,7 @@ def learning_rate(config: TrainingConfig) -> optax.Schedule:
 
 
 def weight_decay(config: TrainingConfig) -> float | optax.Schedule:
-    """The decay, or updates done so far → the decay of the next. Both optimizers multiply it by their learning rate."""
+    """The decay, or updates done so far → decay of the next one. Both optimizers multiply it by their learning rate."""
     decay, points = config.weight_decay, config.weight_decay_factor
     return (lambda updates: decay * factor_at(points, updates)) if points else decay
 
@@ -53,8 +53,8 @@ def weight_decay(config: TrainingConfig) -> float | optax.Schedule:
 def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     """Clipping by global norm, then Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or Muon.
 
-    Muon takes the matrices of dense layers and leaves embeddings, norms and biases to Adam. Its updates are of the size
-    of Adam's, so that both share one learning rate. The table of embeddings has ``embedding_rate`` times that rate.
+    Muon updates the matrices of dense layers; Adam updates embeddings, norms and biases. Muon's updates are as large as
+    Adam's, so both share one learning rate. The embedding table has ``embedding_rate`` times that rate.
     """
     chosen, factor = _optimizer(config), config.embedding_rate
     if factor == 1:
@@ -87,7 +87,7 @@ def _optimizer(config: TrainingConfig) -> optax.GradientTransformation:
 
 
 def is_embedding(path: tuple[Any, ...]) -> bool:
-    """Whether this is the table of embeddings, and not one of relative positions."""
+    """Whether this is the embedding table, as opposed to a table of relative positions."""
     return (path[0].key, path[-1].key) == ("embedding", "table")
 
 

@@ -1,4 +1,4 @@
-"""How far a run has come: what its checkpoints record, what its metrics report, and when it must stop."""
+"""The progress of a run: what its checkpoints record, what its metrics report, and when it must stop."""
 
 import hashlib
 import math
@@ -26,20 +26,20 @@ FAR_ABOVE = 0.05  # of the lowest validation loss
 
 @dataclass(frozen=True)
 class Progress:
-    """What a checkpoint records besides the state: evaluations, time and batches up to its step."""
+    """What a checkpoint records besides the state: evaluations, training time and batches up to its step."""
 
     best_bleu: float = -1.0
     best_step: int = 0
     best_loss: float | None = None  # of that evaluation; None: not finite, or from a version that did not record it
-    stale: int = 0  # evaluations since one was better than all before
+    stale: int = 0  # evaluations since the last one that was better than all before it
     evaluated: int = 0  # the last step that was evaluated
     seconds: float = 0.0  # over all sessions of the run
     batches: str = "0" * 64  # digest of all batches so far: proof of what the parameters have seen
 
     def after_evaluation(self, step: int, bleu: float, loss: float) -> "Progress":
-        """Progress including one more evaluation: ``rank`` decides which is the best, and of equals it is the later.
+        """Progress including one more evaluation: ``rank`` decides which is the best; ties go to the later one.
 
-        One that is only equal does not end the wait of early stopping: a model that no longer changes must stop.
+        An equal score does not reset the patience of early stopping: a model that no longer changes must stop.
         """
         new, best = rank(bleu, loss), rank(self.best_bleu, self.best_loss)
         waited = replace(self, evaluated=step, stale=0 if new > best else self.stale + 1)
@@ -47,9 +47,9 @@ class Progress:
         return waited if new < best else replace(waited, best_bleu=bleu, best_step=step, best_loss=finite)
 
     def without_best_score(self) -> "Progress":
-        """Progress whose next evaluation will be the best, however it scores; until then, the best step remains.
+        """Progress in which the next evaluation becomes the best, whatever its score; until then, the best step stays.
 
-        For another validation set or search, or training data of another domain: their scores do not compare.
+        For another validation set or search, or training data from another domain: their scores are not comparable.
         """
         return replace(self, best_bleu=Progress.best_bleu, best_loss=None, stale=0)
 
@@ -58,19 +58,19 @@ class Progress:
         return replace(self, batches=f"{(int(self.batches, 16) + digest) % 2**256:064x}")
 
     def to_notes(self) -> dict[str, Any]:
-        """The notes of a checkpoint, with the batches of all processes."""
+        """The notes of a checkpoint, with the batches of all processes combined."""
         return asdict(replace(self, batches=sum_over_processes(self.batches)))
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
-        """Progress from a checkpoint's notes, or UserError. Digests are added up: the first process takes this one."""
+        """Progress from a checkpoint's notes, or UserError. Only the first process keeps the digest, to be summed."""
         try:
             progress = cls(**notes)
             *numbers, batches = vars(progress).values()
             math.fsum(number or 0 for number in numbers)  # TypeError for anything else
             int(batches, 16)
         except (TypeError, ValueError) as error:
-            raise UserError(f"a checkpoint's notes are not those of a training ({error}): move it away") from error
+            raise UserError(f"a checkpoint's notes are not from a training run ({error}): move it away") from error
         return progress if is_first() else replace(progress, batches=cls().batches)
 
     def is_exhausted(self, patience: int) -> bool:
@@ -79,9 +79,9 @@ class Progress:
 
 
 def digest_batch(batch: Batch, step: int, first_row: int = 0, counted: Container[int] | None = None) -> int:
-    """The digest of the batch of update ``step``, or of its rows from ``first_row`` on, of which all are ``counted``.
+    """The digest of the batch of update ``step``, or of its ``counted`` rows (default: all) from ``first_row`` on.
 
-    It is the sum of each row's SHA-256, which covers the row's step and place: over all processes, always the same.
+    It sums the SHA-256 of each row with its step and place, so the total over all processes is always the same.
     """
     total = 0
     for place, row in enumerate(zip(*batch, strict=True), first_row):
@@ -95,13 +95,13 @@ def digest_batch(batch: Batch, step: int, first_row: int = 0, counted: Container
 
 
 def rank(bleu: float, loss: float | None) -> tuple[float, float]:
-    """How good an evaluation is: by BLEU and, as that stays 0 in a hard beginning, then by loss; NaN is the worst."""
+    """How good an evaluation is: by BLEU, then by loss, as BLEU may stay 0 early in training; NaN is the worst."""
     known = -loss if loss is not None and math.isfinite(loss) else -math.inf
     return -math.inf if math.isnan(bleu) else bleu, known
 
 
 def describe_rise(losses: Sequence[tuple[int, float]]) -> str | None:
-    """What the last of these losses, each with its step, says of the model, if it is the first far above the lowest."""
+    """A warning if the last of these losses, each with its step, is the first to rise far above the lowest."""
 
     def has_risen(count: int) -> bool:
         return losses[count - 1][1] > (1 + FAR_ABOVE) * min(loss for _, loss in losses[:count])
@@ -110,15 +110,15 @@ def describe_rise(losses: Sequence[tuple[int, float]]) -> str | None:
         return None
     (step, lowest), (_, now) = min(losses, key=lambda each: each[1]), losses[-1]
     return (
-        f"validation loss has risen from {lowest:.4g} at step {step} to {now:.4g}: the model learns its training pairs "
-        "by heart. More of model.dropout, fewer steps or training.patience may help"
+        f"validation loss has risen from {lowest:.4g} at step {step} to {now:.4g}: the model is overfitting the "
+        "training pairs. A higher model.dropout, fewer steps or training.patience may help"
     )
 
 
 def training_metrics(
     sums: Sums, skipped: Skipped, step: int, last_step: int, steps_per_second: float, config: TrainingConfig
 ) -> dict[str, float]:
-    """A line of metrics on the updates since the last line; NaN if all of them were skipped."""
+    """A line of metrics for the updates since the last line; values are NaN if all of them were skipped."""
     total = {name: float(value) for name, value in sums._asdict().items()}
     tokens, steps = total["target_tokens"] or math.nan, total["steps"] or math.nan
     applied = step - 1 - int(skipped.in_all)
@@ -140,8 +140,8 @@ def training_metrics(
 class DivergenceCheck:
     """Stops a run after too many skipped updates in a row.
 
-    The report of a step is fetched ``LAG`` steps later: while the program waits, the device has steps to take, and a
-    signal never waits for more than these.
+    The report of a step is fetched ``LAG`` steps later: while the program waits, the device still has steps to take,
+    and a signal never waits for more than these.
     """
 
     def __init__(self, limit: int, stream: BatchStream, run_dir: Path) -> None:
@@ -155,7 +155,7 @@ class DivergenceCheck:
             self._check(*self.pending.popleft())
 
     def wait(self) -> None:
-        """Wait for the last update; UserError if one is the last of ``limit`` in a row that were not finite."""
+        """Wait for the last update; UserError if one of them completes ``limit`` non-finite updates in a row."""
         while self.pending:
             self._check(*self.pending.popleft())
 

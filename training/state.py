@@ -19,7 +19,7 @@ from training.optimizer import optimizer
 class Sums(NamedTuple):
     """Sums over the steps since the last line of metrics. They are checkpointed, so a restart loses none of them."""
 
-    smoothed: Float[Array, ""]  # the objective; older checkpoints know it by this name
+    smoothed: Float[Array, ""]  # the objective; the name is kept for older checkpoints
     cross_entropy: Float[Array, ""]
     target_tokens: Float[Array, ""]
     source_tokens: Float[Array, ""]
@@ -86,6 +86,6 @@ def zero_sums() -> Sums:
 
 
 def reset_sums(state: TrainState) -> TrainState:
-    """The state after a line of metrics: zeros, sharded as the sums were; the compiled step takes no others."""
+    """The state after a line of metrics: sums become zeros with the same sharding, as the compiled step requires."""
     sums, since_log = jax.tree.map(jnp.zeros_like, (state.sums, state.skipped.since_log))
     return state._replace(sums=sums, skipped=state.skipped._replace(since_log=since_log))

@@ -24,7 +24,7 @@ from training.state import Skipped, Sums, TrainState
 
 
 class StepReport(NamedTuple):
-    """What a step reports besides its state."""
+    """What a step reports besides the new state."""
 
     loss: Float[Array, ""]  # the objective per target token
     gradient_norm: Float[Array, ""]  # before clipping
@@ -43,7 +43,7 @@ def make_train_step(
 ) -> TrainStep:
     """One compiled update: ``(state, batch) → (state, report)``. The old state is donated.
 
-    ``like`` has the sharding of each array (``abstract_state`` in devices/mesh.py); without it, all lie on one device.
+    ``like`` gives each array's sharding (``abstract_state`` in devices/mesh.py); without it, all are on one device.
     """
     gradients_of, update = make_gradients(graphdef, config), make_update(config)
 
@@ -61,7 +61,7 @@ def make_train_step(
 def make_update(config: TrainingConfig) -> Update:
     """``(state, gradient per target token, loss sums, source tokens) → (state, report)``.
 
-    A step whose loss, gradient or update is not finite counts as a step but changes only the counts of such steps.
+    If the loss, gradient or update is not finite, the step counts as a step but only changes the ``skipped`` counts.
     """
     transform = optimizer(config)
 
@@ -87,9 +87,9 @@ def make_update(config: TrainingConfig) -> Update:
 def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> Gradients:
     """``(parameters, batch, number of earlier steps) → (gradient per target token, loss sums)``.
 
-    The dropout of a step depends on the seed and the step alone. Gradients are summed over the slices of a batch and
-    divided once, by its number of real target tokens, so accumulation changes nothing but memory and, since each slice
-    has a key of its own, the draws of dropout.
+    The dropout of a step depends only on the seed and the step. Gradients are summed over the slices of a batch and
+    divided once by its number of real target tokens, so accumulation changes only memory and, since each slice has its
+    own key, the dropout draws.
     """
     root_key = jax.random.key(config.seed)
     summed_gradients = accumulate(make_summed_gradients(graphdef, config), config.accumulation)
@@ -103,7 +103,7 @@ def make_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) 
 
 
 def make_summed_gradients(graphdef: nnx.GraphDef[Transformer], config: TrainingConfig) -> SummedGradients:
-    """``(parameters, batch, its draws) → (gradient of the loss summed over target tokens, loss sums)``."""
+    """``(parameters, batch, draws) → (gradient of the loss summed over target tokens, loss sums)``."""
 
     def objective(params: Params, batch: Batch, draws: Draws) -> tuple[Float[Array, ""], Loss]:
         sums = summed_loss(graphdef, params, *views_of(batch, config, draws))
@@ -133,7 +133,7 @@ def decoder_output(model: Transformer, batch: Batch, dropout_key: DropoutKey) ->
 
 
 def accumulate(summed_gradients: SummedGradients, slices: int) -> SummedGradients:
-    """The same sums, computed for one slice of the batch's rows at a time to save the memory of activations."""
+    """The same sums, computed for one slice of the batch's rows at a time to save activation memory."""
     if slices == 1:
         return summed_gradients
 

@@ -1,4 +1,4 @@
-"""Validation during training: the loss, and BLEU by the evaluator and the search settings that eval.py uses."""
+"""Validation during training: the loss, and BLEU with the same evaluator and search settings as eval.py."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ SHOWN = 10  # sentences, in TensorBoard
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The validation pairs of a direction. ``name`` is its report's, ``ending`` that of its metrics."""
+    """The validation pairs of a direction, with the ``name`` of its report and the ``ending`` of its metrics."""
 
     pairs: Pairs
     translator: Translator
@@ -52,11 +52,11 @@ class Validation:
     def evaluate(self, state: TrainState, minutes: float, monitor: Monitor) -> tuple[float, float]:
         """Evaluate the state; returns BLEU and loss. ``minutes`` is the training time so far, for the metrics.
 
-        BLEU and chrF of several directions are means; each direction's own stand beside them.
+        With several directions, BLEU and chrF are means; each direction's own scores are also recorded.
         """
         step, params = int(state.step), state.inference_params
         losses = self.mean_losses(params)
-        # whole on every device: a search reads all of them at every token
+        # whole on every device: a search reads all parameters for every token
         everywhere = (jax.device_put(params, NamedSharding(self.devices.mesh, PartitionSpec())),)
         evaluations = [evaluate(each.translator, everywhere, each.pairs) for each in self.sets]
         scores = mean_scores(evaluations)

@@ -1,22 +1,22 @@
-"""Kernels: other ways to compute what the definition computes, and which of them supports what.
+"""Kernels: other ways to compute what the definition computes, and what each of them supports.
 
-They take arrays of the shapes that ``attend`` takes, and compute attention with the score ``scale`` · q·k. The config
-names one. It is never replaced silently: where it does not support a request, a ``KernelError`` says why and which do.
+They take arrays of the same shapes as ``attend``, and the score is ``scale`` · q·k. The config names a kernel. It is
+never replaced silently: if it does not support a request, a ``KernelError`` says why, and which kernels do.
 """
 
 from attention.kernels import chunked, cudnn, tpu, xla
 from attention.kernels.request import Request
 
 KERNELS = ("definition", "xla", "chunked", "cudnn", "tpu")
-LONG = 256  # positions: from LONG queries by LONG keys on, chunks are faster on a CPU
+LONG = 256  # positions: with at least LONG × LONG queries and keys, chunks are faster on a CPU
 
 
 class KernelError(ValueError):
-    """A kernel does not support what is requested of it."""
+    """Raised when a kernel does not support a request."""
 
 
 def kernel_for(kernel: str, request: Request) -> str:
-    """``kernel`` itself or, for ``auto``, that of ``automatic``; KernelError if it does not support the request."""
+    """``kernel`` itself or, for ``auto``, the choice of ``automatic``; KernelError if it is unsupported."""
     if kernel == "auto":
         return automatic(request)
     reason = unsupported(kernel, request)
@@ -44,9 +44,9 @@ def unsupported(kernel: str, request: Request) -> str | None:
 
 
 def automatic(request: Request) -> str:
-    """On an accelerator the kernel written for it, if it supports the request. Else chunks for long rows.
+    """The accelerator's own kernel if it supports the request, else chunks for long rows, else the definition.
 
-    The rule for long rows was measured on CPUs and cuDNN on an H200 (docs/benchmarks.md), the TPU's kernel nowhere.
+    The rule for long rows was measured on CPUs, cuDNN on an H200 (docs/benchmarks.md), and the TPU kernel nowhere.
     """
     for kernel in ("cudnn", "tpu"):
         if unsupported(kernel, request) is None:

@@ -1,13 +1,13 @@
 """Attention in chunks of queries, in memory that grows with the length of a row, not with its square.
 
-The weights of a chunk are computed, used and discarded, and computed again for the gradients (Rabe and Staats 2021;
-the gradients as in Dao et al. 2022, appendix B.4). Scores are transposed, keys before queries, so that every product
-reads its operands in the order of memory. A product that sums over the rows of both operands, as the gradients of keys
-and values otherwise would, runs at half the speed in XLA on a CPU.
+The weights of a chunk are computed, used, discarded, and recomputed for the gradients (Rabe and Staats 2021; the
+gradients follow Dao et al. 2022, appendix B.4). Scores are transposed, keys before queries, so that every product
+reads its operands in memory order. Otherwise the gradients of keys and values would need a product that sums over the
+rows of both operands, which XLA runs at half the speed on a CPU.
 
-On a CPU a chunk of queries reads only a window of the keys, the narrowest that holds all it sees: later keys are hidden
-by causality, and those of other sentences by segments. Elsewhere all chunks of a batch are computed at once, and read
-all keys.
+On a CPU, a chunk of queries reads only a window of the keys, the narrowest that contains every key it sees: causality
+hides later keys, and segments hide those of other sentences. On other devices all chunks of a batch are computed at
+once and read all keys.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ WINDOWS = 1, 2, 4, 6, 8  # eighths of the keys; more of them would take longer t
 
 
 class Rows(NamedTuple):
-    """Segments of queries and keys, and the queries' places in their row, in a batch or in one sentence."""
+    """Segments of queries and keys, and the queries' places in their row, for a batch or one sentence."""
 
     query_segments: Int[Array, "*B T"]
     key_segments: Int[Array, "*B S"]
@@ -53,7 +53,7 @@ def chunked(query: Array, key: Array, value: Array, mask: Mask, scale: float) ->
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def attend_in_chunks(query: Array, key: Array, value: Array, rows: Rows, causal: bool, scale: float) -> Array:
-    """Attention with a query head for each key/value head, in loops; autodiff's gradients would store all masks."""
+    """Attention with one query head per key/value head; has its own gradients, as autodiff would store all masks."""
     return _forward(query, key, value, rows, causal, scale)[0]
 
 
@@ -75,7 +75,7 @@ attend_in_chunks.defvjp(_forward, _backward)
 def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows, causal: bool) -> Any:
     """``head(*heads, rows, spans)`` for every sentence and head.
 
-    ``heads`` have axes B G, ``rows`` B. By ``vmap``, but in a loop on a CPU, whose cache the scores of one chunk fill.
+    ``heads`` have axes B G, ``rows`` B. Uses ``vmap``, or a loop on a CPU, where one chunk's scores fill the cache.
     """
     lift = jax.lax.map if current_device().platform == "cpu" else lambda function, arrays: jax.vmap(function)(arrays)
 
@@ -88,7 +88,7 @@ def over_heads(head: Callable[..., Any], heads: tuple[Any, ...], rows: Rows, cau
 
 
 def visible_spans(rows: Rows, causal: bool) -> Int[Array, "chunks 2"]:
-    """For each chunk of queries, the first key that any of them sees, and the one after the last."""
+    """For each chunk of queries, the first key that any of them sees, and one past the last."""
 
     def span(chunk: tuple[Array, Array]) -> Array:
         segments, places = chunk
@@ -99,9 +99,9 @@ def visible_spans(rows: Rows, causal: bool) -> Int[Array, "chunks 2"]:
 
 
 def over_window(function: Callable[[Callable[..., Array], Array | int], Any], span: Int[Array, "2"], keys: int) -> Any:
-    """``function(window, start)`` for the narrowest window that holds the span: it starts at the key ``start``.
+    """``function(window, start)`` for the narrowest window that contains the span; the window begins at key ``start``.
 
-    ``window(array, axis=0)`` is the part of an array over the keys that lies in the window.
+    ``window(array, axis=0)`` slices the window out of an array whose ``axis`` runs over the keys.
     """
 
     def within(start: Array | int, width: int) -> Any:
@@ -174,13 +174,13 @@ def gradients_of_head(
 
 def product(left: Float[Array, "rows inner"], right: Float[Array, "inner columns"]) -> Float[Array, "rows columns"]:
     """A matrix product with float32 sums."""
-    if current_device().platform == "cpu":  # which lacks this product of bfloat16 operands in some layouts
+    if current_device().platform == "cpu":  # CPUs lack this product of bfloat16 operands in some layouts
         left, right = left.astype(jnp.float32), right.astype(jnp.float32)
     return jnp.matmul(left, right, preferred_element_type=jnp.float32)
 
 
 def split(array: Array) -> Array:
-    """Axis T in chunks, the last one zero-padded; a row shorter than a chunk is one chunk of its own length."""
+    """Split axis T into chunks, the last one zero-padded; a row shorter than a chunk is one chunk of its own length."""
     size = min(CHUNK, len(array))
     return padded(array, 0, size).reshape(-1, size, *array.shape[1:])
 

@@ -1,4 +1,4 @@
-"""Flash attention of NVIDIA's cuDNN, through ``jax.nn``: the scores stay on the chip, the mask does not."""
+"""NVIDIA cuDNN's flash attention, through ``jax.nn``: the scores stay on the chip, the mask does not."""
 
 from functools import partial
 
@@ -28,14 +28,14 @@ def unsupported(request: Request) -> str | None:
 def cudnn(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Array:
     """Attention by cuDNN, with the mask as numbers that are added to the scores of every head.
 
-    The mask takes B · T · S numbers of two bytes, once for all heads and layers. cuDNN also takes packed rows without a
-    mask, as lengths and offsets of segments, but it then computes every possible segment as a row of its own: on an
+    The mask takes B · T · S numbers of two bytes, once for all heads and layers. cuDNN also accepts packed rows without
+    a mask, as lengths and offsets of segments, but it then computes every possible segment as a separate row: on an
     H200 that took 17 times as long at 128 positions (docs/benchmarks.md). Odd lengths are padded to even ones.
 
-    Where 64 keys are left over from tiles of 128, the gradients of cuDNN 9.19 are NaN for a query that sees no key, or
-    only keys of very low scores (pytorch#196678; seen here at 64 × 64 on an H200). Two more keys are added then,
-    which no query sees. Heads are of width 64 or 128, and shared ones are repeated, because only that was found right
-    on an H200.
+    If tiles of 128 leave a remainder of 64 keys, the gradients of cuDNN 9.19 are NaN for a query that sees no key, or
+    only keys with very low scores (pytorch#196678; seen here at 64 × 64 on an H200). In that case, two keys are added
+    that no query sees. Heads have width 64 or 128, and shared heads are repeated, because nothing else gave correct
+    results on an H200.
     """
     length = query.shape[2]
     query_segments, key_segments = padded(mask.query_segments, 1, 2), padded_keys(mask.key_segments, 1)
@@ -49,7 +49,7 @@ def cudnn(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> A
 
 
 def padded_keys(array: Array, axis: int) -> Array:
-    """``array`` with zeros up to an even length that is no multiple of 128 plus 64."""
+    """``array``, zero-padded to an even length that is not a multiple of 128 plus 64."""
     array = padded(array, axis, 2)
     length = array.shape[axis]
     return padded(array, axis, length + 2) if length % 128 == 64 else array

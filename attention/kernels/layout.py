@@ -1,4 +1,4 @@
-"""Arrays as kernels need them: padded to a multiple, and divided over devices where no compiler can divide a kernel."""
+"""Arrays as kernels need them: padded to a multiple, and split over devices, since no compiler can split a kernel."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ def on_each_device(
     """``kernel(query, key, value, mask)``, under ``shard_map`` if a mesh of several devices is in use.
 
     The last axis of the mesh divides heads, the others divide rows. Key/value heads are repeated if their number is not
-    a multiple of the devices'.
+    a multiple of that axis's size.
     """
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty or mesh.size == 1:
@@ -25,7 +25,7 @@ def on_each_device(
     if key.shape[1] % mesh.shape[heads]:
         key, value = (jnp.repeat(array, query.shape[1] // array.shape[1], axis=1) for array in (key, value))
     by_heads, by_rows = PartitionSpec(tuple(rows), heads), PartitionSpec(tuple(rows))
-    # check_vma is off because Pallas does not declare along which axes its results vary.
+    # check_vma is off because Pallas does not declare which axes its results vary along.
     specs = by_heads, by_heads, by_heads, by_rows
     return jax.shard_map(kernel, in_specs=specs, out_specs=by_heads, check_vma=False)(query, key, value, mask)
 

@@ -1,4 +1,4 @@
-"""What a kernel has to support in one call of ``attend``: everything that is known before the arrays' numbers are."""
+"""What a kernel must support in one call of ``attend``: everything known at trace time, before the values are."""
 
 import contextlib
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Device(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """Device, dtype, score, numbers of queries and keys, widths, and whether there are a bias and dropout."""
+    """Device, dtype, score, numbers of queries and keys, widths, and whether there is a bias or dropout."""
 
     device: Device
     dtype: str
@@ -37,7 +37,7 @@ class Request:
 
 
 def request_of(query: Array, value: Array, bias: Array | None, score: Score, dropout: bool) -> Request:
-    """The request of a call of ``attend``."""
+    """The request that a call of ``attend`` makes."""
     (_, _, queries, width), (_, _, keys, value_width) = query.shape, value.shape
     device, dtype, name = current_device(), str(query.dtype), score.func.__name__
     return Request(device, dtype, name, queries, keys, width, value_width, bias is not None, dropout)
@@ -53,7 +53,7 @@ def dot_product_only(request: Request) -> str | None:
 
 
 def current_device() -> Device:
-    """The device that code is traced for: the default device, or that of an enclosing ``tracing_for``."""
+    """The device that code is traced for: the default device, or the one set by an enclosing ``tracing_for``."""
     traced_for = _traced_for.get()
     if traced_for is not None:
         return traced_for
@@ -63,7 +63,7 @@ def current_device() -> Device:
 
 @contextlib.contextmanager
 def tracing_for(platform: str, capability: float = 0.0) -> Iterator[None]:
-    """Trace for another device than this machine's. JAX does not trace a function again: use new functions inside."""
+    """Trace for a device other than this machine's. JAX caches traces, so use new functions inside."""
     token = _traced_for.set(Device(platform, capability))
     try:
         yield

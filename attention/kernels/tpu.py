@@ -1,4 +1,4 @@
-"""Splash attention on a TPU: JAX's Pallas kernel that knows segments and skips what causality hides."""
+"""Splash attention on a TPU: JAX's Pallas kernel that supports segments and skips what causality hides."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ def unsupported(request: Request) -> str | None:
 
 
 def tpu(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Array:
-    """Splash attention of each sentence. It lets padding see padding; blind queries get a mean: both become zeros."""
+    """Splash attention of each sentence. It lets padding see padding, and blind queries get a mean: both become 0."""
     visible = mask.visible()
     queries = padded(query * scale, 2, BLOCK), padded(mask.query_segments, 1, BLOCK)
     keys = padded(key, 2, BLOCK), padded(value, 2, BLOCK), padded(mask.key_segments, 1, BLOCK)
@@ -31,7 +31,7 @@ def tpu(query: Array, key: Array, value: Array, mask: Mask, scale: float) -> Arr
 
 def splash(heads: int, queries: int, keys: int, *, causal: bool):  # type: ignore[no-untyped-def]
     """The kernel of one sentence: (query, query_segments, key, value, key_segments) → output."""
-    from jax.experimental.pallas.ops.tpu import splash_attention  # slow to import, so only where it is used
+    from jax.experimental.pallas.ops.tpu import splash_attention  # slow, so imported only when used
 
     kind = splash_attention.CausalMask if causal else splash_attention.FullMask
     mask = splash_attention.MultiHeadMask([kind((queries, keys)) for _ in range(heads)])

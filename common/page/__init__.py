@@ -1,1 +1,1 @@
-"""Pages for a browser, each one file that works from disk and without a network."""
+"""Pages for a browser, each a single file that works from disk and without a network."""

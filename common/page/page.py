@@ -1,7 +1,7 @@
 """One HTML file with its style, script and data inside; it reads nothing from a disk or a network.
 
-What a page shows comes from corpora, models and names that others chose. It cannot run: text is escaped, data cannot
-end its element, scripts make elements by base.js alone, and the policy forbids everything but this style and script.
+Its content comes from corpora, models and names that others chose, and cannot run code: text is escaped, data cannot
+close its element, scripts make elements only through base.js, and the policy forbids all but this style and script.
 """
 
 import base64
@@ -22,7 +22,7 @@ ESCAPED = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "<>&"})
 def render_page(
     title: str, body: str, style: str, scripts: Iterable[str], data: Iterable[str], allowed: Iterable[str] = ()
 ) -> str:
-    """The page. ``body`` is HTML that ``fill`` made, and ``data`` are elements by ``embed`` or ``embed_bytes``.
+    """Render a page. ``body`` is HTML from ``fill``, and ``data`` are elements from ``embed`` or ``embed_bytes``.
 
     ``style`` comes after base.css, and ``scripts`` after base.js, in one element each. ``allowed`` are further
     directives of the policy, such as ``worker-src blob:``.
@@ -34,14 +34,14 @@ def render_page(
 
 
 def content_policy(style: str, script: str) -> str:
-    """Forbids everything except one style and one script, which their SHA-256 identifies."""
+    """A policy that forbids everything except one style and one script, identified by their SHA-256."""
     digests = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in (style, script))
     allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def fill(template: str, **texts: str) -> str:
-    """Put texts, escaped, in place of the names in a template of HTML."""
+    """Replace the names in an HTML template with texts, escaped."""
     return Template(template).substitute({name: safe(text) for name, text in texts.items()})
 
 

@@ -1,1 +1,1 @@
-"""The report on runs: one page with what they learned from what, how, and how well."""
+"""The report on runs: one page about what they were trained on, how, and how well they translate."""

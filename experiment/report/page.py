@@ -29,11 +29,11 @@ BODY, STYLE, *SCRIPTS = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("report.html", "report.css", "charts.js", "sentences.js", "report.js")
 )
-WORDS = range(4, 21)  # of a sentence whose attention is shown
+WORDS = range(4, 21)  # lengths of sentences to show attention for
 
 
 def render_report(runs: Sequence[ShownRun], set_name: str, count: int, command: str) -> str:
-    """The page on runs that were read with ``set_name``; ``count`` sentences have their attention shown."""
+    """The page on runs that were read with ``set_name``, showing the attention of ``count`` sentences."""
     reported = [run.reported for run in runs if run.reported]
     scored = of_one_set(reported)
     names = [run.name for run in scored]
@@ -55,13 +55,13 @@ def render_report(runs: Sequence[ShownRun], set_name: str, count: int, command: 
 
 
 def of_one_set(found: Sequence[ReportedRun]) -> list[ReportedRun]:
-    """The runs that translated the sentences that the first one did."""
+    """The runs that translated the same sentences as the first one."""
     sources = [[each.source for each in run.sentences] for run in found]
     return [run for run, translated in zip(found, sources, strict=True) if translated == sources[0]]
 
 
 def compare(found: Sequence[ReportedRun]) -> dict[str, Any]:
-    """The tables of a comparison with the first run, or why there is none."""
+    """The tables of a comparison with the first run, or the reason why there is none."""
     if len(found) < 2:
         return {"problem": ""}
     try:
@@ -77,7 +77,7 @@ def as_dicts(tables: Sequence[Table]) -> list[dict[str, Any]]:
 
 
 def by_length(scored: Sequence[ReportedRun]) -> list[dict[str, Any]]:
-    """BLEU of each run in each group of source lengths, with its interval for other sentences."""
+    """BLEU of each run in each group of source lengths, with a confidence interval over sentences."""
     if not scored:
         return []
     sentences, found = scored[0].sentences, []
@@ -91,7 +91,7 @@ def by_length(scored: Sequence[ReportedRun]) -> list[dict[str, Any]]:
 
 
 def sentences_of(scored: Sequence[ReportedRun]) -> list[list[Any]]:
-    """Source, references, translation of each run, and chrF of each, for every sentence."""
+    """For every sentence: source, references, the translation of each run, and the chrF of each."""
     chrf = [run.chrf.scores(run.chrf.counts).round(1).tolist() for run in scored]
     rows = zip(*(run.sentences for run in scored), *chrf, strict=True)
     runs = len(scored)
@@ -101,7 +101,7 @@ def sentences_of(scored: Sequence[ReportedRun]) -> list[list[Any]]:
 
 
 def attention(scored: Sequence[ReportedRun], count: int) -> dict[str, Any]:
-    """The weights of the first run in some sentences, from the worst to the best by chrF, or why there are none."""
+    """The first run's attention in some sentences, from worst to best by chrF, or the reason why there is none."""
     found: list[dict[str, Any]] = []
     if not scored or not count:
         return {"problem": "", "sentences": found}
@@ -121,7 +121,7 @@ def attention(scored: Sequence[ReportedRun], count: int) -> dict[str, Any]:
 
 
 def cards(runs: Sequence[ShownRun]) -> list[dict[str, Any]]:
-    """The data card of each corpus, with the runs that were trained on it."""
+    """The data card of each corpus, with the runs trained on it."""
     by_corpus: dict[str, list[ShownRun]] = {}
     for run in runs:
         by_corpus.setdefault(str(run.data.get("fingerprint", run.name)), []).append(run)
@@ -129,7 +129,7 @@ def cards(runs: Sequence[ShownRun]) -> list[dict[str, Any]]:
 
 
 def card(run: ShownRun) -> dict[str, Any]:
-    """The tables of a corpus, or why there are none."""
+    """The tables of a corpus, or the reason why there are none."""
     config, known = run.config, load_identity(run.folder / DATA)
     again = f"python scripts/inspect_data.py {shlex.quote(str(run.folder / CONFIG))}"
     if known is None or known.training_pairs > MOST_PAIRS:
@@ -144,7 +144,7 @@ def card(run: ShownRun) -> dict[str, Any]:
 
 
 def commands(folder: Path) -> list[str]:
-    """What trains and scores a run again, in a directory of its own."""
+    """The commands that train and score a run again, in a new directory."""
     again = f"{folder}-again"
     train = ["python", "train.py", str(folder / CONFIG), f"run_dir={again}"]
     return [shlex.join(train), shlex.join(["python", "eval.py", again])]

@@ -1,4 +1,4 @@
-"""The runs of a report: where they lie, how they are told apart, and what is known of each."""
+"""The runs of a report: where they are, what they are called, and what is known about each."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from training.run.layout import CONFIG, DATA, ENVIRONMENT, REPORTS
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A run, and its report on the set that the page is about; without one, ``missing`` says how to make it."""
+    """A run, and its report on the set that the page shows; without one, ``missing`` says how to make it."""
 
     name: str
     folder: Path
@@ -32,7 +32,7 @@ class ShownRun:
     missing: str
 
     def facts(self) -> dict[str, Any]:
-        """What report.js tells of it; NaN and infinities in a run's files become text, as JSON has neither."""
+        """The facts that report.js shows; NaN and infinities in a run's files become text, as JSON has neither."""
         reports = {path.stem: read_json_object(path) for path in sorted((self.folder / REPORTS).glob("*.json"))}
         facts = {
             "name": self.name,
@@ -47,7 +47,7 @@ class ShownRun:
         return json.loads(json.dumps(facts), parse_constant=str)
 
     def count_parameters(self) -> int | None:
-        """Those of the model with the vocabulary that data.json records."""
+        """The number of parameters of the model with the vocabulary size that data.json records."""
         tokenizer = self.data.get("tokenizer")
         size = tokenizer.get("vocab_size") if isinstance(tokenizer, dict) else None
         shapes = jax.tree.leaves(structure(self.config.model, size)[1]) if isinstance(size, int) else []
@@ -55,18 +55,18 @@ class ShownRun:
 
 
 def find_runs(arguments: Sequence[str]) -> list[Path]:
-    """The runs of these names, in which a folder stands for all runs in it; UserError if there are none."""
+    """The runs with these names; a folder of runs means all runs in it. UserError if there are none."""
     found: list[Path] = []
     for folder in map(Path, without_outputs(arguments)):
         inside = [] if (folder / CONFIG).exists() else sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
         found += inside or [folder]
     if not found:
-        raise UserError(f"{', '.join(arguments)}: name a run, and not what sweeps leave beside theirs")
+        raise UserError(f"{', '.join(arguments)}: name a run, not the files that sweeps leave beside their runs")
     return list({folder.resolve(): folder for folder in found}.values())
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:
-    """The fewest last parts of the paths that tell them apart."""
+    """The shortest endings of the paths that tell them apart."""
     parts = [Path(os.path.abspath(folder)).parts for folder in folders]
     for count in range(1, max(map(len, parts))):
         names = [os.path.join(*each[-count:]) for each in parts]
@@ -76,9 +76,9 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 
 
 def read_runs(folders: Sequence[Path], set_name: str | None) -> tuple[str, list[ShownRun]]:
-    """The set and the runs; without a name, the set is test or, where no run was scored on that, valid.
+    """The set and the runs; without a name, the set is test or, if no run was scored on that, valid.
 
-    UserError for what is no run, and for a named set on which none was scored.
+    UserError if a folder is not a run, or if no run was scored on a named set.
     """
     named = list(zip(folders, short_names(folders), strict=True))
     tested = [read_run(*each, set_name or "test") for each in named]

@@ -1,1 +1,1 @@
-"""Running the cells of a sweep (experiment/sweep/cells.py), each a training run in a process of its own."""
+"""Running the cells of a sweep (experiment/sweep/cells.py), each a training run in its own process."""

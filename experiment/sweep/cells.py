@@ -14,14 +14,14 @@ from configs.load import check_value, load_config, parse_file
 from configs.schema import RunConfig
 
 PARTS = "base", "overrides", "grid", "cells", "seeds"
-CELL_KEYS = {"run_dir", "training.seed", "allow_changes", "dry_run"}  # those that the sweep itself sets, or not at all
+CELL_KEYS = {"run_dir", "training.seed", "allow_changes", "dry_run"}  # only the sweep itself may set these, if at all
 LONGEST_NAME = 150
 Changes = dict[str, object]  # key: value
 
 
 @dataclass(frozen=True)
 class Cell:
-    """An experiment of a sweep: its name, the overrides of the base config that make it, and the config they make."""
+    """An experiment in a sweep: its name, its overrides of the base config, and the resulting config."""
 
     name: str
     overrides: list[str]
@@ -33,18 +33,18 @@ class Cell:
 
     @property
     def output(self) -> Path:
-        """The file with what its programs print, beside its run."""
+        """The file with the output of its programs, beside its run."""
         return self.run_dir.with_name(f"{self.run_dir.name}.txt")
 
 
 def without_outputs(arguments: Sequence[str]) -> list[str]:
-    """Runs without the outputs of cells and reports, which lie beside them: runs/sweeps/NAME/* names all."""
+    """Leave out the outputs of cells and reports, which runs/sweeps/NAME/* also matches."""
     return [name for name in arguments if not (name.endswith((".txt", ".html")) and Path(name).is_file())]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """All cells of a sweep file, those of the first changes first, and in each the seeds in their order."""
+    """All cells of a sweep file, in the order of their changes, then of their seeds."""
 
     base: Path
     folder: Path  # of its runs
@@ -52,14 +52,14 @@ class Sweep:
 
 
 def load_sweep(path: Path) -> Sweep:
-    """Read ``configs/sweeps/NAME.yaml``, whose runs lie in ``runs/sweeps/NAME``; every config is checked.
+    """Read ``configs/sweeps/NAME.yaml``, with runs in ``runs/sweeps/NAME``; every config is checked.
 
     - ``base``: a config file, relative to this one;
-    - ``overrides``: keys and values of all cells;
-    - ``grid``: lists of values by key, of which every combination is taken; or ``cells``: a list of keys and values;
-    - ``seeds``: a list of ``training.seed``.
+    - ``overrides``: keys and values for all cells;
+    - ``grid``: lists of values by key, to be combined in all ways; or ``cells``: a list of keys and values;
+    - ``seeds``: a list of values of ``training.seed``.
 
-    UserError for a mistake in the file, an unknown key, or a combination that the config refuses.
+    UserError for a mistake in the file, an unknown key, or a combination that the config rejects.
     """
     tree = parse_file(path)
     if not isinstance(tree, dict) or not isinstance(tree.get("base"), str):
@@ -76,13 +76,13 @@ def load_sweep(path: Path) -> Sweep:
 
 
 def _make_cells(path: Path, base: Path, folder: Path, parts: list[tuple[Changes, Changes, int]]) -> list[Cell]:
-    """A cell for each of its own changes, all its changes, and its seed."""
+    """A cell for each of the ``parts``: its own changes, all its changes, and its seed."""
     cells: dict[str, Cell] = {}
     first_of: dict[str, str] = {}  # the name of the first cell of a config
     for own, changes, seed in parts:
         name = name_cell(own, seed)
         if name in cells:
-            raise UserError(f"{path}: two cells are {in_brief(name)}")
+            raise UserError(f"{path}: two cells are named {in_brief(name)}")
         if len(name) > LONGEST_NAME:
             raise UserError(f"{path}: {in_brief(name)} is too long for a folder; set what all cells share in overrides")
         cells[name] = cell = _make_cell(base, folder / name, name, changes, seed)
@@ -130,7 +130,7 @@ def _make_cell(base: Path, run_dir: Path, name: str, changes: Changes, seed: int
     overrides = [f"{key}={format_value(value)}" for key, value in everything.items()]
     config = load_config(base, overrides)
     if not config.training.steps:
-        raise UserError(f"{base}: the cells of a sweep need training.steps, which says when one is complete")
+        raise UserError(f"{base}: the cells of a sweep need training.steps, which defines when one is complete")
     if config.training.epochs:
         raise UserError(f"{base}: the cells of a sweep end with training.steps; set training.epochs=0")
     return Cell(name, overrides, config)

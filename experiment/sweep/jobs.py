@@ -1,4 +1,4 @@
-"""Train the cells of a sweep, several at a time. A cell that is stopped at any point goes on at the next start."""
+"""Train the cells of a sweep, several at a time. A cell that is stopped at any point continues at the next start."""
 
 import os
 import signal
@@ -19,8 +19,8 @@ from experiment.sweep.cells import Cell, Sweep
 from experiment.sweep.states import State, read_state, with_metrics
 
 POLL = 0.2  # seconds
-# Begins a cell's process, which then becomes the program: a fork that runs Python before, in a process that has
-# threads, may hang. 1 is PR_SET_PDEATHSIG of Linux: the signal that comes when the parent ends.
+# Starts a cell's process, which then becomes the program: running Python after a fork, in a process with threads, may
+# hang. 1 is Linux's PR_SET_PDEATHSIG: the signal sent when the parent ends.
 PREPARE = """
 import ctypes, os, signal, sys
 if sys.argv[1]:
@@ -29,12 +29,12 @@ if sys.platform == "linux":
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-SAVED = tuple(128 + number for number in SIGNALS)  # exit codes of a training that somebody else stopped
+SAVED = tuple(128 + number for number in SIGNALS)  # exit codes of training runs that were stopped from outside
 
 
 @dataclass(frozen=True)
 class Share:
-    """The cores that a job may use (empty: all), and environment variables that name its GPU."""
+    """The cores that a job may use (empty: all), and environment variables that select its GPU."""
 
     cores: frozenset[int] = frozenset()
     environment: dict[str, str] = field(default_factory=dict)
@@ -42,18 +42,18 @@ class Share:
 
 @dataclass
 class Job:
-    """A program that works at a cell, in its share of the machine."""
+    """A program that works on a cell, in its share of the machine."""
 
     cell: Cell
     share: Share
     word: str
     process: subprocess.Popen[bytes]
-    signals: int = 0  # that it was sent
+    signals: int = 0  # how many it was sent
 
 
 @dataclass
 class Jobs:
-    """The jobs of a sweep, and what became of its cells. ``report`` is called whenever a cell's state changes."""
+    """The jobs of a sweep, and the states of its cells. ``report`` is called whenever a cell's state changes."""
 
     sweep: Sweep
     set_name: str
@@ -63,10 +63,10 @@ class Jobs:
     waiting: deque[Cell] = field(default_factory=deque)
     running: list[Job] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)  # the last line of a failed cell's output
-    signals: list[int] = field(default_factory=list)  # that arrived
+    signals: list[int] = field(default_factory=list)  # received so far
 
     def run(self, cells: Sequence[Cell]) -> None:
-        """Work at all cells; after a signal, which every job gets too, only wait for those that run."""
+        """Work on all cells; after a signal, which is passed on to every job, only wait for running jobs."""
         self.waiting.extend(cells)
         with handle_signals(lambda number, frame: self.signals.append(number)):
             while self.running or (self.waiting and not self.signals):
@@ -79,14 +79,14 @@ class Jobs:
                     self.end(job)
 
     def pass_signals_on(self) -> None:
-        """Training saves and ends at the first signal. A second one kills it."""
+        """Pass signals on to jobs. Training saves and ends at the first signal; a second one kills it."""
         for job in self.running:
             for number in self.signals[job.signals :]:
                 job.process.send_signal(number)
             job.signals = len(self.signals)
 
     def take(self, cell: Cell) -> bool:
-        """Start a cell's next program, if there is one. False if another process works at the cell."""
+        """Start a cell's next program, if there is one. False if another process is working on the cell."""
         state = read_state(cell, self.set_name)
         if state.word in (states.ELSEWHERE, states.COMPLETE):
             if self.states[cell.name].word != state.word:
@@ -105,7 +105,7 @@ class Jobs:
         self.change(cell, with_metrics(cell, word))
 
     def end(self, job: Job) -> None:
-        """Take what a job left: another may follow, the cell is complete, or it was stopped, or it failed."""
+        """Handle the end of a job: start the cell's next program, or record how the cell ended."""
         self.running.remove(job)
         code, state = job.process.returncode, read_state(job.cell, self.set_name)
         if code == 0 and state.word == states.TRAINED and job.word == states.TRAINING and not self.signals:
@@ -126,7 +126,7 @@ class Jobs:
 
 
 def launch(command: list[str], share: Share, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own, so that Ctrl-C reaches it once; it ends when this process does."""
+    """Start a program in its own session, so that Ctrl-C reaches it only once; it ends when this process does."""
     program = [sys.executable, "-c", PREPARE, ",".join(map(str, share.cores)), *command]
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
     environment = program_environment() | share.environment
@@ -139,9 +139,9 @@ def last_line(output: Path) -> str:
 
 
 def shares(jobs: int | None) -> list[Share]:
-    """A share for each job; None means as many as there are GPUs, or one on a CPU.
+    """A share for each job; None means one job per GPU, or one job on a CPU.
 
-    More jobs than GPUs take turns on them, which JAX's memory rarely allows. Cores are divided as evenly as possible.
+    More jobs than GPUs share them, which JAX's memory use rarely allows. Cores are split as evenly as possible.
     """
     gpus = [] if os.environ.get("JAX_PLATFORMS") == "cpu" else list_gpus()
     count = jobs or len(gpus) or 1
@@ -154,7 +154,7 @@ def shares(jobs: int | None) -> list[Share]:
 
 
 def list_gpus() -> list[str]:
-    """The GPUs of NVIDIA that JAX would see, without starting JAX: a process that has one keeps its memory."""
+    """The NVIDIA GPUs that JAX would see, found without starting JAX, which would hold on to their memory."""
     if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [gpu for gpu in visible.split(",") if gpu.strip() and gpu != "-1"]
     try:

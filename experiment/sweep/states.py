@@ -1,4 +1,4 @@
-"""How far each cell of a sweep is. The run directories are the only record."""
+"""The state of each cell of a sweep. The run directories are the only record."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from training.run.retention import good_steps
 
 WAITING, INTERRUPTED, TRAINED, COMPLETE = "waiting", "interrupted", "trained", "complete"
 TRAINING, EVALUATING, FAILED, ELSEWHERE = "training", "evaluating", "failed", "in use elsewhere"
-# Harmless changes with which the scores that are there are those of something else.
+# Harmless changes that make existing scores those of something else.
 OF_SCORES = "data.test", "decoding.checkpoint", "decoding.ensemble"
 
 
 @dataclass(frozen=True)
 class State:
-    """What a cell does, and what its last lines of metrics say."""
+    """What a cell is doing, and the values in its last lines of metrics."""
 
     word: str
     step: int = 0
@@ -36,7 +36,7 @@ class State:
 
 
 def read_state(cell: Cell, set_name: str) -> State:
-    """The state of a cell at which no job of this sweep works."""
+    """The state of a cell that no job of this sweep is working on."""
     if is_in_use(cell.run_dir):
         return with_metrics(cell, ELSEWHERE)
     steps = good_steps(cell.run_dir)
@@ -50,7 +50,7 @@ def read_state(cell: Cell, set_name: str) -> State:
 
 
 def is_scored(cell: Cell, set_name: str, newest: int, progress: Progress) -> bool:
-    """Whether there is a report with its sentences, and of the checkpoint that counts, not of an earlier one."""
+    """Whether there is a report with its sentences on the checkpoint to be scored, not on an earlier one."""
     path = own_report(cell.run_dir, set_name)
     report, steps = read_json_object(path), {"best": progress.best_step or newest, "latest": newest}
     checkpoint = "latest" if set_name == "valid" else cell.config.decoding.checkpoint
@@ -69,7 +69,7 @@ def with_metrics(cell: Cell, word: str) -> State:
 
 
 def check_directories(cells: list[Cell]) -> None:
-    """UserError if a cell's directory holds a run of another config, or a longer one, before anything starts."""
+    """UserError, before anything starts, if a cell's directory holds a run of another config or a longer run."""
     for cell in cells:
         if not (steps := good_steps(cell.run_dir)):
             continue

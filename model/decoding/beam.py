@@ -14,7 +14,7 @@ from model.decoding.settings import SearchSettings
 
 
 class Beams(NamedTuple):
-    """The state of a beam search: K live hypotheses per sentence, likeliest first, and the J best that have ended."""
+    """The state of a beam search: K live hypotheses per sentence, most likely first, and the J best ended ones."""
 
     positions: Int[Array, " B"]  # tokens in each live hypothesis of a sentence
     tokens: Int[Array, "B K T"]
@@ -29,13 +29,13 @@ class Beams(NamedTuple):
 class BeamSearch:
     """The ``settings.count`` best-scored translations in a beam of ``settings.beam_size``, best first.
 
-    In each step, a hypothesis that takes EOS ends if it is among the K likeliest of all continuations; the K likeliest
-    without EOS live on.
+    In each step, a hypothesis that takes EOS ends if it is among the K most likely of all continuations; the K most
+    likely continuations without EOS stay alive.
 
-    The search for a sentence stops when no live hypothesis can get among its J best. Log-probabilities only fall, no
-    divisor exceeds that of the limit, and coverage adds nothing, so the likeliest live log-probability over that
-    divisor bounds all scores to come, and stopping does not change the result. A sentence that reaches its limit with
-    fewer than J ended hypotheses gets its likeliest live ones after them.
+    The search for a sentence stops when no live hypothesis can enter its J best. Log-probabilities only fall, no
+    divisor exceeds the one at the limit, and coverage adds nothing. So the highest live log-probability divided by the
+    divisor at the limit bounds all future scores, and stopping does not change the result. If a sentence reaches its
+    limit with fewer than J ended hypotheses, its most likely live ones are added after them.
     """
 
     settings: SearchSettings
@@ -45,12 +45,12 @@ class BeamSearch:
         return self.settings.beam_size
 
     def start(self, sources: Sources) -> Beams:
-        """Hypotheses without a token."""
+        """The initial state: hypotheses without tokens."""
         (batch, width), max_length = sources.tokens.ids.shape, self.settings.max_length
         return Beams(
             positions=jnp.zeros(batch, jnp.int32),
             tokens=jnp.full((batch, self.beams, max_length), PAD, jnp.int32),
-            # One hypothesis: the others would repeat it.
+            # Start with one hypothesis: the others would repeat it.
             log_probs=jnp.full((batch, self.beams), -jnp.inf).at[:, 0].set(0),
             covered=jnp.zeros((batch, self.beams, width)),
             best=no_hypotheses(batch, self.settings.count, max_length),
@@ -61,7 +61,7 @@ class BeamSearch:
     def extend(
         self, beams: Beams, logits: Float[Array, "B K V"], seen: Float[Array, "B K S"], sources: Sources
     ) -> tuple[Beams, Int[Array, "B K"]]:
-        """The hypotheses with one more token, and those that they continue."""
+        """The hypotheses with one more token, and their parents."""
         ranking, limits, lengths = self.settings.ranking, sources.row_limits(), beams.positions + 1
         tokens, found, covered = self._continuations(beams, logits, seen, sources)
         ends, all_lengths = found.tokens == EOS, jnp.broadcast_to(lengths[:, None], found.tokens.shape)
@@ -80,13 +80,13 @@ class BeamSearch:
         parents = gather(found.parents, order)
         spelling = sources.spelled(beams.spelled)
         spelled = spelling and spelling.of(parents).after(gather(found.tokens, order)).states
-        positions = jnp.where(done, beams.positions, lengths)  # within a table of positions, whatever comes after
+        positions = jnp.where(done, beams.positions, lengths)  # stays within a table of positions
         return Beams(positions, live.tokens, likely, gather(covered, order), best, done, spelled), parents
 
     def _continuations(
         self, beams: Beams, logits: Float[Array, "B K V"], seen: Float[Array, "B K S"], sources: Sources
     ) -> tuple[Int[Array, "B C T"], Candidates, Float[Array, "B C S"]]:
-        """The 2K likeliest continuations, of which at most K take EOS: tokens, candidates, attention to sources."""
+        """The 2K most likely continuations (at most K with EOS): tokens, candidates, attention to sources."""
         found = likeliest(beams.log_probs, logits, sources.spelled(beams.spelled), 2 * self.beams)
         covered = beams.covered + seen if self.settings.ranking.coverage_penalty else beams.covered
         tokens = put(gather(beams.tokens, found.parents), beams.positions, found.tokens)
@@ -97,18 +97,18 @@ class BeamSearch:
 
 
 def put(tokens: Int[Array, "B K T"], positions: Int[Array, " B"], new: Int[Array, "B K"]) -> Int[Array, "B K T"]:
-    """The hypotheses with the new tokens at their sentence's position."""
+    """Write the new tokens into the hypotheses, at their sentence's position."""
     is_there = jnp.arange(tokens.shape[2]) == positions[:, None, None]
     return jnp.where(is_there, new[..., None], tokens)
 
 
 def _only(hypotheses: Hypotheses, condition: Bool[Array, "B C"]) -> Hypotheses:
-    """The hypotheses for which the condition holds, and empty ones in the other places."""
+    """The hypotheses for which the condition holds, with empty ones in the other places."""
     return select(condition, hypotheses, no_hypotheses(*hypotheses.tokens.shape))
 
 
 def _best_of(old: Hypotheses, new: Hypotheses) -> Hypotheses:
-    """The J best of both; of equal scores, the earlier ones."""
+    """The J best of both; ties go to the earlier ones."""
     both = Hypotheses(*(jnp.concatenate(pair, axis=1) for pair in zip(old, new, strict=True)))
     _, places = jax.lax.top_k(both.scores, old.scores.shape[1])
     return gather(both, places)

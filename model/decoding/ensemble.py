@@ -1,4 +1,4 @@
-"""Decoding with an ensemble, often of one: the next-token probabilities of models with one vocabulary are averaged."""
+"""Decoding with an ensemble of one or more models: average the next-token probabilities over a shared vocabulary."""
 
 import math
 
@@ -23,7 +23,7 @@ def decode_step(
 
 
 def mixture(logits: tuple[Float[Array, "*rows V"], ...]) -> Float[Array, "*rows V"]:
-    """The logarithm of the models' mean probabilities; the logits of a single model as they are."""
+    """The logarithm of the models' mean probabilities; the logits of a single model are returned unchanged."""
     if len(logits) == 1:
         return logits[0]
     log_probs = jnp.stack([jax.nn.log_softmax(model_logits) for model_logits in logits])

@@ -16,10 +16,10 @@ from model.transformer import Tokens, Transformer
 def token_log_probs(
     models: Models, source_tokens: Int[Array, "B S"], target_tokens: Int[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """log P of each target token after those before it; 0 for PAD. Sources and targets end with EOS, then PAD.
+    """log P of each target token given the ones before it; 0 for PAD. Sources and targets end with EOS, then PAD.
 
-    The sum over a row is the log-probability that a search gives to the same tokens, up to rounding. Logits are
-    computed for one position at a time, to bound memory.
+    The sum over a row is the log-probability that a search assigns to the same tokens, up to rounding. Logits are
+    computed one position at a time, to bound memory.
     """
     source, target = Tokens.one_per_row(source_tokens), decoder_inputs(target_tokens)
     decoded = tuple(model(source, target) for model in models)
@@ -39,9 +39,9 @@ def alignment_weights(
 ) -> Float[Array, "B T S"]:
     """A soft alignment: how much the step that predicts a target token attends to each source token.
 
-    The weights are those of the last decoder block but one, averaged over heads and over the models of an ensemble.
-    Where a decoder has six blocks, these heads align better than those of the last (Garg et al. 2019, section 4.1).
-    Where it has three, the two find the source word that matters most as often to within 2 in 100 (docs/findings.md).
+    The weights come from the next-to-last decoder block, averaged over heads and over the models of an ensemble. With
+    six blocks, this block aligns better than the last one (Garg et al. 2019, section 4.1). With three, the two blocks
+    find the source word that matters most equally often, to within 2 in 100 (docs/findings.md).
     """
     source, target = Tokens.one_per_row(source_tokens), decoder_inputs(target_tokens)
 
@@ -55,13 +55,13 @@ def alignment_weights(
 
 
 def decoder_inputs(target_tokens: Int[Array, "B T"]) -> Tokens:
-    """What the decoder reads to predict the targets: BOS and all of them but the last."""
+    """What the decoder reads to predict the targets: BOS, then all target tokens except the last."""
     inputs = jnp.concatenate([jnp.full_like(target_tokens[:, :1], BOS), target_tokens[:, :-1]], axis=1)
     return Tokens.one_per_row(target_tokens)._replace(ids=inputs)
 
 
 class AttentionWeights(NamedTuple):
-    """Float32 weights; those of a query sum to one. L is the number of layers of the encoder, or of the decoder."""
+    """Float32 weights; each query's sum to one. L is the number of layers of the encoder, or of the decoder."""
 
     encoder: Float[Array, "L N S S"]
     decoder: Float[Array, "L N T T"]
@@ -72,7 +72,7 @@ class AttentionWeights(NamedTuple):
 def compute_attention_weights(
     model: Transformer, source: Int[Array, " S"], target_inputs: Int[Array, " T"]
 ) -> AttentionWeights:
-    """The weights for one source, which ends with EOS, and one translation, which begins with BOS.
+    """The attention weights for one source, which ends with EOS, and one translation, which begins with BOS.
 
     Teacher forcing: query t of the decoder sees ``target_inputs[: t + 1]`` and predicts the next token.
     """

@@ -1,4 +1,4 @@
-"""What every search takes and returns, and the helpers that all searches share."""
+"""What every search takes and returns, and the helpers shared by all searches."""
 
 from typing import NamedTuple, TypeVar
 
@@ -14,27 +14,27 @@ Tree = TypeVar("Tree")  # an array, or a tuple of them
 
 
 class Sources(NamedTuple):
-    """Sentences to translate, and what their translations are limited to.
+    """Sentences to translate, and the constraints on their translations.
 
-    A translation has at most ``limits`` tokens, EOS included, and spells what ``spelling`` says from its start on.
+    A translation has at most ``limits`` tokens, including EOS, and begins with the text that ``spelling`` prescribes.
     """
 
     tokens: Tokens
     limits: Int[Array, " B"]
-    numbers: UInt32[Array, " B"] | None = None  # of the sentences, for random draws
-    starts: Int[Array, " B"] | None = None  # the states in which translations begin to spell
+    numbers: UInt32[Array, " B"] | None = None  # of the sentences, to seed random draws
+    starts: Int[Array, " B"] | None = None  # the states of ``spelling`` in which translations begin
     spelling: SpellingTable | None = None
 
     def row_limits(self) -> Int[Array, " B"]:
-        """The limits, with zero for rows without a source: they are done at once and delay no other row."""
+        """The limits, with zero for rows without a source: they are done at once and do not delay other rows."""
         return jnp.where((self.tokens.segments != 0).any(axis=1), self.limits, 0)
 
     def of(self, sentences: Int[Array, " B"]) -> "Sources":
-        """These sentences; none where a number is beyond them all."""
+        """The sentences with these numbers; an empty one if a number is beyond the last."""
         return rows_of(self._replace(spelling=None), sentences)._replace(spelling=self.spelling)
 
     def start_spelling(self, beams: int) -> Int[Array, "B K"] | None:
-        """The states of each sentence's hypotheses, which have not begun."""
+        """The initial spelling states of each sentence's hypotheses."""
         return None if self.starts is None else jnp.broadcast_to(self.starts[:, None], (len(self.starts), beams))
 
     def spelled(self, states: Int[Array, "B K"] | None) -> Spelling | None:
@@ -44,8 +44,8 @@ class Sources(NamedTuple):
 class Hypotheses(NamedTuple):
     """The J translations of each sentence: tokens, then PAD.
 
-    A translation that ended has EOS as its last token, counted in ``lengths``. One that reached its length limit has no
-    EOS. Where there is no hypothesis, as in a row without a source, the length is 0.
+    A translation that ended has EOS as its last token, and ``lengths`` includes it. One that reached its length limit
+    has no EOS. If there is no hypothesis, as in a row without a source, the length is 0.
     """
 
     tokens: Int[Array, "B J T"]
@@ -63,12 +63,12 @@ def no_hypotheses(batch: int, count: int, max_length: int) -> Hypotheses:
 
 
 def gather(values: Tree, places: Int[Array, "B C"]) -> Tree:
-    """From every array, the rows of each sentence at its ``places``."""
+    """From every array, take the rows of each sentence at its ``places``."""
     return jax.tree.map(lambda rows: jax.vmap(jnp.take, in_axes=(0, 0, None))(rows, places, 0), values)
 
 
 def rows_of(values: Tree, rows: Int[Array, " B"]) -> Tree:
-    """From every array, these rows; zeros where a number is beyond its last."""
+    """From every array, take these rows; zeros if a number is beyond the last row."""
     return jax.tree.map(lambda array: jnp.asarray(array).at[rows].get(mode="fill", fill_value=0), values)
 
 

@@ -1,4 +1,4 @@
-"""Which token may come next, and how likely it is."""
+"""Which tokens may come next, and how likely they are."""
 
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ SpellingTable = Int[Array | np.ndarray, "states V"]
 class Spelling(NamedTuple):
     """How far each hypothesis has spelled the text that it must begin with.
 
-    ``table`` has the state that follows each state and token, or -1 if that may not come. In its last state, the text
-    is complete, and all tokens but PAD, UNK and BOS may come.
+    ``table`` gives the next state for each state and token, or -1 if the token is not allowed. In the last state the
+    text is complete, and all tokens but PAD, UNK and BOS are allowed.
     """
 
     table: SpellingTable
@@ -30,7 +30,7 @@ class Spelling(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Continuations of a sentence's hypotheses by one token, likeliest first."""
+    """Continuations of a sentence's hypotheses by one token, most likely first."""
 
     log_probs: Float[Array, "B C"]  # of hypothesis and token together
     parents: Int[Array, "B C"]  # the hypotheses that are continued
@@ -40,10 +40,10 @@ class Candidates(NamedTuple):
 def likeliest(
     log_probs: Float[Array, "B K"], logits: Float[Array, "B K V"], spelling: Spelling | None, count: int
 ) -> Candidates:
-    """The ``count`` likeliest continuations of hypotheses with these ``log_probs``.
+    """The ``count`` most likely continuations of hypotheses with these ``log_probs``.
 
-    The best of K V continuations lie in the tiles of the vocabulary with the highest maxima, so only those are sorted:
-    on a CPU, sorting or even arg-maximizing the whole vocabulary costs several times as much as the softmax.
+    The best of the K V continuations lie in the tiles of the vocabulary with the highest maxima, so only those tiles
+    are sorted: on a CPU, sorting the whole vocabulary, or even its argmax, costs several times as much as the softmax.
     """
     batch, _, vocabulary = logits.shape
     width = tile_width(vocabulary)
@@ -65,7 +65,7 @@ def likeliest(
 def _tiles(logits: Float[Array, "B K V"], spelling: Spelling | None, width: int) -> tuple[Array, Array]:
     """The logits in tiles, "B K tiles width", and the highest allowed logit of each tile.
 
-    Where nothing must be spelled, only the first tile has tokens that are not allowed: masking all would cost a pass.
+    If nothing must be spelled, only the first tile has tokens that are not allowed; masking all would cost a pass.
     """
     shape = *logits.shape[:2], -1, width
     tiles = logits.reshape(shape)
@@ -77,7 +77,7 @@ def _tiles(logits: Float[Array, "B K V"], spelling: Spelling | None, width: int)
 
 
 def allowed(tokens: Int[Array, "*#B C"], spelling: Spelling | None) -> Bool[Array, "*#B C"]:
-    """Which tokens may come next: all but PAD, UNK and BOS or, where a text must be spelled, those that spell it."""
+    """Which tokens may come next: all but PAD, UNK and BOS, or only those that continue a text to be spelled."""
     if spelling is None:
         return tokens >= EOS
     return spelling.table[spelling.states[..., None], tokens] >= 0
@@ -91,7 +91,7 @@ def log_normalizers(logits: Float[Array, "*rows V"]) -> Float[Array, "*rows"]:
 
 
 def tile_width(vocabulary: int) -> int:
-    """The largest divisor of the vocabulary's size up to 64, if the special tokens fit into it; else all of it."""
+    """The largest divisor of the vocabulary size up to 64, or the whole size if the special tokens do not fit in it."""
     width = max(divisor for divisor in range(1, 65) if vocabulary % divisor == 0)
     return width if width > EOS else vocabulary
 

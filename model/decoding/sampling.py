@@ -1,4 +1,4 @@
-"""Greedy decoding and sampling: hypotheses that are extended independently of each other, one token at a time."""
+"""Greedy decoding and sampling: hypotheses are extended independently of each other, one token at a time."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ def draw(logits: Float[Array, "B K V"], spelling: Spelling | None, keys: Key[Arr
 
 
 def in_nucleus(logits: Float[Array, "*rows V"], top_p: float) -> Bool[Array, "*rows V"]:
-    """The fewest tokens, likeliest first, whose probabilities add up to ``top_p``; ties all belong to it."""
+    """The smallest set of most likely tokens with a total probability of at least ``top_p``; includes all ties."""
     probabilities = jax.nn.softmax(logits)
     descending = jnp.sort(probabilities, axis=-1, descending=True)
     before = jnp.cumsum(descending, axis=-1) - descending
@@ -39,7 +39,7 @@ def in_nucleus(logits: Float[Array, "*rows V"], top_p: float) -> Bool[Array, "*r
 
 
 class Draws(NamedTuple):
-    """The state of hypotheses none of which depends on another."""
+    """The state of hypotheses that do not depend on each other."""
 
     positions: Int[Array, " B"]
     found: Hypotheses
@@ -56,9 +56,9 @@ class Draws(NamedTuple):
 class Independent:
     """``settings.count`` hypotheses for each sentence, in no order, extended independently of each other.
 
-    With a key they are random draws, which depend on the key, the sentence's own number and the sentence alone.
-    Log-probabilities are the model's, whatever the temperature and the truncation. Without a key, each takes the
-    likeliest next token until EOS or the sentence's limit: greedy decoding, a beam of one at less cost.
+    With a key, they are random draws that depend only on the key, the sentence's own number and the sentence.
+    Log-probabilities are the model's, regardless of temperature and truncation. Without a key, each takes the most
+    likely next token until EOS or the sentence's limit: greedy decoding, a beam of one at less cost.
     """
 
     settings: SearchSettings
@@ -79,7 +79,7 @@ class Independent:
         return draw(logits, spelling, keys, self.settings.sampling)
 
     def start(self, sources: Sources) -> Draws:
-        """Hypotheses without a token."""
+        """The initial state: hypotheses without tokens."""
         (batch, width), shape = sources.tokens.ids.shape, (len(sources.limits), self.beams)
         nothing = no_hypotheses(*shape, self.settings.max_length)
         return Draws(

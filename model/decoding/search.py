@@ -1,6 +1,6 @@
-"""The loop of every search: all rows take a step together, and sentences that are done make room for others.
+"""The loop of every search: all rows take a step together, and finished sentences make room for waiting ones.
 
-A sentence's row, and what is in the other rows, do not change its translation.
+A sentence's translation depends neither on its row nor on the contents of the other rows.
 """
 
 from functools import partial
@@ -19,14 +19,14 @@ from model.decoding.sampling import Independent
 from model.transformer import Tokens
 
 Method = BeamSearch | Independent
-State = Any  # of a method: the hypotheses of the sentences in the rows
+State = Any  # a method's state: the hypotheses of the sentences in the rows
 
 
 class Rows(NamedTuple):
     """The sentences in B rows, and the results of the N sentences."""
 
-    begun: Int[Array, ""]  # how many sentences have had a row
-    sentences: Int[Array, " B"]  # their numbers; N: none
+    begun: Int[Array, ""]  # how many sentences have been given a row
+    sentences: Int[Array, " B"]  # the number of each row's sentence; N if the row is empty
     state: State
     caches: Caches
     results: Hypotheses
@@ -35,12 +35,12 @@ class Rows(NamedTuple):
 def search(method: Method, models: Models, sources: Sources, rows: int = 0) -> Hypotheses:
     """Search N sentences, ``rows`` of them at once (0: all). No limit may exceed ``settings.max_length``.
 
-    When an eighth of the rows is done, the next sentences take their places; what the last ones leave stays empty.
+    When an eighth of the rows is done, the next sentences take their places; when none are left, rows stay empty.
     """
     total = len(sources.limits)
     rows = rows or total
     numbers = jnp.arange(1, total + 1)
-    count = jnp.where(sources.row_limits() > 0, numbers, 0).max()  # none comes after these
+    count = jnp.where(sources.row_limits() > 0, numbers, 0).max()  # the rest are empty
     encoded = encode(models, sources.tokens, count, rows)
 
     def take_turn(now: Rows) -> Rows:
@@ -56,7 +56,7 @@ def search(method: Method, models: Models, sources: Sources, rows: int = 0) -> H
         return now._replace(state=state, caches=caches, results=put(now.results, method.finish(state, own)))
 
     def refill(now: Rows) -> Rows:
-        """The rows that are done get the next sentences; the others go on."""
+        """Give the next sentences to the rows that are done; the other rows continue."""
         is_free = now.state.done
         following = now.begun + jnp.cumsum(is_free) - 1
         sentences = jnp.where(is_free, jnp.where(following < count, following, total), now.sentences)
@@ -77,7 +77,7 @@ def search(method: Method, models: Models, sources: Sources, rows: int = 0) -> H
 
 
 def take_step(method: Method, models: Models, sources: Sources, running: tuple[State, Caches]) -> tuple[State, Caches]:
-    """Every hypothesis reads its newest token, or BOS, and gets the next."""
+    """Every hypothesis reads its newest token, or BOS, and gets its next token."""
     state, caches = running
     places = jnp.maximum(state.positions - 1, 0)[:, None, None]
     newest = jnp.take_along_axis(state.tokens, places, axis=2)[:, :, 0]
@@ -90,7 +90,7 @@ def take_step(method: Method, models: Models, sources: Sources, running: tuple[S
 
 
 def encode(models: Models, sources: Tokens, count: Int[Array, ""], rows: int) -> tuple[EncodedSource, ...]:
-    """Encode the first ``count`` sources with every model, ``rows`` at a time; zeros stand for the others."""
+    """Encode the first ``count`` sources with every model, ``rows`` at a time; the others are zeros."""
 
     def encode_from(start: Int[Array, ""] | int) -> tuple[EncodedSource, ...]:
         some = jax.tree.map(lambda array: jax.lax.dynamic_slice_in_dim(array, start, rows), sources)

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int
 
 @dataclass(frozen=True)
 class Ranking:
-    """The score of a hypothesis: log P(Y) / divisor(|Y|) + coverage, with EOS counted in |Y|.
+    """The score of a hypothesis: log P(Y) / divisor(|Y|) + coverage, where |Y| includes EOS.
 
     The divisor is ((5 + |Y|) / 6)^α with normalization "gnmt" (Wu et al. 2016, equation 14), |Y|^α with "length".
     """
@@ -18,7 +18,7 @@ class Ranking:
     coverage_penalty: float = 0.0  # β of equation 14; 0: coverage is not computed
 
     def divisor(self, lengths: Int[Array, "*rows"]) -> Float[Array, "*rows"]:
-        """The divisor of log-probabilities, which never falls as hypotheses grow."""
+        """The divisor of log-probabilities, which never decreases as hypotheses grow."""
         match self.normalization:
             case "gnmt":
                 bases = (5 + lengths) / 6
@@ -35,7 +35,7 @@ class Ranking:
         covered: Float[Array, "B C S"],
         source_segments: Int[Array, "B S"],
     ) -> Float[Array, "B C"]:
-        """The scores of hypotheses whose attention to each source token adds up to ``covered`` over all steps."""
+        """The scores of hypotheses; ``covered`` is their attention to each source token, summed over all steps."""
         scores = log_probs / self.divisor(lengths)
         if not self.coverage_penalty:
             return scores
@@ -49,15 +49,15 @@ class Sampling:
     """The distribution that tokens are drawn from: probabilities to the power 1 / temperature, then truncated."""
 
     temperature: float = 1.0
-    top_k: int = 0  # only the k likeliest tokens (Fan et al. 2018); 0: all
-    top_p: float = 1.0  # only the likeliest tokens of this total probability (Holtzman et al. 2020)
+    top_k: int = 0  # only the k most likely tokens (Fan et al. 2018); 0: all
+    top_p: float = 1.0  # only the most likely tokens with this total probability (Holtzman et al. 2020)
 
 
 @dataclass(frozen=True)
 class SearchSettings:
     """The search "sample" draws ``count`` translations from ``sampling``; "beam" finds the ``count`` best."""
 
-    max_length: int  # tokens that a translation has room for, EOS included
+    max_length: int  # the room for a translation, in tokens including EOS
     beam_size: int = 1  # 1: greedy
     count: int = 1
     ranking: Ranking = field(default_factory=Ranking)

@@ -346,7 +346,7 @@ def test_what_is_no_file_of_a_run_is_neither_waited_for_nor_read(tmp_path):
         for line in (
             "[16]",
             f"cannot read {run / 'tokenizer.model'}: not a regular file",
-            f"{run / 'data.json'} is damaged, and says which sentences are translated whole: bring it back",
+            f"{run / 'data.json'} is damaged; it says which sentences to translate whole: bring it back",
             f"{run / 'training_sentences.npz'} is damaged: continue the run with train.py, which writes it again",
             "None",
             "{}",

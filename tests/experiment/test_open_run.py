@@ -113,7 +113,7 @@ REFUSED = {
     "another model in the checkpoint": (
         LEARN_FASTER,
         lambda here: of_another_width(here / "run"),
-        "is of another model or optimizer than the run's config",
+        "has a different model or optimizer than the run's config",
     ),
     "other training pairs": ([], lambda here: with_other_pairs(here / "corpus", "train.tsv"), "data.train: SHA-256"),
     "another validation set": ([], lambda here: with_other_pairs(here / "corpus", "valid.tsv"), "data.valid: SHA-256"),
@@ -320,8 +320,8 @@ def test_the_config_of_a_run_that_was_moved_or_copied_is_refused_with_the_comman
     (shutil.copytree if is_copy else shutil.move)(here / "run", here / "my run")
     before, path = content(here), here / "my run" / "config.yaml"
     told = (
-        f"error: {path} is of a run that was moved or copied: its run_dir is {here / 'run'}. To use the run where it "
-        f"lies: python train.py '{path}' training.steps=4 'run_dir={here / 'my run'}'\n"
+        f"error: {path} belongs to a run that was moved or copied: its run_dir is {here / 'run'}. To use the run where "
+        f"it is now: python train.py '{path}' training.steps=4 'run_dir={here / 'my run'}'\n"
     )
     refuses(train_program.main, told, path, "training.steps=4")
     assert content(here) == before

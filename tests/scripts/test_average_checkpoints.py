@@ -84,8 +84,8 @@ def test_mistakes_end_in_one_line_and_code_2(run, refuses, tmp_path):
         "one of the arguments --last --best is required": [run],
         "argument --best: not allowed with argument --last": [run, "--last", 2, "--best", 2],
         "--last must be at least 1, not 0": [run, "--last", 0],
-        "has 5 good checkpoints, not 6: training.keep=6 keeps as many": [run, "--last", 6],
-        "has 4 good checkpoints whose validation BLEU is known, not 5": [run, "--best", 5],
+        "has 5 good checkpoints, not 6: training.keep=6 keeps enough": [run, "--last", 6],
+        "has 4 good checkpoints with a known validation BLEU, not 5": [run, "--best", 5],
         f"{no_run} is not a run directory": [no_run, "--last", 1],
     }
     for message, arguments in mistakes.items():

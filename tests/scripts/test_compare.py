@@ -129,7 +129,7 @@ def test_a_report_of_another_checkpoint_or_test_set_than_the_runs_own_is_refused
     files = {split: [{"sha256": "cd" * 32}] for split in ("train", "valid", "test")}
     facts = {"tokenizer": {"sha256": "t"}, "fingerprint": "f", "files": files, "training_pairs": 9}
     (run / "data.json").write_text(json.dumps(facts))
-    refuses(main, f"eval/test.json is of another set than the test set of {run}: evaluate", base, run)
+    refuses(main, f"eval/test.json scores another set than the test set of {run}: evaluate", base, run)
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_what_cannot_be_compared(runs, make_run, tmp_path, refuses):
     other_set = make_run("other-set", 0.3, 3, file=SourceReport("other.tsv", "cd" * 32, 40))
     refuses(main, "the test set differs", runs[0], other_set)
     copy = shutil.copytree(runs[0], tmp_path / "copy")
-    refuses(main, "differ by nothing, not even by training.seed", runs[0], copy)
+    refuses(main, "do not differ, not even in training.seed", runs[0], copy)
     report = json.loads((runs[2] / "eval/test.json").read_text(encoding="utf-8"))
     (runs[2] / "eval/test.json").write_text(json.dumps(report | {"signature": "nrefs:1|tok:none"}))
     refuses(main, "the signature of BLEU differs", runs[0], runs[2])

@@ -325,7 +325,7 @@ def test_other_machines_and_lines_are_reported(light, with_checkpoints, run_main
     assert code == 1
     assert f"environment  packages.jax: {jax_version} → 0.1\n" in out and "devices: ['cpu'] → ['abacus']" in out
     assert f"metrics      differ first at step 8: loss {loss!r}, 3.25\n" in out
-    assert "what was recorded differs at step 8, and yet both replays are equal" in out.splitlines()[-1]
+    assert "the records differ at step 8, but both replays are equal" in out.splitlines()[-1]
 
 
 # Mistakes
@@ -359,7 +359,7 @@ def test_a_checkpoint_that_is_needed_is_named(light, with_checkpoints, refuses):
     archive_config(run, 4)
     record = run / "data.until-4.json"
     record.write_text(json.dumps(read_json_object(record) | {"fingerprint": "f" * 64}))
-    needed = f"update 7 of {run} needs a good checkpoint of the steps 4 to 6, and there is none (training.keep"
+    needed = f"update 7 of {run} needs a good checkpoint between steps 4 and 6, and there is none (a larger"
     refuses(script.main, needed, run, "--step", 7)
     refuses(script.main, "the corpus has changed since", run, "--step", 4)
 

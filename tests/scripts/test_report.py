@@ -155,5 +155,5 @@ def test_mistakes_end_in_one_line_and_code_2(make_run, refuses, tmp_path):
     refuses(main, "is a folder; name a file", run, "--output", tmp_path)
     refuses(main, "invalid choice", run, "--attention", "-1")
     (tmp_path / "x.txt").write_text("step 10\n")
-    refuses(main, "name a run, and not what sweeps leave beside theirs", tmp_path / "x.txt")
+    refuses(main, "name a run, not the files that sweeps leave beside their runs", tmp_path / "x.txt")
     assert not list(tmp_path.glob("*.html"))

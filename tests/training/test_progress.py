@@ -13,7 +13,7 @@ from training.validation import losses_so_far
 @pytest.mark.parametrize("notes", [{"best_step": "x"}, {"seconds": []}, {"batches": 5}, {"batches": "x"}, {"other": 1}])
 def test_notes_of_other_types_are_refused(notes):
     assert Progress.from_notes(Progress(best_step=4).to_notes()) == Progress(best_step=4)
-    with pytest.raises(UserError, match="a checkpoint's notes are not those of a training"):
+    with pytest.raises(UserError, match="a checkpoint's notes are not from a training run"):
         Progress.from_notes(notes)
 
 

@@ -1,9 +1,9 @@
 """The same bits on 1, 2, 4 and 8 devices: ``training.reproducible=any_mesh``.
 
-How XLA fuses and orders what a program computes depends on the number of devices that the program is divided over. Here
-no program that rounds is divided: each runs on one device, with arrays of the same shapes on every mesh. A batch has
-eight groups of rows, whose sums are added in pairs, and pairs of pairs, wherever the groups lie. Programs of several
-devices only add and move numbers.
+How XLA fuses and orders a program's computations depends on the number of devices that the program is split over. Here
+no program that rounds is split: each runs on one device, with arrays of the same shapes on every mesh. A batch has
+eight groups of rows. Their sums are added in pairs, then pairs of pairs, wherever the groups are placed. Programs over
+several devices only add and move numbers.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ Graph = nnx.GraphDef[Transformer]
 
 
 class Programs(NamedTuple):
-    """What a run computes with."""
+    """The programs that a run computes with."""
 
     train_step: usual.TrainStep
     gradients: usual.Gradients
@@ -42,7 +42,7 @@ class Programs(NamedTuple):
 
 
 def make_programs(graphdef: Graph, config: TrainingConfig, like: TrainState | None = None) -> Programs:
-    """What ``training.reproducible`` asks for, for states that are sharded as ``like``, or lie on one device."""
+    """The programs for ``training.reproducible``, for states that are sharded like ``like`` or are on one device."""
     sharding: Any = None if like is None else like.step.sharding
     smoothing, mesh = config.label_smoothing, sharding and sharding.mesh
     match config.reproducible:
@@ -64,7 +64,7 @@ def one_device() -> Mesh:
 
 
 def check_any_mesh(config: TrainingConfig, mesh: Mesh | AbstractMesh, batch_rows: int) -> None:
-    """UserError if it is asked for, and the groups cannot be dealt out evenly, or a row lies on several devices."""
+    """UserError if any_mesh is set but the groups cannot be dealt out evenly or a row is split over several devices."""
     if config.reproducible != "any_mesh":
         return
     devices, tensor = mesh.shape["data"] * mesh.shape["fsdp"], mesh.shape["tensor"]
@@ -78,7 +78,7 @@ def check_any_mesh(config: TrainingConfig, mesh: Mesh | AbstractMesh, batch_rows
 
 
 def sum_over_groups(mesh: Mesh, of_group: OfGroup) -> Callable[[PyTree, Batch], Float[Array, "numbers"]]:
-    """``(tree, batch) → sum over all groups``, its leaves one after the other. Both trees lie on all devices."""
+    """``(tree, batch) → sum over all groups``, with its leaves concatenated. Both trees are on all devices."""
     by_rows = NamedSharding(mesh, PartitionSpec(ROWS))
     on_rows = partial(jax.shard_map, mesh=mesh, in_specs=by_rows.spec, check_vma=False)
     split, add = jax.jit(on_rows(_split, out_specs=by_rows.spec)), jax.jit(on_rows(_add, out_specs=PartitionSpec()))
@@ -94,14 +94,14 @@ def sum_over_groups(mesh: Mesh, of_group: OfGroup) -> Callable[[PyTree, Batch], 
 
 
 def _split(batch: Batch) -> list[tuple[Batch, Int[Array, "1"]]]:
-    """The rows of each group of a device, and the group's number."""
+    """The rows of each of a device's groups, and the group's number."""
     count = GROUPS // jax.lax.axis_size(ROWS)
     rows, first = len(batch.source_tokens) // count, count * jax.lax.axis_index(ROWS)
     return [(slice_rows(batch, slice(n * rows, (n + 1) * rows)), (first + n)[None]) for n in range(count)]
 
 
 def _add(sums: list[Float[Array, "1 numbers"]]) -> Float[Array, "numbers"]:
-    """Add in pairs: first the groups of a device, then those of devices whose numbers differ in one bit."""
+    """Add in pairs: first a device's groups, then the totals of devices with numbers that differ in one bit."""
     while len(sums) > 1:
         sums = [one + other for one, other in zip(sums[::2], sums[1::2], strict=True)]
     total, devices = sums[0][0], range(jax.lax.axis_size(ROWS))
@@ -111,19 +111,19 @@ def _add(sums: list[Float[Array, "1 numbers"]]) -> Float[Array, "numbers"]:
 
 
 def copies_of(tree: PyTree) -> list[PyTree]:
-    """What each device of this process has of a tree."""
+    """Each local device's part of a tree."""
     parts = [[_data_of(shard) for shard in leaf.addressable_shards] for leaf in jax.tree.leaves(tree)]
     return [jax.tree.unflatten(jax.tree.structure(tree), of_device) for of_device in zip(*parts, strict=True)]
 
 
 def _data_of(shard: Any) -> Array:
-    """The shard's array, of its device alone: on a mesh of one it may name the mesh, and be compiled for once more."""
+    """The shard's array on its device only: on a mesh of one it may refer to the mesh and cause a recompilation."""
     data: Array = shard.data
     return data if isinstance(data.sharding, SingleDeviceSharding) else jax.device_put(data, shard.device)
 
 
 def join(parts: list[PyTree], sharding: NamedSharding) -> PyTree:
-    """The tree of which each device of this process has such a part: a row or, if it lies everywhere, all."""
+    """The tree with one of these parts on each local device: a row or, if it is replicated, the whole."""
 
     def join_leaves(*leaves: Array) -> Array:
         shape = leaves[0].shape
@@ -134,7 +134,7 @@ def join(parts: list[PyTree], sharding: NamedSharding) -> PyTree:
 
 
 def training_sums(graphdef: Graph, config: TrainingConfig) -> OfGroup:
-    """Gradient, loss and source tokens of a group; its dropout is that of a slice of ``training.accumulation=8``."""
+    """Gradient, loss and source tokens of a group; dropout is that of a slice with ``training.accumulation=8``."""
     root_key, summed_gradients = jax.random.key(config.seed), usual.make_summed_gradients(graphdef, config)
 
     def of_group(params_and_step: tuple[Params, Array], rows: Batch, number: Int[Array, ""]) -> PyTree:
@@ -155,7 +155,7 @@ def as_sums(params: Params, numbers: Float[Array, "numbers"]) -> tuple[Params, L
 def make_train_step(
     totals: Callable[[PyTree, Batch], Array], config: TrainingConfig, mesh: Mesh, like: TrainState | None
 ) -> usual.TrainStep:
-    """The update of ``usual.make_train_step``. Each device makes the whole of it, also where it keeps a part."""
+    """The update of ``usual.make_train_step``. Each device computes all of it, even if it keeps only a part."""
     everywhere, update = NamedSharding(mesh, PartitionSpec()), usual.make_update(config)
     shardings = everywhere if like is None else jax.tree.map(lambda leaf: leaf.sharding, like)
     gather, divide = (jax.jit(lambda state: state, out_shardings=where) for where in (everywhere, shardings))
@@ -179,7 +179,7 @@ def make_gradients(totals: Callable[[PyTree, Batch], Array]) -> usual.Gradients:
 
 
 def make_loss_step(graphdef: Graph, smoothing: float, mesh: Mesh) -> usual.LossStep:
-    """The loss of ``usual.make_loss_step``."""
+    """Like ``usual.make_loss_step``, in groups."""
     loss = partial(cross_entropy, smoothing=smoothing)
     gather = jax.jit(lambda params: params, out_shardings=NamedSharding(mesh, PartitionSpec()))
     total = sum_over_groups(mesh, lambda params, rows, _: usual.summed_loss(graphdef, params, rows, loss, None))

@@ -14,9 +14,9 @@ Result = TypeVar("Result")
 
 
 def compile_ahead(train_step: TrainStep, state: TrainState, batch: Batch) -> TrainStep:
-    """The step, compiled for arguments or their shapes: it refuses others, by name, and is never compiled again.
+    """The step, compiled for these arguments or shapes: it rejects others by name and is never compiled again.
 
-    That of ``training.reproducible=any_mesh`` is several programs, which are compiled when it is called.
+    With ``training.reproducible=any_mesh`` the step consists of several programs, which are compiled when called.
     """
     if isinstance(train_step, jax.stages.Wrapped):
         return train_step.lower(state, batch).compile()
@@ -24,7 +24,7 @@ def compile_ahead(train_step: TrainStep, state: TrainState, batch: Batch) -> Tra
 
 
 def in_background(function: Callable[..., Result], *arguments: object) -> Future[Result]:
-    """Call the function in a thread; with several processes, end it first: joint work must come in the same order."""
+    """Call the function in a thread; with several processes, wait for it, as joint work must keep the same order."""
     executor = ThreadPoolExecutor(1)
     result = executor.submit(function, *arguments)
     executor.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""Whether the compiler computes what it should, as far as is known before the first step."""
+"""Check that the compiler computes correctly, as far as is known before the first step."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def square_rows(row: Float[Array, "3"]) -> Float[Array, ""]:
 
 
 def check_compiler() -> None:
-    """UserError if this process's compiler is wrong where one is known to be, or has failed an audit."""
+    """UserError if this process's compiler has a known bug or has failed an audit."""
     expected = 3 * ROWS.astype(np.float64).sum(axis=1) ** 2
     if not np.allclose(np.asarray(square_rows(ROWS)), expected, rtol=1e-4):
         raise UserError(f"{describe_compiler()} computes wrong numbers here (jax#39103): {ADVICE}")
@@ -37,7 +37,7 @@ def check_compiler() -> None:
 
 
 def is_audited() -> bool:
-    """Whether scripts/check_numbers.py has found this compiler right on this processor."""
+    """Whether scripts/check_numbers.py has found this compiler correct on this processor."""
     return read_json_object(_verdict_file()).get("wrong") == []
 
 

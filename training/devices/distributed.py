@@ -1,7 +1,7 @@
 """Several processes, one run: how they connect, who writes, what they agree on, and how they end.
 
-All processes run the same program on the same steps; only the rows that they read differ. The first process alone
-prints, logs and writes, except for checkpoints, to which each process writes what its devices hold.
+All processes run the same program on the same steps; they differ only in the rows that they read. Only the first
+process prints, logs and writes, except for checkpoints, where each process writes what its devices hold.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ from training.config import MeshConfig
 STARTUP_TIMEOUT = 300  # seconds until all processes must have started
 NOTE_AFTER = 10
 CLAIMS = list[socket.socket]()
-GRACE_SECONDS = 1  # for the other processes to end by themselves: JAX aborts them once the first process is gone
-# What the collectives of CPUs, GPUs and TPUs report when a process is gone.
+GRACE_SECONDS = 1  # for the other processes to exit on their own: JAX aborts them once the first process is gone
+# What collectives on CPUs, GPUs and TPUs report when a process is gone.
 LOST_PROCESS = re.compile(r"(?i)gloo|nccl|unavailable|connection|coordination|heartbeat|socket|deadline|peer")
 
 
@@ -47,22 +47,22 @@ def join_processes(config: MeshConfig) -> None:
                 jax.distributed.initialize(*place, initialization_timeout=2 * STARTUP_TIMEOUT)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise UserError(f"the processes of this run do not find each other (mesh.coordinator): {reason}") from None
+        raise UserError(f"the processes of this run cannot find each other (mesh.coordinator): {reason}") from None
 
 
 def claim_number(config: MeshConfig) -> None:
-    """UserError, where JAX would crash, if a process of this number is here, or the first cannot listen at its port."""
+    """UserError, where JAX would crash, if this number is taken on this machine or the first's port cannot be used."""
     if sys.platform == "linux":
         CLAIMS.append(claim := socket.socket(socket.AF_UNIX))  # for as long as the process lives
         try:
             claim.bind(f"\0puente {config.coordinator} {config.process}")
         except OSError:
             taken = f"mesh.process={config.process} is running here already"
-            raise UserError(f"{taken}: give each process a number of its own") from None
+            raise UserError(f"{taken}: give each process its own number") from None
     if config.process == 0:
         port = int(config.coordinator.rpartition(":")[2])
         with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a run that has just ended holds nothing
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a run may just have ended
             try:
                 trial.bind(("", port))
             except OSError as error:
@@ -73,7 +73,7 @@ def claim_number(config: MeshConfig) -> None:
 @contextlib.contextmanager
 def _startup_timeout() -> Iterator[None]:
     """Inside, signals and the timeout end the program at once; JAX's own timeout would abort it."""
-    note = f"note: waiting for the other processes of this run, {STARTUP_TIMEOUT} seconds at most"
+    note = f"note: waiting at most {STARTUP_TIMEOUT} seconds for the other processes of this run"
     timers = [threading.Timer(STARTUP_TIMEOUT, _give_up), threading.Timer(NOTE_AFTER, write_note, [note])]
     for timer in timers:
         timer.daemon = True
@@ -94,7 +94,7 @@ def _give_up() -> None:
 
 
 def started_by_scheduler() -> bool:
-    """Whether a scheduler that JAX knows has started this process as one of several."""
+    """Whether a scheduler supported by JAX has started this process as one of several."""
     tasks = (os.environ.get(name, "1") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"))
     on_kubernetes = {"KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"} <= os.environ.keys()
     on_tpu = bool(glob("/dev/accel*") + glob("/dev/vfio/[0-9]*")) and importlib.util.find_spec("libtpu") is not None
@@ -107,7 +107,7 @@ def is_first() -> bool:
 
 
 def wait_for_all(name: str) -> None:
-    """Return when every process has reached the barrier of this name."""
+    """Return when every process has reached the barrier with this name."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(name)
 
@@ -126,16 +126,16 @@ def any_process(flag: bool) -> bool:
 
 
 def sum_over_processes(number: str) -> str:
-    """The sum of all processes' numbers modulo 2^256; each number has 64 hexadecimal digits."""
+    """The sum of all processes' numbers modulo 2^256; numbers are 64 hexadecimal digits."""
     numbers = _gather(np.frombuffer(bytes.fromhex(number), np.uint8))
     return f"{sum(int.from_bytes(each.tobytes()) for each in numbers) % 2**256:064x}"
 
 
 def check_same_on_all(what: str, text: str) -> None:
-    """UserError on every process, the same one, if any process's text differs from the first one's."""
+    """Raise the same UserError on every process if any process's text differs from the first one's."""
     digests = _gather(np.frombuffer(bytes.fromhex(sha256(text)), np.uint8))
     if (other := int((digests != digests[0]).any(axis=1).argmax())) > 0:
-        raise UserError(f"process {other} has another {what} than process 0: give all of them the same")
+        raise UserError(f"process {other} has a different {what} than process 0: give all of them the same")
 
 
 def _gather(numbers: np.ndarray) -> np.ndarray:
@@ -145,7 +145,7 @@ def _gather(numbers: np.ndarray) -> np.ndarray:
 
 
 def leave_processes() -> None:
-    """Disconnect from the other processes at the end of the run, once all have come here."""
+    """Disconnect from the other processes at the end of the run, once all have arrived here."""
     if jax.process_count() > 1:
         jax.distributed.shutdown()
         CLAIMS.clear()
@@ -153,9 +153,9 @@ def leave_processes() -> None:
 
 @contextlib.contextmanager
 def end_all_on_error(advice: str) -> Iterator[None]:
-    """Inside, an error in one of several processes ends this one at once, and thereby the others.
+    """In the block, an error in one of several processes ends this one at once, and thereby the others.
 
-    An ordinary exit would wait for the others, which would wait for this one. ``advice`` says how to go on.
+    An ordinary exit would wait for the others, which would wait for this one. ``advice`` says how to continue.
     """
     try:
         yield

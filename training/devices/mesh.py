@@ -1,4 +1,4 @@
-"""Devices as a mesh with the axes data, fsdp and tensor (of one: 1 × 1 × 1), and where states and batches lie on it."""
+"""Devices as a mesh with axes data, fsdp and tensor (1 × 1 × 1 for one device); placement of states and batches."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,9 +24,9 @@ from training.state import TrainState, initial_state_from, seeded_state, state_s
 
 
 def make_mesh(config: MeshConfig, devices: Sequence[jax.Device] = ()) -> Mesh:
-    """These devices, or those of all processes, as a mesh; ``data=0`` takes what fsdp and tensor leave.
+    """These devices, or those of all processes, as a mesh; ``data=0`` takes as many as fsdp and tensor leave.
 
-    UserError if they are too few, or if some of several processes or of named devices would be left out.
+    UserError if there are too few devices, or if some given devices, or some of several processes, would be left out.
     """
     available, all_of_them = devices or jax.devices(), bool(devices) or jax.process_count() > 1
     taken = config.fsdp * config.tensor
@@ -41,7 +41,7 @@ def make_mesh(config: MeshConfig, devices: Sequence[jax.Device] = ()) -> Mesh:
 
 
 def check_divisible(mesh: Mesh | AbstractMesh, model: ModelConfig, batch_rows: int, accumulation: int) -> None:
-    """UserError if a number of the config is not a multiple of what divides it."""
+    """UserError if a size in the config is not a multiple of the number of parts it is split into."""
     rows, fsdp, tensor = mesh.shape["data"] * mesh.shape["fsdp"], mesh.shape["fsdp"], mesh.shape["tensor"]
     for key, size, by, parts in (
         ("data.batch_rows", batch_rows, "training.accumulation × mesh.data × mesh.fsdp", accumulation * rows),
@@ -67,13 +67,13 @@ class Devices:
 
     @cached_property
     def local_rows(self) -> slice:
-        """The rows of a batch that the devices of this process work on: all that it has to read."""
+        """The rows of a batch that this process's devices work on; it needs to read no others."""
         parts = [self._rows(i) for i in self.by_rows.addressable_devices_indices_map((self.batch_rows,)).values()]
         return slice(min(part.start for part in parts), max(part.stop for part in parts))
 
     @cached_property
     def counted_rows(self) -> frozenset[int]:
-        """The rows of a batch that this process counts: where several hold a row, the one with its first copy does."""
+        """The rows of a batch that this process counts; if several processes hold a row, the first copy's does."""
         rows = np.arange(self.batch_rows)
         shards = jax.make_array_from_callback(rows.shape, self.by_rows, rows.__getitem__).addressable_shards
         return frozenset(chain.from_iterable(self._rows(shard.index) for shard in shards if shard.replica_id == 0))
@@ -82,7 +82,7 @@ class Devices:
         return range(self.batch_rows)[index[0] if index else slice(None)]
 
     def place(self, batch: Batch) -> Batch:
-        """The global batch, of which ``batch`` holds the local rows; each device gets its own rows."""
+        """The global batch; ``batch`` holds the local rows, and each device gets its own rows."""
 
         def place_array(rows: np.ndarray) -> jax.Array:
             def part(index: tuple[slice, ...] | None) -> np.ndarray:
@@ -110,7 +110,7 @@ class Devices:
 
 
 def abstract_state(mesh: Mesh, model: ModelConfig, training: TrainingConfig, vocab_size: int) -> TrainState:
-    """Shapes, dtypes and shardings of a training state: moments and averages lie where their parameters lie."""
+    """Shapes, dtypes and shardings of a training state: moments and averages are sharded like their parameters."""
     everywhere = partial(jax.ShapeDtypeStruct, sharding=NamedSharding(mesh, PartitionSpec()))
     shapes = state_shapes(model, training, vocab_size)
     state: TrainState = jax.tree.map(lambda leaf: everywhere(leaf.shape, leaf.dtype), shapes)
@@ -128,7 +128,7 @@ def abstract_state(mesh: Mesh, model: ModelConfig, training: TrainingConfig, voc
 def shard_optimizer(
     transform: optax.GradientTransformation, opt_state: optax.OptState, params: Params
 ) -> optax.OptState:
-    """The optimizer's state with arrays of a parameter's shape where that lies, and all others where they were."""
+    """The optimizer's state with parameter-shaped arrays sharded like their parameter, and all others unchanged."""
 
     def is_masked(node: Any) -> bool:  # muon and adam have some of the parameters each
         return isinstance(node, optax.MaskedNode)
@@ -142,9 +142,9 @@ def shard_optimizer(
 def compile_initial_state(
     like: TrainState, model: ModelConfig, training: TrainingConfig, vocab_size: int, params: Params | None = None
 ) -> Callable[[], TrainState]:
-    """``init_state`` on the devices of ``like``, compiled. Its arrays take memory only when it is called.
+    """``init_state`` on the devices of ``like``, compiled. Its arrays are allocated only when it is called.
 
-    With ``params``, of which every process has all, the state before the first step with these.
+    With ``params``, which every process must hold in full, the state before the first step with these parameters.
     """
     seed, shardings = np.uint32(training.seed), jax.tree.map(lambda leaf: leaf.sharding, like)
     if params is not None:

@@ -1,4 +1,4 @@
-"""Before the first step: whether the config fits this machine and this corpus, and what it would take of them."""
+"""Checks before the first step: whether the config fits this machine and corpus, and what resources it needs."""
 
 import math
 import os
@@ -20,7 +20,7 @@ from training.step import make_train_step
 
 
 def choose_kernels(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[str, str]:
-    """The kernel of each use of attention, by the source and target tokens of a packed row. UserError if none fits."""
+    """The kernel for each use of attention, given the source and target row lengths; UserError if none fits."""
     source, target = row_lengths
     has_bias = POSITIONS[config.positions] == "bias on scores"
 
@@ -40,7 +40,7 @@ def choose_kernels(config: ModelConfig, row_lengths: tuple[int, int]) -> dict[st
 
 
 def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], validation: list[Batch]) -> None:
-    """UserError if learned positions end before a training row or a validation sentence does."""
+    """UserError if a training row or a validation sentence is longer than the table of learned positions."""
     if config.positions != "learned":
         return
     sentences = [int(max(batch.source_positions.max(), batch.target_positions.max())) + 1 for batch in validation]
@@ -51,7 +51,7 @@ def check_position_table(config: ModelConfig, row_lengths: tuple[int, int], vali
 
 
 def device_memory() -> int | None:
-    """The bytes that JAX may use on a device, or those of a CPU's machine; None where they are not told."""
+    """The bytes that JAX may use on a device, or the machine's memory on a CPU; None if unknown."""
     if statistics := jax.local_devices()[0].memory_stats():
         return statistics.get("bytes_limit")
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
@@ -60,7 +60,7 @@ def device_memory() -> int | None:
 
 
 def check_memory(state: TrainState, limit: int | None) -> None:
-    """UserError if a training state of these shapes and shardings cannot lie in the memory of a device."""
+    """UserError if a training state of these shapes and shardings does not fit in a device's memory."""
     parts = [(leaf.sharding.shard_shape(leaf.shape), leaf.dtype.itemsize) for leaf in jax.tree.leaves(state)]
     needed = sum(math.prod(shape) * size for shape, size in parts)
     if limit is not None and needed > limit:
@@ -70,7 +70,7 @@ def check_memory(state: TrainState, limit: int | None) -> None:
 
 
 def compare_memory(needed: int, available: int | None) -> str:
-    """Say how much is needed, and whether it is there."""
+    """Say how much memory is needed, and whether it is available."""
     text = f"about {needed / 2**30:.2f} GiB"
     if available is None:
         return text
@@ -80,7 +80,7 @@ def compare_memory(needed: int, available: int | None) -> str:
 def dry_run_summary(
     model: ModelConfig, training: TrainingConfig, data: DataConfig, vocab_size: int, devices: Devices
 ) -> str:
-    """Parameters by module, tokens a step, memory of the compiled training step, and kernels, as lines of text."""
+    """Parameters by module, tokens per step, memory of the compiled training step, and kernels, as lines of text."""
     kernels = choose_kernels(model, (data.row_length, data.row_length))
     like = abstract_state(devices.mesh, model, training, vocab_size)
     modules = {f"{name}.{child}": leaves for name, part in like.params.items() for child, leaves in part.items()}

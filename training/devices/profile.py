@@ -1,4 +1,4 @@
-"""A profile of a few training steps, for XProf, TensorBoard or Perfetto: what devices did when, and their waits."""
+"""A profile of a few training steps, for XProf, TensorBoard or Perfetto: what devices do, and when they wait."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,16 +16,16 @@ STEP = "train_step"
 
 @contextmanager
 def profiled(train_step: TrainStep, steps: Sequence[int], taken: int, folder: Path) -> Iterator[TrainStep]:
-    """``train_step`` that records the updates from ``steps[0]`` to ``steps[1]`` in ``folder``, if there are ``steps``.
+    """``train_step`` that also records the updates from ``steps[0]`` to ``steps[1]`` in ``folder``, if given ``steps``.
 
-    Before the first call, ``taken`` updates were taken. A recording that has not ended at the end is written, too.
+    ``taken`` updates have been taken before the first call. A recording still running at the end is also written.
     """
     if not steps or steps[1] <= taken:
         yield train_step
         return
     numbers, first, last = count(taken + 1), max(steps[0], taken + 1), steps[1]
     options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0  # which would slow the steps down
+    options.python_tracer_level = 0  # tracing Python would slow the steps down
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepReport]:
         number = next(numbers)

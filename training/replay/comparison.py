@@ -1,4 +1,4 @@
-"""Compare two runs: by their records, then by taking the updates of both again up to their first difference."""
+"""Compare two runs: first by their records, then by replaying both up to their first difference."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ DATA_KEYS = ("fingerprint", "tokenizer.sha256", "direction", "training_pairs")
 
 @dataclass(frozen=True)
 class LeafDifference:
-    """The first leaf whose bits differ, and the largest absolute difference in it (NaN if it involves one)."""
+    """The first leaf with different bits, and the largest absolute difference in it (NaN if it involves one)."""
 
     leaf: str
     largest: float
@@ -37,7 +37,7 @@ class LeafDifference:
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first step at which two runs differ, what differs first in it, and in a state, which leaf."""
+    """The first step at which two runs differ, what differs first in it and, for a state, in which leaf."""
 
     step: int
     what: str
@@ -46,7 +46,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, with lines "key: old → new"; fields from ``start`` on are empty if the models have other parameters."""
+    """Two runs, with lines "key: old → new"; fields from ``start`` on are empty if their parameters do not match."""
 
     runs: tuple[str, str]
     config: list[str]
@@ -55,16 +55,16 @@ class Comparison:
     data: list[str]
     divergence: Divergence | None = None
     differ: bool = True  # in states, updates or metrics
-    start: int | None = None  # up to which they are equal, and from which both were replayed
-    until: int | None = None  # or the divergence
-    line: int | None = None  # the first step whose lines of metrics differ
+    start: int | None = None  # the step up to which they are equal, and from which both were replayed
+    until: int | None = None  # where the replays end, unless they diverge earlier
+    line: int | None = None  # the first step with different lines of metrics
     line_differences: list[str] = field(default_factory=list)
     apart: int | None = None  # the first step at which both have a checkpoint and the states differ
     updates: list[tuple[ReplayedUpdate, ReplayedUpdate]] = field(default_factory=list)  # the last two
 
 
 def compare_runs(one: RecordedRun, other: RecordedRun, config: list[str], limit: int | None) -> Comparison:
-    """Compare two runs up to step ``limit``, or the last that both took; ``config`` lists their differences."""
+    """Compare two runs up to step ``limit`` or the last that both took; ``config`` lists their config differences."""
     folders = one.folder, other.folder
     names, changed_at = (str(one.folder), str(other.folder)), (change_steps(one.folder), change_steps(other.folder))
     environment, data = _list_differences(folders, ENVIRONMENT), _list_differences(folders, DATA, DATA_KEYS)
@@ -85,7 +85,7 @@ def compare_runs(one: RecordedRun, other: RecordedRun, config: list[str], limit:
 
 
 def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparison:
-    """Take the updates of both runs up to the step of the comparison or their divergence."""
+    """Replay both runs up to the last step of the comparison or until they diverge."""
     start, until = one.step, comparison.until or one.step
     divergence = compare_states(start, one.state, other.state)
     updates: list[tuple[ReplayedUpdate, ReplayedUpdate]] = []
@@ -100,7 +100,7 @@ def _replay_both(comparison: Comparison, one: Replay, other: Replay) -> Comparis
 
 
 def compare_states(step: int, one: TrainState, other: TrainState) -> Divergence | None:
-    """What differs first in two states after ``step``. Sums for the metrics are ignored: they affect no update."""
+    """What differs first in two states after ``step``. Ignores sums for the metrics, which affect no update."""
     parts = "parameters" if step else "initial parameters", "optimizer state", "averaged parameters"
     trees = ((state.params, state.opt_state, state.averaged) for state in (one, other))
     for what, part, twin in zip(parts, *trees, strict=True):
@@ -111,18 +111,18 @@ def compare_states(step: int, one: TrainState, other: TrainState) -> Divergence 
 
 
 def compare_updates(one: ReplayedUpdate, other: ReplayedUpdate) -> Divergence | None:
-    """What differs first in two updates of the same step, before any parameter moves."""
+    """What differs first in two updates of the same step, before any parameter changes."""
     if one.batch != other.batch:
         return Divergence(one.step, "batch")
     numbers = ("loss", one.loss, other.loss), ("gradient norm", one.gradient_norm, other.gradient_norm)
     for what, ours, theirs in numbers:
-        if np.float32(ours).tobytes() != np.float32(theirs).tobytes():  # unlike ==, equal for equal NaNs
+        if np.float32(ours).tobytes() != np.float32(theirs).tobytes():  # unlike ==, treats equal NaNs as equal
             return Divergence(one.step, what)
     return None
 
 
 def find_leaf_difference(one: PyTree, other: PyTree) -> LeafDifference | None:
-    """The first leaf of two trees of equal structure whose bits differ; None if all are equal."""
+    """The first leaf with different bits in two trees of equal structure; None if all are equal."""
     same = jax.tree.leaves(jax.device_get(_equal_bits(one, other)))
     named = jax.tree.leaves_with_path(one)
     for (path, leaf), twin, is_same in zip(named, jax.tree.leaves(other), same, strict=True):
@@ -139,7 +139,7 @@ def _equal_bits(one: PyTree, other: PyTree) -> PyTree:
 
 
 def _find_differing_line(one: RecordedRun, other: RecordedRun, until: int) -> int | None:
-    """The first step whose lines of metrics differ, although both sum up the same updates."""
+    """The first step with different lines of metrics that sum up the same updates."""
     for step in sorted(one.metrics.keys() & other.metrics.keys()):
         previous = {max((before for before in run.metrics if before < step), default=0) for run in (one, other)}
         if step <= until and len(previous) == 1 and one.metrics[step] != other.metrics[step]:
@@ -148,9 +148,9 @@ def _find_differing_line(one: RecordedRun, other: RecordedRun, until: int) -> in
 
 
 def _find_newest_equal_checkpoint(one: RecordedRun, other: RecordedRun, newest: int) -> tuple[int, int | None]:
-    """The newest step up to ``newest`` at which both runs have intact checkpoints of the same state, else 0.
+    """The newest step up to ``newest`` at which both runs have intact checkpoints with the same state, else 0.
 
-    Second, the oldest step after it at which both have one and the states differ.
+    Also returns the oldest later step at which both have a checkpoint and the states differ.
     """
     apart = None
     for step in sorted(set(good_steps(one.folder)) & set(good_steps(other.folder)), reverse=True):
@@ -167,7 +167,7 @@ def _list_differences(folders: tuple[Path, Path], name: str, keys: Iterable[str]
 
 
 def _find_other_shape(one: RecordedRun, other: RecordedRun) -> str | None:
-    """The first parameter that only one of two models has, or that has another shape."""
+    """The first parameter that only one of two models has, or that has different shapes."""
     models = ((run.initial_model, load_tokenizer(run.folder).vocab_size) for run in (one, other))
     trees = (jax.eval_shape(partial(init_params, *model), jax.random.key(0)) for model in models)
     shapes, others = map(list_shapes, trees)
@@ -182,7 +182,7 @@ def format_comparison(comparison: Comparison) -> str:
     blocks = {"config": comparison.config, "environment": comparison.environment, "data": comparison.data}
     lines = [" → ".join(comparison.runs), *(line for name in blocks for line in _format_block(name, blocks[name]))]
     lines += [
-        f"changed      {run} went on with another config or corpus after step {', '.join(map(str, steps))}"
+        f"changed      {run} continued with another config or corpus after step {', '.join(map(str, steps))}"
         for run, steps in zip(comparison.runs, comparison.changed_at, strict=True)
         if steps
     ]
@@ -218,6 +218,6 @@ def _describe_verdict(comparison: Comparison) -> str:
         return f"first difference: step {divergence.step}, {divergence.what}{leaf}"
     if not comparison.differ:
         return f"no difference up to step {comparison.until}"
-    until, cause = comparison.until, "it was the machine, its versions or chance, and neither config nor data"
-    finding = f"what was recorded differs at step {until}, and yet both replays are equal up to there: {cause}"
+    until, cause = comparison.until, "the cause is the machine, its versions or chance, not the config or data"
+    finding = f"the records differ at step {until}, but both replays are equal up to there: {cause}"
     return f"{finding} (RUN --step {until} compares each run's records with its replay)"

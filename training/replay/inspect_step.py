@@ -1,4 +1,4 @@
-"""Everything about one update of a run: its loss, the gradient of each module, and every sentence pair in its batch."""
+"""Inspect one update of a run: its loss, the gradient of each module, and every sentence pair in its batch."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from training.step import decoder_output
 
 @dataclass(frozen=True)
 class ModuleNorms:
-    """Euclidean norms over one module, in float64; ``not_finite`` counts numbers of its gradient."""
+    """Euclidean norms over one module, in float64; ``not_finite`` counts such numbers in its gradient."""
 
     name: str
     gradient: float
@@ -54,7 +54,7 @@ class PairLoss:
     segment: int
     source: str
     target: str
-    tokens: int  # of the target, EOS included
+    tokens: int  # of the target, including EOS
     loss: float
     cross_entropy: float
 
@@ -83,7 +83,7 @@ class Inspection:
 
 
 def inspect_update(run: RecordedRun, step: int) -> Inspection:
-    """Replay a run up to update ``step``, look into that update, and compare it with the run's records."""
+    """Replay a run up to update ``step``, inspect that update, and compare it with the run's records."""
     run.check_step(step)
     start = max((good for good in good_steps(run.folder) if good < step), default=0)
     replay = start_replay(run, start, step)
@@ -96,7 +96,7 @@ def _inspect_next_update(replay: Replay, start: int) -> Inspection:
     setup, state = replay.next_setup, replay.state
     batch = setup.stream.batch(replay.step)
     gradients, sums = setup.programs.gradients(state.params, batch, state.step)
-    # The step donates its state. With sums that start at zero it returns the digits of a line of metrics.
+    # The step donates its state. With sums that start at zero, it returns exactly the digits of a line of metrics.
     after, report = setup.programs.train_step(jax.tree.map(jnp.copy, state)._replace(sums=zero_sums()), batch)
     skipped, tokens = int(report.skipped_in_row) > 0, float(sums.tokens)
     epoch, index = setup.stream.epoch_of(replay.step)
@@ -122,7 +122,7 @@ def _inspect_next_update(replay: Replay, start: int) -> Inspection:
 
 
 def _verify_next_update(replay: Replay) -> dict[str, str]:
-    """Take the next update; compare it with what the run recorded of it: metrics, batches and checkpoint, if any."""
+    """Take the next update and compare it with the run's records: metrics, batches and checkpoint, if any."""
     update, run, verdicts = replay.take_update(), replay.run, {}
     step, recorded = update.step, run.metrics.get(update.step)
     if update.metrics is not None and recorded is not None:
@@ -178,8 +178,8 @@ def compile_token_losses(
 ) -> Callable[[Params, Batch, Int[Array, ""]], Loss]:
     """Compile the losses of single tokens in the update after ``step`` others; each field of the result is B × T.
 
-    The dropout keys are those of ``make_gradients`` and ``accumulate``, or of ``training_sums`` in any_mesh.py, whose
-    slices are groups of neighbouring rows: from seed and step, split over slices.
+    The dropout keys come from seed and step, split over slices, as in ``make_gradients`` and ``accumulate``, or as in
+    ``training_sums`` in any_mesh.py, where slices are groups of neighbouring rows.
     """
     graphdef, in_groups = build(config, vocab_size), training.reproducible == "any_mesh"
     slices = GROUPS if in_groups else training.accumulation
@@ -213,7 +213,7 @@ def _norm(tree: PyTree) -> float:
 
 
 def sort_by_loss(pairs: list[PairLoss]) -> list[PairLoss]:
-    """The worst first, led by those whose loss is not finite."""
+    """The worst first, starting with non-finite losses."""
     return sorted(pairs, key=lambda pair: -pair.loss if math.isfinite(pair.loss) else -math.inf)
 
 

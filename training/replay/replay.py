@@ -1,7 +1,7 @@
-"""Take updates of a run again, from a checkpoint or from the start.
+"""Replay updates of a run, from a checkpoint or from the start.
 
 Nothing about an update is stored, because everything follows from the state before it, the config and the corpus: the
-batch from the step, the dropout from seed and step. On the machine and versions of the run, every bit is reproduced.
+batch from the step, the dropout from seed and step. With the run's machine and versions, every bit is reproduced.
 """
 
 import json
@@ -38,13 +38,13 @@ def programs_of(model: ModelConfig, training: TrainingConfig, vocab_size: int) -
 
 
 def bound_to_no_device(tree: Any) -> Any:
-    """Arrays with which an update is not compiled once more, as for those that are on a device of a checkpoint."""
+    """Arrays that are not committed to a device, as restored ones are, so that an update is not compiled again."""
     return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), tree)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What updates are made with until a run's config or corpus changes."""
+    """What updates are computed with until a run's config or corpus changes."""
 
     model: ModelConfig
     training: TrainingConfig
@@ -63,7 +63,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class ReplayedUpdate:
-    """An update taken again. ``loss`` is the objective per target token; ``metrics`` exist at steps that log."""
+    """A replayed update. ``loss`` is the objective per target token; ``metrics`` exist at steps that log."""
 
     step: int
     batch: str  # SHA-256 of its arrays
@@ -75,7 +75,7 @@ class ReplayedUpdate:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run directory to replay; ``setup`` returns what update ``step`` (from 1) was made with, or raises UserError."""
+    """A run directory to replay; ``setup`` returns the Setup of update ``step`` (from 1) or raises UserError."""
 
     folder: Path
     setup: Callable[[int], Setup]
@@ -84,16 +84,16 @@ class RecordedRun:
     metrics: dict[int, dict[str, Any]]  # recorded training metrics by step, without measured values
 
     def logs_at(self, step: int, log_every: int) -> bool:
-        """Whether the sums were logged and reset at ``step``: the recorded lines count, since log_every may change."""
+        """Whether the sums were logged and reset at ``step``; goes by recorded lines, since log_every may change."""
         return step in self.metrics or (step > max(self.metrics, default=0) and step % log_every == 0)
 
     @property
     def last_step(self) -> int:
-        """The last step that a checkpoint or a line of metrics proves."""
+        """The last step for which there is a checkpoint or a line of metrics."""
         return max([0, *good_steps(self.folder)[-1:], *self.metrics])
 
     def check_step(self, step: int) -> None:
-        """UserError for a step that the run has not taken and by its config never will."""
+        """UserError for a step that the run has not taken and, according to its config, never will."""
         steps, epochs = self.training.steps, self.training.epochs
         if step <= self.last_step:
             return
@@ -110,7 +110,7 @@ class RecordedRun:
 
 
 class Replay:
-    """A run at a step. ``batches`` is the SHA-256 of all batches so far, as checkpoints note it."""
+    """A run at a step. ``batches`` is the SHA-256 of all batches so far, as noted in checkpoints."""
 
     def __init__(self, run: RecordedRun, step: int) -> None:
         self.run, self.step = run, step
@@ -138,20 +138,20 @@ class Replay:
 
 
 def start_replay(run: RecordedRun, start: int, step: int) -> Replay:
-    """A replay from ``start``; UserError if the corpus of an update up to ``step`` no longer exists."""
+    """Start a replay from ``start``; UserError if the corpus of an update up to ``step`` no longer exists."""
     run.setup(step)
     for changed in reversed([changed for changed in change_steps(run.folder) if start < changed < step]):
         try:
             run.setup(changed)
         except UserError as error:
-            needed = f"a good checkpoint of the steps {changed} to {step - 1}, and there is none"
-            problem = f"update {step} of {run.folder} needs {needed} (training.keep keeps more of them)"
-            raise UserError(f"{problem}; those before cannot be repeated: {error}") from None
+            needed = f"a good checkpoint between steps {changed} and {step - 1}, and there is none"
+            problem = f"update {step} of {run.folder} needs {needed} (a larger training.keep keeps more of them)"
+            raise UserError(f"{problem}; earlier updates cannot be repeated: {error}") from None
     return Replay(run, start)
 
 
 def show_progress(steps: range, *replays: Replay) -> Iterable[int]:
-    """The steps, with a line on how many there are and, on a terminal, a bar."""
+    """The steps, with a note on how many there are and, on a terminal, a progress bar."""
     if steps:
         folders = " and ".join(str(replay.run.folder) for replay in replays)
         start = f"the checkpoint at step {steps[0]}" if steps[0] else "the start"
@@ -168,6 +168,6 @@ def hash_batch(batch: Batch) -> str:
 
 
 def to_json(report: Any) -> str:
-    """The report as one JSON object; NaN and infinities, which JSON lacks, become text."""
+    """The report as one JSON object; NaN and infinities become text, as JSON lacks them."""
     plain = json.loads(json.dumps(asdict(report)), parse_constant=lambda name: str(float(name)))
     return json.dumps(plain, ensure_ascii=False)

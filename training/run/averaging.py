@@ -1,7 +1,7 @@
 """The mean of the parameters of several checkpoints of one run (Vaswani et al. 2017, section 6.1).
 
-The last steps of a run wander around an optimum, and the mean of some of them often lies nearer to it than any one.
-Unlike an ensemble, it translates as fast as one model. An average is stored in ``averages/NAME``, for
+The last steps of a run wander around an optimum, and the mean of several is often nearer to it than any of them.
+Unlike an ensemble, it translates as fast as one model. An average is stored in ``averages/NAME``, to be used with
 ``decoding.checkpoint=NAME``; retention does not touch it.
 """
 
@@ -26,7 +26,7 @@ By = Literal["last", "best"]
 
 
 class Validated(NamedTuple):
-    """What a line of metrics says of a validation."""
+    """The scores of a validation, from a line of metrics."""
 
     bleu: float
     loss: float
@@ -36,7 +36,7 @@ def write_average(
     run_dir: Path, steps: list[int], name: str, *, by: By, bleu: dict[int, float], config: ModelConfig, vocab_size: int
 ) -> Path:
     """Save the mean over the intact checkpoints at ``steps`` as ``averages/NAME``, and return that directory."""
-    # A manifest's keys are text, since JSON would turn numbers into text and sort them otherwise.
+    # Keys are text, since JSON would turn numbers into text and sort them differently.
     notes = {"steps": steps, "by": by, "bleu": {str(step): bleu[step] for step in steps if step in bleu}}
     params = mean_params(run_dir, steps, config, vocab_size)
     folder = average_path(run_dir, name)
@@ -45,7 +45,7 @@ def write_average(
 
 
 def mean_params(run_dir: Path, steps: list[int], config: ModelConfig, vocab_size: int) -> Params:
-    """The mean of the parameters for inference, summed in float64 and rounded once: of one checkpoint, its own bits."""
+    """The mean of the inference parameters, summed in float64 and rounded once; one checkpoint keeps its exact bits."""
     first, *rest = (checkpoint_path(run_dir, step) for step in steps)
     total = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), load_params(first, config, vocab_size))
     for directory in rest:
@@ -57,23 +57,23 @@ def mean_params(run_dir: Path, steps: list[int], config: ModelConfig, vocab_size
 def choose_steps(
     run_dir: Path, good: list[int], count: int, by: By, validated: dict[int, Validated], training: TrainingConfig
 ) -> list[int]:
-    """The last ``count`` good steps, or the best ones validated (of equals, the later), oldest first; or UserError."""
+    """The last ``count`` good steps, or the best validated ones (ties: the later), oldest first; or UserError."""
     if count < 1:
         raise UserError(f"--{by} must be at least 1, not {count}")
     by_rank = sorted(set(good) & set(validated), key=lambda step: (*rank(*validated[step]), step))
     candidates = good if by == "last" else by_rank
     if len(candidates) < count:
         what = "good checkpoint" if len(candidates) == 1 else "good checkpoints"
-        known, often = (" whose validation BLEU is known", "eval_every") if by == "best" else ("", "save_every")
-        # Those that are written between two evaluations are kept, too.
+        known, often = (" with a known validation BLEU", "eval_every") if by == "best" else ("", "save_every")
+        # Checkpoints written between two evaluations are kept too.
         each = 1 + (training.eval_every - 1) // training.save_every if by == "best" and training.save_every else 1
-        advice = f"training.keep={count * each} keeps as many, and training.{often}=N says how often one is written"
+        advice = f"training.keep={count * each} keeps enough, and training.{often}=N sets how often one is written"
         raise UserError(f"{run_dir} has {len(candidates)} {what}{known}, not {count}: {advice}")
     return sorted(candidates[-count:])
 
 
 def read_validated(run_dir: Path) -> dict[int, Validated]:
-    """Validations by step from the run's metrics.jsonl, the last line of each step; UserError names a damaged line."""
+    """Validations by step from the run's metrics.jsonl, using each step's last line; UserError names a damaged line."""
     path = Path(run_dir) / METRICS
     found: dict[int, Validated] = {}
     for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else [], start=1):

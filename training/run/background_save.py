@@ -1,4 +1,4 @@
-"""Saves in the background: training goes on while its checkpoint is written."""
+"""Background saves: training continues while its checkpoint is written."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -16,7 +16,7 @@ from training.state import TrainState
 
 
 class Saves:
-    """A run's saves, one at a time. Once ``wait`` or the context has ended, a restart finds the checkpoint."""
+    """A run's saves, one at a time. After ``wait`` or at the end of the context, a restart finds the checkpoint."""
 
     def __init__(self, run_dir: Path, keep: int) -> None:
         self._run_dir, self._keep = run_dir, keep
@@ -24,7 +24,7 @@ class Saves:
         self._under_way: Future[None] | None = None
 
     def start(self, state: TrainState, progress: Progress) -> None:
-        """Wait for the save before this one, and begin to save the state, which may be donated after this."""
+        """Wait for the previous save, then start saving the state, which may be donated as soon as this returns."""
         self.wait()
         commit = begin_save(self._run_dir, state, progress.to_notes())
         self._under_way = self._thread.submit(self._complete, commit, progress.best_step)
@@ -34,7 +34,7 @@ class Saves:
         delete_old_checkpoints(self._run_dir, self._keep, best_step)
 
     def check(self) -> None:
-        """UserError if the save under way has failed; does not wait."""
+        """UserError if the current save has failed; does not wait."""
         if self._under_way is not None and self._under_way.done():
             self._under_way.result()
 
@@ -49,7 +49,7 @@ class Saves:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Complete the save under way; after an error not with several processes, of which the others may be gone."""
+        """Complete the current save; not after an error with several processes, as the others may be gone."""
         if error is None:
             self.wait()
         elif jax.process_count() == 1:

@@ -1,8 +1,8 @@
-"""Save and restore checkpoints: written whole or not at all, verified by digests, independent of the devices.
+"""Save and restore checkpoints: written atomically, verified by digests, independent of the devices.
 
-A checkpoint is a directory ``checkpoints/STEP`` with three trees that Orbax saves (``params``, ``averaged`` where the
+A checkpoint is a directory ``checkpoints/STEP`` with up to three trees saved by Orbax (``params``, ``averaged`` if the
 run averages, and ``rest``) and a manifest. It is written under a name that starts with a dot, flushed to disk, and
-renamed. Averages of checkpoints (training/run/averaging.py) are such directories too: ``averages/NAME``.
+renamed. Averages of checkpoints (training/run/averaging.py) are directories of the same form: ``averages/NAME``.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ from training.run.retention import find_for_inference
 from training.run.write_trees import Commit, begin_writing, is_own
 from training.state import Sums, TrainState
 
-ATTEMPTS = 3  # at loading a checkpoint that a running training may replace by a newer one
+ATTEMPTS = 3  # at loading a checkpoint, which a run in progress may replace with a newer one
 
 
 def begin_save(run_dir: Path, state: TrainState, notes: dict[str, Any]) -> Commit:
-    """``begin_writing`` of the state at its step, with ``notes`` (JSON); what interrupted saves left is removed."""
+    """``begin_writing`` for the state at its step, with ``notes`` (JSON); removes leftovers of interrupted saves."""
     step = int(state.step)
     final = checkpoint_path(run_dir, step)
     if is_first():
@@ -46,37 +46,37 @@ def read_notes(run_dir: Path, step: int) -> dict[str, Any]:
 
 
 def update_notes(run_dir: Path, step: int, notes: dict[str, Any]) -> None:
-    """Replace the notes of an intact checkpoint, atomically; the first process does."""
+    """Replace the notes of an intact checkpoint atomically; done by the first process only."""
     directory = checkpoint_path(run_dir, step)
     if is_first():
         write_atomically(directory / MANIFEST, replace(read_manifest(directory), notes=notes).to_json())
 
 
 def restore(run_dir: Path, step: int, like: TrainState) -> TrainState:
-    """Restore the state saved at ``step``, sharded as ``like`` is; UserError if it is of another model or optimizer.
+    """Restore the state saved at ``step``, sharded like ``like``; UserError if its model or optimizer is different.
 
-    A sum of ``Sums`` that the checkpoint lacks, because its version had none, begins at zero.
+    A sum of ``Sums`` that is missing in a checkpoint of an older version starts at zero.
     """
     directory = checkpoint_path(run_dir, step)
     parts = {name: _restore_tree(directory / name, tree) for name, tree in _split_as_saved(directory, like).items()}
     rest, averaged = parts["rest"], parts.get("averaged")
-    saved = rest["sums"]  # a zero of its own for each that is missing: a step may not be given an array twice
+    saved = rest["sums"]  # each missing sum gets its own zero: a step must not be given the same array twice
     where = _sharding(like.sums.steps)
     sums = Sums(*(saved[name] if name in saved else jnp.zeros((), device=where) for name in Sums._fields))
     return TrainState(rest["step"], parts["params"], rest["opt_state"], averaged, sums, rest["skipped"])
 
 
 def check_restorable(run_dir: Path, step: int, like: TrainState) -> None:
-    """UserError if the checkpoint at ``step`` is of another model or optimizer than ``like``; reads no arrays."""
+    """UserError if the checkpoint at ``step`` has a different model or optimizer than ``like``; reads no arrays."""
     directory = checkpoint_path(run_dir, step)
     for name, tree in _split_as_saved(directory, like).items():
         _check_shapes(directory / name, tree)
 
 
 def load_for_inference(run_dir: Path, which: str, config: ModelConfig, vocab_size: int) -> tuple[Params, Manifest]:
-    """Load parameters to translate with (averaged ones where the run averages) and the manifest of their checkpoint.
+    """Load parameters to translate with (averaged ones if the run averages) and the manifest of their checkpoint.
 
-    ``which`` is best, latest, a step, or an average's name, whose step is its newest. UserError if none is intact.
+    ``which`` is best, latest, a step, or the name of an average (its step is its newest). UserError if none is intact.
     """
     for attempt in range(ATTEMPTS):
         directory = find_for_inference(run_dir, which)
@@ -103,7 +103,7 @@ def _split_state(state: TrainState) -> dict[str, Any]:
 
 
 def _split_as_saved(directory: Path, like: TrainState) -> dict[str, Any]:
-    """The parts of ``like``, but of its sums those that the checkpoint has."""
+    """The parts of ``like``, with only those sums that the checkpoint has."""
     names = [name.removeprefix("sums.") for name in _saved_shapes(directory / "rest") if name.startswith("sums.")]
     parts = _split_state(like)
     return parts | {"rest": parts["rest"] | {"sums": dict.fromkeys(names, like.sums.steps)}}
@@ -123,8 +123,8 @@ def _restore_tree(directory: Path, like: Any) -> Any:
 
 @contextlib.contextmanager
 def _reading(directory: Path) -> Iterator[Any]:
-    """Orbax's reader of a tree, which raises whatever a damaged one leads to; here, UserError."""
-    import orbax.checkpoint as ocp  # takes a third of a second, which a start without a checkpoint can do without
+    """Orbax's reader of a tree. Damage makes Orbax raise all kinds of exceptions; here they become UserError."""
+    import orbax.checkpoint as ocp  # takes a third of a second, so imported only if there is a checkpoint
 
     try:
         with explain_lack_of_memory(f"{directory} may be damaged"), ocp.StandardCheckpointer() as checkpointer:
@@ -148,7 +148,7 @@ def _check_shapes(directory: Path, like: Any) -> None:
     for name in sorted(found.keys() | expected.keys()):
         if found.get(name) != expected.get(name):
             shape, wanted = found.get(name, "missing"), expected.get(name, "nothing")
-            problem = f"{directory} is of another model or optimizer than the run's config"
+            problem = f"{directory} has a different model or optimizer than the run's config"
             raise UserError(f"{problem}: {name} is {shape} in the checkpoint, and {wanted} by the config")
 
 

@@ -1,4 +1,4 @@
-"""Earlier configs and data reports of a run whose config or corpus was changed, for rebuilding an earlier step."""
+"""Earlier configs and data reports of a run with a changed config or corpus, for rebuilding an earlier step."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ def archive_config(run_dir: Path, step: int) -> None:
     """Copy the files that describe the run up to ``step`` to config.until-STEP.yaml and data.until-STEP.json."""
     for name in (CONFIG, DATA):
         copy = archived_path(run_dir, name, step)
-        if (run_dir / name).is_file() and not copy.exists():  # else, no step was taken since an earlier change
+        if (run_dir / name).is_file() and not copy.exists():  # otherwise no step was taken since an earlier change
             write_atomically(copy, (run_dir / name).read_bytes())
 
 
 def rewind_history(run_dir: Path, step: int) -> None:
-    """When a run continues from an older checkpoint: end the config in use at ``step`` there, and forget later ones."""
+    """When a run resumes from an older checkpoint: end the config in use at ``step`` there, and drop later ones."""
     for number, later in enumerate(changed for changed in change_steps(run_dir) if changed > step):
         for name in (CONFIG, DATA):
             archived, current = archived_path(run_dir, name, later), archived_path(run_dir, name, step)
@@ -31,9 +31,9 @@ def change_steps(run_dir: Path) -> list[int]:
 
 
 def records(run_dir: Path, name: str, newest: int | None) -> list[Path]:
-    """The config.yaml or data.json of a run, and before that the one with which its newest checkpoint was made.
+    """The run's config.yaml or data.json, followed by the version that its newest checkpoint was made with.
 
-    The two differ if a change was recorded after that checkpoint, and training then ended without another one.
+    The two differ if a change was recorded after that checkpoint and training then ended without another one.
     """
     if newest is None or newest not in change_steps(run_dir):
         return [run_dir / name]
@@ -41,6 +41,6 @@ def records(run_dir: Path, name: str, newest: int | None) -> list[Path]:
 
 
 def find_record(run_dir: Path, name: str, step: int) -> Path:
-    """The config.yaml or data.json with which update ``step`` was made."""
+    """The config.yaml or data.json that update ``step`` was made with."""
     later = [changed for changed in change_steps(run_dir) if step <= changed]
     return archived_path(run_dir, name, later[0]) if later else run_dir / name

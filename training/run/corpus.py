@@ -1,4 +1,4 @@
-"""What a run stores of its corpus: tokenizer, report, held-out sets, and hashes, without text, of its sentences."""
+"""What a run stores of its corpus: tokenizer, report, held-out sets, and hashes of its sentences (not their text)."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ from training.run.row_counts import RowCounts, load_row_counts
 
 @dataclass(frozen=True)
 class DataIdentity:
-    """What shows whether a run's data changed: SHA-256s of tokenizer, batches (fingerprint) and files by split."""
+    """Detects changes in a run's data: SHA-256s of tokenizer, batches (fingerprint) and files by split."""
 
     tokenizer: str
     fingerprint: str
@@ -53,7 +53,7 @@ def prepare_for_run(
     seed: int,
     tokenizer: Tokenizer | None = None,
 ) -> Prepared:
-    """``prepare`` for a run, which writes nothing there. A run with checkpoints keeps its tokenizer."""
+    """``prepare`` for a run; writes nothing to its directory. A run with checkpoints keeps its tokenizer."""
     tokenizer = load_tokenizer(run_dir) if has_checkpoints(run_dir) else tokenizer
     prepared = prepare(config, tokenizer_config, seed, tokenizer)
     prepared.stream.windows.row_counts |= load_row_counts(run_dir, prepared.stream.fingerprint)
@@ -66,7 +66,7 @@ def prepare_for_run(
 
 
 def save_corpus(run_dir: Path, prepared: Prepared) -> None:
-    """Write what the run stores, ``data.json`` last. From now on, it also stores the row counts that are found."""
+    """Write what the run stores, ``data.json`` last. From then on, new row counts are also written to the run."""
     corpus, windows = prepared.corpus, prepared.stream.windows
     windows.row_counts = RowCounts(run_dir, prepared.stream.fingerprint, windows.row_counts)
     for split, pairs, report in (("valid", corpus.valid, corpus.files.valid), ("test", corpus.test, corpus.files.test)):
@@ -78,7 +78,7 @@ def save_corpus(run_dir: Path, prepared: Prepared) -> None:
 
 
 def save_tokenizer(run_dir: Path, tokenizer: Tokenizer) -> None:
-    """Write the vocabulary, then a file whose hash shows that the two belong together."""
+    """Write the vocabulary, then a file with its hash, to show that the two belong together."""
     write_atomically(run_dir / TOKENIZER, tokenizer.model)
     write_atomically(run_dir / TOKENIZER_CHECK, json.dumps({"sha256": sha256(tokenizer.model)}) + "\n")
 
@@ -102,9 +102,9 @@ def load_tokenizer(run_dir: Path) -> Tokenizer:
 
 
 def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs, SourceReport]:
-    """Load a run's ``valid`` or ``test`` set: the source named in the config, or the set taken out of training.
+    """Load a run's ``valid`` or ``test`` set: the source named in the config, or the set held out from training.
 
-    UserError if the latter is not the set recorded in ``data.json``.
+    UserError if a held-out set is not the one recorded in ``data.json``.
     """
     if name := config.valid if split == "valid" else config.test:
         return load_source(config, name, split)
@@ -117,10 +117,10 @@ def load_held_out(config: DataConfig, split: str, run_dir: Path) -> tuple[Pairs,
 
 
 def load_usual_source(run_dir: Path) -> Usual | None:
-    """What the run's ``data.json`` says of its sources; None for a run that is older than this record."""
+    """The typical size of the run's sources according to ``data.json``; None for a run older than this record."""
     facts = read_json_object(run_dir / DATA)
     if not facts and (run_dir / DATA).exists():
-        raise UserError(f"{run_dir / DATA} is damaged, and says which sentences are translated whole: bring it back")
+        raise UserError(f"{run_dir / DATA} is damaged; it says which sentences to translate whole: bring it back")
     try:
         found = Usual(**facts["usual_source"])
         return found if min(found.sentences, found.tokens - 1) >= 1 else None
@@ -135,7 +135,7 @@ def save_hashes(run_dir: Path, hashes: Sides[Hashes]) -> None:
 
 
 def with_earlier(run_dir: Path, hashes: Sides[Hashes]) -> Sides[Hashes]:
-    """These hashes and those of the run: its parameters have seen the sentences of an earlier corpus, too."""
+    """These hashes and the run's: its parameters have also seen the sentences of an earlier corpus."""
     with suppress(UserError):  # missing or damaged: these are all that is known
         known = load_hashes(run_dir)
         both = ((known.source, hashes.source), (known.target, hashes.target))
@@ -153,13 +153,13 @@ def load_hashes(run_dir: Path) -> Sides[Hashes]:
             return sides
     except FileNotFoundError as error:
         raise UserError(f"{run_dir} has no {TRAINING_SENTENCES}: is it the directory of a training run?") from error
-    except Exception:  # of zipfile, zlib and NumPy: they have no common ancestor
+    except Exception:  # from zipfile, zlib and NumPy, with no common base class
         pass
     raise UserError(f"{path} is damaged: continue the run with train.py, which writes it again")
 
 
 def overlap_with_training(run_dir: Path, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
-    """How many distinct folded sources and targets are among the run's training sentences of the same side."""
+    """How many distinct folded sources and targets are among the run's training sentences on the same side."""
     known = load_hashes(run_dir)
     source, target = (
         int(np.isin(hash_sentences(sentences), hashes, assume_unique=True).sum())
@@ -176,7 +176,7 @@ def identify(report: DataReport) -> DataIdentity:
 
 
 def load_identity(record: Path) -> DataIdentity | None:
-    """The identity that a run's ``data.json``, or an earlier record, has; None if it is missing or damaged."""
+    """The identity in a run's ``data.json`` or in an earlier record; None if it is missing or damaged."""
     try:
         facts = read_json_object(record)
         files = {split: [source["sha256"] for source in facts["files"][split]] for split in SPLITS}
@@ -188,19 +188,19 @@ def load_identity(record: Path) -> DataIdentity | None:
 
 
 def load_start(record: Path) -> Start:
-    """Where the batches of a record begin; those of older runs, at their start."""
+    """Where the batches of a record begin; in older runs, at the start of the data."""
     facts = read_json_object(record).get("start")
     try:
         return Start() if facts is None else Start(**facts)
     except TypeError:
-        raise UserError(f"{record} is damaged, and says where the run is in its data: bring it back") from None
+        raise UserError(f"{record} is damaged; it says where the run is in its data: bring it back") from None
 
 
 def start_after_change(run_dir: Path, step: int, before: DataConfig, seed: int, prepared: Prepared) -> Start:
-    """Where batches go on after ``step``, if those until then were others.
+    """Where to continue after ``step`` if the batches up to then were different.
 
-    If only the number of rows in a batch differs, that is the rest of the epoch; with the same tokens in other rows,
-    the epoch from its beginning; with another corpus, its first epoch.
+    If only the number of rows per batch differs, with the rest of the epoch; with the same tokens in other rows, at
+    the start of the epoch; with another corpus, at its first epoch.
     """
     record, stream = find_record(run_dir, DATA, step), prepared.stream
     known, old = load_identity(record), BatchStream(stream.encoded, prepared.tokenizer, before, seed)
@@ -223,15 +223,15 @@ def describe_start(start: Start) -> str:
 def find_changes(records: Sequence[Path], new: DataIdentity, allow_changes: bool) -> list[str]:
     """A line "what: old → new (kind)" for each change from the data of a run's last record.
 
-    There is none if the data are those of any of the ``records``. UserError unless the run may continue: the change
-    must affect only further training, and ``allow_changes`` be true.
+    There are none if the data match any of the ``records``. UserError unless the run may continue: the change must
+    affect only further training, and ``allow_changes`` must be true.
     """
     known, run_dir = [load_identity(record) for record in records], records[-1].parent
     old = new if new in known else known[-1]
     if old is None:
         lost = f"{records[-1]} is missing or damaged, so the training data cannot be compared with the run's"
         if not allow_changes:
-            raise UserError(f"{lost}; bring it back, or continue all the same with allow_changes=true")
+            raise UserError(f"{lost}; bring it back, or continue anyway with allow_changes=true")
         return [lost]
     for line in describe_change("tokenizer", [old.tokenizer], [new.tokenizer]):
         raise UserError(f"the data of {run_dir} changed: {line} (incompatible): undo it, or set run_dir=NEW_FOLDER")
@@ -248,7 +248,7 @@ def find_changes(records: Sequence[Path], new: DataIdentity, allow_changes: bool
     if changes and not allow_changes:
         raise UserError(
             f"the data of {run_dir} changed since its checkpoints: {'; '.join(changes)}. Undo it, set "
-            "run_dir=NEW_FOLDER, or go on with the new data: allow_changes=true"
+            "run_dir=NEW_FOLDER, or continue with the new data: allow_changes=true"
         )
     return harmless + changes
 

@@ -1,4 +1,4 @@
-"""What a run ran on."""
+"""The environment that a run ran in."""
 
 import os
 import platform
@@ -16,10 +16,10 @@ from common.programs import ROOT
 from training.run.layout import ENVIRONMENT
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "sentencepiece", "datasets", "sacrebleu")
-# What computes on GPUs and TPUs, where it is installed as packages.
+# The libraries that compute on GPUs and TPUs, if installed as packages.
 LIBRARIES = ("jax-cuda12-plugin", "jax-cuda13-plugin", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "libtpu")
 
-PRECISION = ("JAX_DEFAULT_MATMUL_PRECISION", "NVIDIA_TF32_OVERRIDE")  # how many digits a product has
+PRECISION = ("JAX_DEFAULT_MATMUL_PRECISION", "NVIDIA_TF32_OVERRIDE")  # the precision of matrix products
 ROUNDING = (
     "XLA_FLAGS EAGER_CONSTANT_FOLDING LIBTPU_INIT_ARGS JAX_DISABLE_MOST_OPTIMIZATIONS JAX_OPTIMIZATION_LEVEL "
     "JAX_EXEC_TIME_OPTIMIZATION_EFFORT JAX_USE_SHARDY_PARTITIONER JAX_COMPILER_ENABLE_REMAT_PASS"
@@ -40,34 +40,34 @@ def describe_environment() -> dict[str, Any]:
 
 
 def read_settings() -> dict[str, str]:
-    """The settings of the process that change digits of numbers; cli/process.py leaves out those that change more."""
+    """Environment settings that change the digits of results; cli/process.py removes those that change more."""
     return {name: os.environ.get(name, "") for name in (*PRECISION, *ROUNDING)}
 
 
 def find_setting_changes(run_dir: Path, allow_changes: bool) -> list[str]:
-    """A line for each setting that differs from the one recorded; UserError if products have other digits."""
+    """A line for each setting that differs from its record; UserError if the precision of products changes."""
     recorded, current = read_json_object(run_dir / ENVIRONMENT), read_settings()
     changed = [name for name, value in current.items() if recorded.get(name, value) != value]
     lines = [f"{name}: {recorded[name] or 'unset'} → {current[name] or 'unset'}" for name in changed]
     if set(changed) & set(PRECISION) and not allow_changes:
-        advice = "Set the variable of the environment as it was, or continue with it: allow_changes=true"
-        raise UserError(f"{run_dir} was trained with another precision of products: {'; '.join(lines)}. {advice}")
+        advice = "Restore the environment variable, or continue with the new value: allow_changes=true"
+        raise UserError(f"{run_dir} was trained with a different product precision: {'; '.join(lines)}. {advice}")
     return [f"{line} (rounding)" for line in lines]
 
 
 def check_types() -> None:
-    """UserError in a session whose numbers have 64 bits; a program of its own never has them."""
+    """UserError in a Python session with 64-bit numbers; Puente's own programs never use them."""
     if jax.config.values["jax_enable_x64"]:
         raise UserError("JAX computes with 64 bits in this session (jax_enable_x64): training needs it to be off")
 
 
 def _describe_commit() -> dict[str, Any]:
-    """The commit of this clone; None, with a line, for what git and ``PUENTE_COMMIT``, as in containers, do not say."""
+    """The commit of this clone from git or, as in containers, ``PUENTE_COMMIT``; None, with a note, if unknown."""
     is_ours = (top := _git("rev-parse", "--show-toplevel")) is not None and Path(top).resolve() == ROOT
     commit = _git("rev-parse", "HEAD") if is_ours else os.environ.get("PUENTE_COMMIT") or None
     changes = _git("status", "--porcelain", "--untracked-files=no") if is_ours else None
     if commit is None:
-        write_note("note: git does not say which commit this code is of; the variable PUENTE_COMMIT can")
+        write_note("note: git cannot tell which commit this code is from; set the variable PUENTE_COMMIT to record it")
     return {"commit": commit, "uncommitted_changes": changes if changes is None else bool(changes)}
 
 

@@ -1,4 +1,4 @@
-"""Where everything of a run lies in its directory."""
+"""The layout of a run directory."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ METRICS, REJECTED_METRICS, LOG, EVENTS = "metrics.jsonl", "metrics.rejected.txt"
 LOCK, LOCK_HOLDER = ".lock", "process.json"
 REPORTS, HELD_OUT, ATTENTION, PROFILE = "eval", "held_out", "attention", "profile"
 CHECKPOINTS, AVERAGES = "checkpoints", "averages"
-# where training appends, moves or deletes; everything else it replaces by a file of its own
+# where training appends, moves or deletes; it replaces everything else with new files
 IN_PLACE = (CHECKPOINTS, REPORTS, HELD_OUT, PROFILE, METRICS, LOG)
 
 
@@ -26,35 +26,35 @@ def average_path(run_dir: Path, name: str) -> Path:
 
 
 def split_checkpoint(name: str) -> tuple[Path, str]:
-    """The directory and the checkpoint of RUN:CHECKPOINT; of RUN alone, the checkpoint is empty."""
+    """The directory and the checkpoint in RUN:CHECKPOINT; the checkpoint is empty for RUN alone."""
     folder, _, checkpoint = (name, "", "") if Path(name).is_dir() else name.rpartition(":")
     return Path(folder or name), checkpoint
 
 
 def is_step_name(name: str) -> bool:
-    """Whether a name is that of a step as it is written: without leading zeros or Unicode's other digits."""
+    """Whether a name is a step as Puente writes it, without leading zeros or other Unicode digits."""
     return name.isdecimal() and name == str(int(name))
 
 
 def refuse_to_leave(path: Path) -> None:
-    """UserError if a file or folder of a run leads elsewhere, where what is done to it would be done."""
+    """UserError if a file or folder of a run leads elsewhere, so that changes would be made there."""
     if leads_elsewhere(path):
         raise UserError(
-            f"{path} leads out of the run's directory, and others' files might be changed or deleted there: move it "
-            "away; run_dir=FOLDER puts a whole run elsewhere, such as on another disk"
+            f"{path} leads out of the run's directory, where other files might be changed or deleted: move it away; "
+            "run_dir=FOLDER puts a whole run elsewhere, such as on another disk"
         )
 
 
 def report_path(run_dir: Path, set_name: str) -> Path:
-    """The scores on a set; evaluation/report.py says what lies beside them."""
+    """The report of the scores on a set; evaluation/report.py describes the files beside it."""
     return run_dir / REPORTS / f"{set_name}.json"
 
 
 def held_out_path(run_dir: Path, split: str) -> Path:
-    """The sentence pairs of ``split`` that were taken out of the training sources."""
+    """The sentence pairs of ``split`` that were held out from the training sources."""
     return run_dir / HELD_OUT / f"{split}.tsv"
 
 
 def archived_path(run_dir: Path, name: str, step: int) -> Path:
-    """The ``CONFIG`` or ``DATA`` of a run up to ``step``, after which it changed, as config.until-STEP.yaml."""
+    """The ``CONFIG`` or ``DATA`` of a run up to ``step``, after which it changed, e.g. config.until-STEP.yaml."""
     return (run_dir / name).with_stem(f"{Path(name).stem}.until-{step}")

@@ -23,10 +23,10 @@ PATIENCE = 20.0  # seconds until another machine sees a new file on a shared dis
 
 @contextlib.contextmanager
 def lock_run(run_dir: Path) -> Iterator[None]:
-    """Hold a run directory, which is created if needed; UserError names the process that already holds it.
+    """Lock a run directory, creating it if needed; UserError names the process that already holds it.
 
-    A new directory to which nothing was written, because a check failed, is removed again. Of several processes of one
-    run, the first holds it for all; UserError on all of them if one does not see the same directory.
+    A new directory is removed again if a check failed and nothing was written to it. If a run has several processes,
+    the first holds the lock for all; UserError on all of them if one does not see the same directory.
     """
     if not is_first():
         check_shared(run_dir)
@@ -49,7 +49,7 @@ def lock_run(run_dir: Path) -> Iterator[None]:
             check_shared(run_dir)
             yield
         except UserError:
-            check_not_lost(run_dir)  # if the folder is gone, that is the better explanation
+            check_not_lost(run_dir)  # if the folder is gone, that explains the error better
             raise
     finally:
         if is_new:
@@ -58,14 +58,14 @@ def lock_run(run_dir: Path) -> Iterator[None]:
 
 
 def is_in_use(run_dir: Path) -> bool:
-    """Whether a process holds the run directory now; False where the lock may not be opened, as in others' runs."""
+    """Whether a process holds the run directory now; False if opening the lock is not permitted, as in others' runs."""
     with contextlib.suppress(OSError):
         return (run_dir / LOCK).exists() and is_held(run_dir / LOCK)
     return False
 
 
 def check_shared(run_dir: Path) -> None:
-    """UserError on every process unless all find the first one's token in ``run_dir``, which may take a while."""
+    """UserError on every process unless all find the first one's token in ``run_dir``; this may take a while."""
 
     def read_token() -> int | None:
         return read_json_object(run_dir / LOCK_HOLDER).get("token")

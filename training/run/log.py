@@ -1,4 +1,4 @@
-"""The lines of a run, each with its time: on standard output and in log.txt. Warnings go to standard error instead."""
+"""The log of a run, with the time of each line, on standard output and in log.txt; warnings go to standard error."""
 
 import contextlib
 import os
@@ -15,32 +15,32 @@ from training.run.layout import LOG
 
 
 def tell(run_dir: Path, text: str, now: datetime | None = None) -> None:
-    """Add a line to log.txt and to standard output, with the time, above the bar; UserError if log.txt refuses it."""
+    """Add a line with the time to log.txt and standard output, above the bar; UserError if log.txt is not writable."""
     line = _log(run_dir, text, now)
     try:
         with tqdm.external_write_mode():
             print(line, flush=True)
-    except BrokenPipeError:  # its reader, such as head, has all it wants
+    except BrokenPipeError:  # the reader, such as head, has read enough
         discard_output()
     except (OSError, ValueError) as error:  # a full disk, a lost terminal, or closed
         discard_output()
-        warn(run_dir, f"standard output takes no more ({error}); the lines of the run are in {run_dir / LOG}")
+        warn(run_dir, f"cannot write to standard output any more ({error}); the run's log is in {run_dir / LOG}")
 
 
 def warn(run_dir: Path, text: str) -> None:
-    """Add a warning to log.txt and to standard error, above the bar."""
+    """Add a warning to log.txt and standard error, above the bar."""
     _log(run_dir, f"warning: {text}")
     write_note(f"warning: {text}")
 
 
 def _log(run_dir: Path, text: str, now: datetime | None = None) -> str:
-    """The line that log.txt gets: text from a corpus steers no terminal on which somebody reads it."""
+    """The line for log.txt, escaped so that text from a corpus cannot control the terminal of a reader."""
     line = f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%SZ} {escape_controls(text)}"
     append_line(run_dir / LOG, line)
     return line
 
 
 def discard_output() -> None:
-    """Let standard output go nowhere: what could not be written would be tried again, and fail, when Python ends."""
+    """Redirect standard output to the null device: at exit, Python would retry what could not be written, and fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

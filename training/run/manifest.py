@@ -1,6 +1,6 @@
-"""The manifest of a checkpoint: its last file, with the SHA-256 of every other one and of itself.
+"""The manifest of a checkpoint: the last file written, with the SHA-256 of every other file and of itself.
 
-A directory whose manifest and files are as they were written is intact; any other is never restored and never deleted.
+A directory is intact if its manifest and files are as written; any other is never restored and never deleted.
 """
 
 import json
@@ -23,16 +23,16 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Identifies the checkpoint: what it says of its files, whatever its notes say later."""
+        """Identifies the checkpoint by its files, independently of later changes to its notes."""
         return sha256(json.dumps(self.sha256, sort_keys=True))
 
     def to_json(self) -> str:
-        """The manifest's text, with a digest of its own."""
+        """The manifest's text, including its own digest."""
         return json.dumps(with_check(vars(self)), indent=1)
 
 
 def write_manifest(directory: Path, step: int, notes: dict[str, Any]) -> None:
-    """Write the manifest of all other files below a directory."""
+    """Write the manifest for all other files in a directory."""
     digests = {name: digest for name, digest in hash_folder(directory).items() if name != MANIFEST}
     (directory / MANIFEST).write_text(Manifest(step, notes, digests).to_json())
 

@@ -8,14 +8,14 @@ from typing import Any
 from common.files import write_atomically
 from training.run.layout import METRICS, REJECTED_METRICS
 
-# What differs when a run is repeated.
+# Values that differ when a run is repeated.
 MEASURED = ("time", "tokens_per_second", "target_tokens_per_second", "minutes", "minutes_left")
 
 
 def rewind_metrics(path: Path, step: int, *, evaluated: bool = True) -> int:
-    """Drop lines of later steps, this step's evaluation unless it is ``evaluated``, and a last line cut by a crash.
+    """Drop lines of later steps, this step's evaluation unless ``evaluated``, and a last line cut short by a crash.
 
-    Other lines that are not metrics move to ``metrics.rejected.txt``; returns their number.
+    Other lines that are not metrics are moved to ``metrics.rejected.txt``; returns their number.
     """
     if not path.is_file():
         return 0
@@ -42,12 +42,12 @@ def parse_metrics(line: bytes) -> dict[str, Any]:
 
 
 def read_metrics(run_dir: Path, *, measured: bool = False) -> list[dict[str, Any]]:
-    """The readable lines of metrics.jsonl; ``measured``: with values that differ when a run is repeated."""
+    """The readable lines of metrics.jsonl; ``measured`` includes values that differ when a run is repeated."""
     path = run_dir / METRICS
     entries = filter(None, map(parse_metrics, path.read_bytes().splitlines() if path.is_file() else []))
     return [{key: value for key, value in entry.items() if measured or key not in MEASURED} for entry in entries]
 
 
 def finite_or_text(value: float) -> float | str:
-    """A number as JSON can hold it: NaN and infinities become text."""
+    """A number in a form that JSON allows: NaN and infinities become text."""
     return value if math.isfinite(value) else str(value)

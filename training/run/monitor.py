@@ -1,6 +1,6 @@
-"""Progress of a run: a bar on standard error, the run's lines, metrics.jsonl and TensorBoard events.
+"""Progress of a run: a bar on standard error, the log, metrics.jsonl and TensorBoard events.
 
-Importing this imports PyTorch where that is installed, because tensorboardX does; ``metrics`` can do without.
+Importing this module imports PyTorch if installed, because tensorboardX does; importing ``metrics`` does not.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from training.run.metrics import finite_or_text, rewind_metrics
 class Monitor:
     """Reports the progress of one run from ``step`` on; processes other than the first show and write nothing.
 
-    The lines of ``metrics.jsonl`` that the run will write again are dropped first, as ``rewind_metrics`` says.
+    It first drops the lines of ``metrics.jsonl`` that the run will write again (see ``rewind_metrics``).
     """
 
     def __init__(self, run_dir: Path, step: int, last_step: int, *, evaluated: bool = True):
@@ -49,7 +49,7 @@ class Monitor:
             self.bar.update()
 
     def record(self, step: int, kind: str, values: dict[str, float]) -> None:
-        """Write values of ``kind`` train or valid to metrics.jsonl, TensorBoard and log.txt, and show them."""
+        """Write values of ``kind`` train or valid to metrics.jsonl, TensorBoard and log.txt, and print them."""
         if not self.is_first:
             return
         now = datetime.now(UTC)
@@ -77,7 +77,7 @@ class Monitor:
         if not self.is_first:
             return
         seconds = (now or datetime.now(UTC)).timestamp()
-        # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, and training would wait for it.
+        # tensorboardX's SummaryWriter writes in a thread, which dies on a full disk, leaving training to wait for it.
         with explain_write_errors(self.metrics_path.with_name("events.out.tfevents")):
             for summary in summaries:
                 self.events.write_event(Event(wall_time=seconds, step=step, summary=summary))

@@ -1,4 +1,4 @@
-"""The wall time of a run, its speed, and when it pauses: after a signal, at its time limit, or with another process."""
+"""The wall time and speed of a run, and when it pauses: after a signal, at its time limit, or with another process."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ MOMENT = 0.3  # seconds
 
 
 class Clock:
-    """Measures a run's time over all its sessions, the time of this session, and the speed of training alone."""
+    """Measures a run's time over all sessions, the time of this session, and the speed of training itself."""
 
     def __init__(self, step: int, earlier_seconds: float) -> None:
         self._earlier_seconds = earlier_seconds
@@ -39,12 +39,12 @@ class Clock:
         return time.monotonic() - self._last_save
 
     def saved(self) -> None:
-        """The run has just been saved."""
+        """Note that the run has just been saved."""
         self._last_save = time.monotonic()
 
     @contextlib.contextmanager
     def not_training(self) -> Iterator[None]:
-        """Leave the time inside, such as that of an evaluation, out of the speed."""
+        """Exclude the time of the block, such as an evaluation, from the speed."""
         start = time.monotonic()
         try:
             yield
@@ -61,8 +61,8 @@ class Clock:
 class Pause:
     """Decides after each step whether to save, and whether to stop.
 
-    ``minutes`` limits this session, ``save_minutes`` the time between saves; 0 means no limit. Several processes agree,
-    which waits for the step, every ``sync_every`` steps.
+    ``minutes`` limits this session, ``save_minutes`` the time between saves; 0 means no limit. Several processes agree
+    every ``sync_every`` steps, which waits for the step to finish.
     """
 
     signal = 0  # the number of the signal that arrived
@@ -74,7 +74,7 @@ class Pause:
     def record(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: record it for ``is_due``, and after a moment let the next one kill the process.
 
-        For a moment, because schedulers and timeout signal a process and, at the same time, its group.
+        The moment is needed because schedulers and ``timeout`` signal a process and its group at the same time.
         """
         self.signal = number
         for other in SIGNALS:
@@ -101,7 +101,7 @@ class Pause:
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Inside, where everything is saved, a signal ends the program at once, as does one already recorded."""
+        """In the block, with everything saved, a signal ends the program at once, even one recorded earlier."""
         with handle_signals(interrupt):
             if self.signal:
                 raise Interrupted(self.signal)

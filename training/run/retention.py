@@ -1,7 +1,7 @@
 """Which checkpoints a run has, which one to use, and which to delete.
 
-Retention is not left to Orbax's ``CheckpointManager``: it knows no digests, so a damaged checkpoint would count as one
-of the newest, or be deleted, and a BLEU of NaN scrambles its ranking.
+Orbax's ``CheckpointManager`` is not used: without digests, it would count a damaged checkpoint among the newest, or
+delete it, and a BLEU of NaN scrambles its ranking.
 """
 
 import os
@@ -18,7 +18,7 @@ from training.run.write_trees import is_own
 
 
 def examine(run_dir: Path) -> tuple[list[int], list[int]]:
-    """The steps with an intact checkpoint, and those with a damaged one, oldest first."""
+    """The steps with an intact checkpoint and those with a damaged one, each oldest first."""
     steps: tuple[list[int], list[int]] = [], []
     for step in _list_steps(run_dir):
         steps[not is_intact(checkpoint_path(run_dir, step))].append(step)
@@ -39,7 +39,7 @@ def damaged_steps(run_dir: Path) -> list[int]:
 
 
 def find_newest_checkpoint(run_dir: Path) -> int | None:
-    """The step of the newest intact checkpoint or None, with a warning if some are damaged. UserError if all are."""
+    """The step of the newest intact checkpoint, or None; warns if some are damaged, UserError if all are."""
     good, damaged = examine(run_dir)
     if damaged:
         problem = f"{Path(run_dir) / 'checkpoints'} has damaged checkpoints: {', '.join(map(str, damaged))}"
@@ -50,10 +50,10 @@ def find_newest_checkpoint(run_dir: Path) -> int | None:
 
 
 def delete_old_checkpoints(run_dir: Path, keep: int, best: int) -> None:
-    """Delete intact checkpoints other than the newest ``keep`` and that of step ``best``; the first process does.
+    """Delete intact checkpoints other than the newest ``keep`` and step ``best``; done by the first process only.
 
-    A damaged checkpoint stays and does not count, since the disk may be at fault; one with other files in it stays,
-    too. Each checkpoint is renamed first, so that a half-deleted one is never mistaken for a good one.
+    A damaged checkpoint stays and does not count, since the disk may be at fault; one that contains other files also
+    stays. Each checkpoint is renamed first, so that a half-deleted one is never mistaken for a good one.
     """
     if not is_first():
         return
@@ -65,13 +65,13 @@ def delete_old_checkpoints(run_dir: Path, keep: int, best: int) -> None:
         newer += 1
         if newer > keep and is_own(directory):
             hidden = directory.with_name(f".{step}")
-            with suppress(OSError):  # the next save removes what is left; a folder of that name may be somebody's
+            with suppress(OSError):  # the next save removes leftovers; a folder of that name may be someone else's
                 os.replace(directory, hidden)
                 shutil.rmtree(hidden)
 
 
 def find_for_inference(run_dir: Path, which: str) -> Path:
-    """The intact checkpoint that ``which`` names: best, latest, a step, or an average's name. UserError if none."""
+    """The intact checkpoint that ``which`` names: best, latest, a step, or an average. UserError if there is none."""
     good, damaged = examine(run_dir)
     averages = {path.name: path for path in average_path(run_dir, "").glob("[A-Za-z]*")}
     is_step = which in ("best", "latest") or which.isdigit()
@@ -93,7 +93,7 @@ def find_for_inference(run_dir: Path, which: str) -> Path:
 
 
 def recorded_checkpoint(run_dir: Path, which: str) -> Checkpoint | None:
-    """What best, latest, a step or an average is now, by its manifest, its files unread; None if it is gone."""
+    """The checkpoint that ``which`` names now, from its manifest, without reading its files; None if it is gone."""
     with suppress(OSError, ValueError, LookupError, UserError):
         is_step = which in ("best", "latest") or which.isdigit()
         step = _find_step(run_dir, which, _list_steps(run_dir)) if is_step else 0

@@ -1,4 +1,4 @@
-"""The packed rows of each window, stored by a run so that finding a late step packs no earlier window again."""
+"""The number of packed rows in each window, stored so that finding a late step does not repack earlier windows."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ Counts = dict[tuple[int, int], int]  # rows by (epoch, window)
 
 
 class RowCounts(Counts):
-    """Row counts that are written to the run's file whenever one is set."""
+    """Row counts; whenever one is set, all are written to the run's file."""
 
     def __init__(self, run_dir: Path, fingerprint: str, known: Counts) -> None:
         super().__init__(known)
@@ -26,7 +26,7 @@ class RowCounts(Counts):
 
     def __setitem__(self, window: tuple[int, int], rows: int) -> None:
         super().__setitem__(window, rows)
-        if self._path.parent.exists():  # a run directory whose disk is gone must not be created again
+        if self._path.parent.exists():  # if its disk is gone, the run directory must not be created again
             self._write()
 
     def _write(self) -> None:
@@ -37,7 +37,7 @@ class RowCounts(Counts):
 
 
 def load_row_counts(run_dir: Path, fingerprint: str) -> Counts:
-    """The stored counts; none if there is no file, or if its checksum is not that of these batches."""
+    """The stored counts; empty if there is no file or its checksum does not match these batches."""
     try:
         saved = read_json(run_dir / ROW_COUNTS)
         if saved["check"] == checksum(fingerprint, saved["rows"]):

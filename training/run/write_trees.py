@@ -1,6 +1,6 @@
-"""Write a directory of Orbax trees whole or not at all: under another name, flushed to disk, then renamed.
+"""Write a directory of Orbax trees atomically: under another name, flushed to disk, then renamed.
 
-Several processes write together, and training goes on while they do. The manifest is the last file written.
+Several processes write together, and training continues meanwhile. The manifest is the last file written.
 """
 
 import errno
@@ -23,26 +23,26 @@ from training.devices.distributed import is_first, is_lost_process, wait_for_all
 from training.run.layout import refuse_to_leave
 from training.run.manifest import write_manifest
 
-for name in ("absl", "asyncio"):  # where Orbax logs every step of a save, and each error many times
+for name in ("absl", "asyncio"):  # Orbax logs every step of a save there, and each error many times
     logging.getLogger(name).setLevel(logging.CRITICAL)
-# of a save that fails because its folder vanishes: Orbax drops the writes that it had not begun
+# from a save that fails because its folder vanishes: Orbax drops the writes that it has not started
 warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
-# what a save, complete or not, leaves in its folder
+# the files that a save, complete or not, leaves in its folder
 OWN = re.compile(r"(params|averaged|rest)(\.orbax-.*)?|manifest\.json|\.manifest\.json\.\d+\.tmp")
 CENTURY = 100 * 365 * 86_400  # seconds
-SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and for what else a run writes
+SLACK = 2**20  # bytes to leave free besides the arrays, for metadata and the other files of a run
 Commit = Callable[[], None]
 
 
 def begin_writing(final: Path, trees: dict[str, Any], step: int, notes: dict[str, Any]) -> Commit:
-    """Begin to write trees and a manifest to the directory ``final``, which is replaced if it exists.
+    """Start writing trees and a manifest to the directory ``final``, replacing it if it exists.
 
-    The trees may change, or be donated, as soon as this returns. The rest is in the function returned, which may be
-    called in any thread: it waits until Orbax's threads have written the trees, and the first process writes the
-    manifest and renames. Every process of the run must call both: each writes what its devices hold. They raise
-    UserError, and leave earlier checkpoints as they were, if the disk is full, gone or read-only, or if a folder of
-    somebody else's is in the way. What an interrupted save of that name left is removed.
+    The trees may change, or be donated, as soon as this returns. The returned function does the rest and may be called
+    in any thread: it waits until Orbax's threads have written the trees, then the first process writes the manifest
+    and renames the directory. Every process of the run must call both: each writes what its devices hold. They raise
+    UserError, and leave earlier checkpoints unchanged, if the disk is full, gone or read-only, or if someone else's
+    folder is in the way. Leftovers of an interrupted save with the same name are removed.
     """
     temporary, replaced = final.with_name(f".{final.name}"), final.with_name(f".{final.name}-old")
     run_dir = final.parent.parent
@@ -76,16 +76,16 @@ def begin_writing(final: Path, trees: dict[str, Any], step: int, notes: dict[str
 
 
 def is_own(folder: Path) -> bool:
-    """Whether a path is a folder with nothing in it but what a save left there."""
+    """Whether a path is a folder that contains only files left by a save."""
     return folder.is_dir() and not folder.is_symlink() and all(OWN.fullmatch(path.name) for path in folder.iterdir())
 
 
 @contextmanager
 def _explaining(final: Path, temporary: Path) -> Iterator[None]:
-    """Inside, an error leaves nothing half-written and becomes one line."""
+    """In the block, an error leaves nothing half-written and becomes one line."""
     try:
         yield
-    except Exception as error:  # valid trees fail only because of the disk, which Orbax reports by many exceptions
+    except Exception as error:  # valid trees fail only because of the disk; Orbax reports this with many exceptions
         shutil.rmtree(temporary, ignore_errors=True)
         if is_lost_process(error):
             raise
@@ -94,19 +94,19 @@ def _explaining(final: Path, temporary: Path) -> Iterator[None]:
 
 
 def _check_disk_space(final: Path, trees: dict[str, Any]) -> None:
-    # Checked beforehand because on a disk that fills up during a save Orbax's threads print many tracebacks.
+    # Checked beforehand because Orbax's threads print many tracebacks if the disk fills up during a save.
     needed = sum(leaf.nbytes for leaf in jax.tree.leaves(trees)) * 11 // 10 + SLACK
     if shutil.disk_usage(final.parent).free < needed:
         raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}, it needs {needed / 1e6:.1f} MB")
 
 
 def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
-    """Copy the trees from their devices, and have threads write them; closing the result waits for all of these."""
+    """Copy the trees from their devices and write them in threads; closing the result waits for all threads."""
     import orbax.checkpoint as ocp
 
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _print_unless_closed
-    # Orbax takes the wall clock for how long a save took, and one that is set right is no reason to give up.
+    # Orbax times a save by the wall clock, and an adjusted clock must not abort it.
     options = ocp.AsyncOptions(timeout_secs=CENTURY, create_directories_asynchronously=False)
     with ExitStack() as writing:
         for name, tree in trees.items():
@@ -116,13 +116,13 @@ def _begin_trees(directory: Path, trees: dict[str, Any]) -> ExitStack:
 
 
 def _print_unless_closed(unraisable: Any) -> None:
-    """Print an error, unless it is of Orbax's threads that go on when a save has failed and closed their event loop."""
+    """Print an error, unless it is from Orbax's threads after a failed save has closed their event loop."""
     if str(unraisable.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(unraisable)
 
 
 def _explain(error: Exception) -> str:
-    # Orbax wraps the system's error in text of its own.
+    # Orbax wraps the system's error in its own text.
     code = re.search(r"os_error_code='(\d+)'", str(error))
     if code:
         error = OSError(int(code[1]), os.strerror(int(code[1])))

@@ -156,7 +156,7 @@ def test_steps_are_the_last_or_those_of_the_best_bleu():
 def test_the_advised_keep_has_room_for_saves_between_evaluations(save_every, keep):
     """As many as the advice are the newest of a long run: among them are three that were evaluated."""
     training, last = TrainingConfig(steps=2000, eval_every=10, save_every=save_every), 2000
-    with pytest.raises(UserError, match=f"training.keep={keep} keeps as many"):
+    with pytest.raises(UserError, match=f"training.keep={keep} keeps enough"):
         choose_steps(RUN, [], 3, "best", {}, training)
     saved = [step for step in range(1, last + 1) if step % 10 == 0 or (save_every and step % save_every == 0)]
     validated = {step: Validated(30.0, 2.0) for step in range(10, last + 1, 10)}

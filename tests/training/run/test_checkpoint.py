@@ -78,7 +78,7 @@ def test_anything_else_that_a_checkpoint_lacks_is_refused_before_an_array_is_rea
     ):
         save(tmp_path, lacking._replace(step=state.step * 0 + step), {})
         for read in (check_restorable, restore):
-            with pytest.raises(UserError, match=f"another model or optimizer than the run's config: {name} is missing"):
+            with pytest.raises(UserError, match=f"model or optimizer than the run's config: {name} is missing"):
                 read(tmp_path, step, state)
 
 
@@ -278,13 +278,13 @@ def test_notes_are_put_into_a_good_checkpoint_and_leave_it_good(tmp_path):
 def test_a_checkpoint_of_another_model_is_refused_with_the_first_difference(tmp_path):
     save(tmp_path, make_state(2), {})
     other = ModelConfig(**(vars(MODEL) | {"d_ff": 8}))
-    told = r"is of another model .*decoder\.0\.feed_forward\.down\.kernel is \(4, 4\) in the"
+    told = r"has a different model .*decoder\.0\.feed_forward\.down\.kernel is \(4, 4\) in the"
     with pytest.raises(UserError, match=told):
         load_for_inference(tmp_path, "latest", other, VOCAB)
     deeper = ModelConfig(**(vars(MODEL) | {"encoder_layers": 2}))
     with pytest.raises(UserError, match=r"encoder\.1\.[a-z_.]+ is missing in the checkpoint, and \(4,\) by the config"):
         restore(tmp_path, 2, drawn_state(deeper, TRAINING, VOCAB))
-    told = r"another model or optimizer .* opt_state\.1\.1\.count is \(\) in the checkpoint"
+    told = r"different model or optimizer .* opt_state\.1\.1\.count is \(\) in the checkpoint"
     with pytest.raises(UserError, match=told):
         restore(tmp_path, 2, drawn_state(MODEL, replace(TRAINING, optimizer="adamw"), VOCAB))
     freer = replace(TRAINING, clip_norm=0.0, schedule="cosine", learning_rate=0.1)  # what may change fits

@@ -37,7 +37,7 @@ def test_the_commit_is_of_this_clone_or_what_the_environment_says_or_unknown(mon
     monkeypatch.delenv("PUENTE_COMMIT", raising=False)
     for folder in (clone / "inside", tmp_path):
         assert commit_of(folder, monkeypatch) == (None, None)
-        assert capsys.readouterr().err.startswith("note: git does not say which commit this code is of")
+        assert capsys.readouterr().err.startswith("note: git cannot tell which commit this code is from")
     monkeypatch.setenv("PUENTE_COMMIT", "of the image")
     assert commit_of(tmp_path, monkeypatch) == ("of the image", None)
     assert capsys.readouterr().err == ""
@@ -64,7 +64,7 @@ def test_another_precision_is_refused_on_resume_and_other_flags_are_told(monkeyp
     told = ["XLA_FLAGS: --a=1 → unset (rounding)"]
     assert find_setting_changes(tmp_path, allow_changes=False) == told
     monkeypatch.setenv("JAX_DEFAULT_MATMUL_PRECISION", "bfloat16")
-    why = "another precision of products: JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16; XLA_FLAGS: --a=1 → unset. "
+    why = "a different product precision: JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16; XLA_FLAGS: --a=1 → unset. "
     with pytest.raises(UserError, match=re.escape(why)):
         find_setting_changes(tmp_path, allow_changes=False)
     told.insert(0, "JAX_DEFAULT_MATMUL_PRECISION: unset → bfloat16 (rounding)")

@@ -73,7 +73,7 @@ def test_an_output_that_takes_nothing_costs_the_run_nothing(tmp_path, shell):
     assert done.returncode == 0
     assert [line for line in said(tmp_path) if not line.startswith("warning")] == ALL
     assert done.stdout == b"" and done.stderr.count(b"\n") == full
-    assert (b"standard output takes no more ([Errno 28] No space left on device)" in done.stderr) == full
+    assert (b"cannot write to standard output any more ([Errno 28] No space left on device)" in done.stderr) == full
     assert all(b"line 0" not in path.read_bytes() for path in tmp_path.glob("events*"))
 
 
