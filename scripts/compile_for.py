@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone, whatever PYTHONPATH says
 
 from benchmarks.compiled.compile import Compiled, check_fits, compile_step
 from benchmarks.compiled.targets import Target, open_target

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone, whatever PYTHONPATH says
 
 from cli.command_line import parse_command_line, positive_integer
 from common.errors import UserError, exit_on_user_error

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone, whatever PYTHONPATH says
     from cli.process import prepare_process
 
     prepare_process()
