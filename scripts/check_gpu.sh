@@ -5,8 +5,8 @@
 # kills and resumes, with deterministic operations (the same bits) and without (how far apart); training steps of three
 # models next to PyTorch's; attention by length; configs/tatoeba-base.yaml for eight minutes and its BLEU; decoding.
 #
-# Every command is printed and has a time limit. Its output goes to FOLDER/NAME.log, and its figures to JSON files beside
-# it. If one fails, the others still run. Runs are in FOLDER/runs, which can take gigabytes. key=value, such as
+# Every command is printed and has a time limit. Its output goes to FOLDER/NAME.log, and its figures to JSON beside it.
+# If one fails, the others still run. Runs are in FOLDER/runs, which can take gigabytes. key=value, such as
 # data.root=PATH, applies to every training of tatoeba-base. Activate .venv first; it needs the extras cuda and bench.
 set -u
 cd "$(dirname "$0")/.."
