@@ -225,7 +225,7 @@ def test_what_casts_doubt_on_a_set_is_told(run_dir, run_main, tmp_path):
     )
     code, out, err = run_main(main, run_dir, f"data.test={tmp_path / 'odd.tsv'}", "data.header=skip")
     assert code == 0 and err.count("warning: ") == err.count("\n") == 2
-    assert "1 of 8 sentences have letters that UTF-8 becomes in another encoding (Â¡Ana!)" in err
+    assert "1 of 8 sentences look like UTF-8 read in another encoding (Â¡Ana!)" in err
     assert (
         f"{tmp_path / 'odd.tsv'}: its first line (Deutsch, Französisch) does not look like a header and is a pair"
         in err
