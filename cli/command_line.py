@@ -41,7 +41,7 @@ def parse_command_line(
     parser = Parser(description, describe_keys(accepted), usage=usage)
     for name, explanation in positionals.items():
         parser.add_argument(name, nargs="?", help=explanation)
-    parser.add_argument("overrides", metavar="key=value", nargs="*", help="override values of the config; keys are below")
+    parser.add_argument("overrides", metavar="key=value", nargs="*", help="override values of the config; keys below")
     if add_options:
         add_options(parser)
     with exit_on_user_error():
