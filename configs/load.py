@@ -195,7 +195,7 @@ def _check_digest(text: str) -> None:
 def _check_syntax(text: str) -> None:
     """ValueError for text that would keep the parser busy for minutes or overflow the stack."""
     if len(text) > MAX_BYTES:
-        raise ValueError(f"no config is larger than {MAX_BYTES:,} bytes; is this the right file?")
+        raise ValueError(f"no config is above {MAX_BYTES:,} bytes; is this the right file?")
     level = 0
     for event in parse(text, Loader=YAML_LOADER):  # yields syntax events and builds nothing
         level += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
