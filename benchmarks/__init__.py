@@ -1,1 +1,1 @@
-"""How speed is measured: contestants take turns, so that a noisy machine disturbs all alike."""
+"""Measure speed: contestants take turns, so that other load on the machine affects all of them equally."""

@@ -1,4 +1,4 @@
-"""How fast attention is, and how much memory XLA plans: this project's kernels, ``jax.nn`` and PyTorch."""
+"""Measure the speed of attention, and the memory that XLA plans: this project's kernels, ``jax.nn`` and PyTorch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +24,12 @@ from common.errors import UserError
 from common.text_table import three_digits
 from training.devices.preflight import device_memory
 
-RECOMPUTING = {"torch", "jax.nn cudnn", "chunked", "cudnn", "tpu"}  # recompute the scores for the gradients
+RECOMPUTING = {"torch", "jax.nn cudnn", "chunked", "cudnn", "tpu"}  # these recompute the scores for the gradients
 
 
 @dataclass(frozen=True)
 class Case:
-    """Self-attention of one size, so S is T. ``sentences`` of equal length share each row."""
+    """Self-attention of one size, so S equals T. ``sentences`` of equal length share each row."""
 
     B: int
     N: int
@@ -48,7 +48,7 @@ class Case:
         return (np.arange(self.T) * min(self.sentences, self.T) // self.T + 1).astype(np.int32)
 
     def flops(self, products: int) -> int:
-        """Return the multiplications and additions of this number of matrix products over the visible keys."""
+        """Return the number of multiplications and additions in this many matrix products over the visible keys."""
         lengths = np.bincount(self.segments()).tolist()
         visible = sum(length * (length + 1) // 2 if self.causal else length**2 for length in lengths)
         return 2 * products * self.B * self.N * visible * self.H
@@ -60,12 +60,12 @@ class Case:
 
 
 def count_flops(contestant: Contestant[Case], call: str) -> int:
-    """Count the products of scores and output; with gradients four more, or five where scores are recomputed."""
+    """Count the products of scores and output; with gradients, four more, or five if scores are recomputed."""
     return contestant.workload.flops(2 if call == "forward" else 7 if contestant.name in RECOMPUTING else 6)
 
 
 def list_contestants(case: Case, kernels: Sequence[str]) -> list[Contestant[Case]]:
-    """Return the peers that can take part in a case, then kernels of this project."""
+    """Return the peers that can take part in a case, then this project's kernels."""
     if jax.default_backend() == "gpu":
         peers = ["jax.nn cudnn"]  # its other implementation is the kernel xla
     else:
@@ -75,7 +75,7 @@ def list_contestants(case: Case, kernels: Sequence[str]) -> list[Contestant[Case
 
 
 def prepare(contestant: Contestant[Case]) -> Entrant:
-    """Compile and run both calls; UserError if the kernel or the memory does not allow it."""
+    """Compile and run both calls; UserError if the kernel does not support the case or memory is short."""
     try:
         calls, memory = compile_calls(contestant.name, contestant.workload)
     except KernelError as error:
@@ -87,9 +87,9 @@ def prepare(contestant: Contestant[Case]) -> Entrant:
 
 
 def compile_calls(name: str, case: Case) -> tuple[Mapping[str, Call], Any]:
-    """Return both calls on inputs in the contestant's own layout, and XLA's memory analysis of the gradients' call.
+    """Return both calls on inputs in the contestant's own layout, and XLA's memory analysis of the call with gradients.
 
-    That call returns the output as well, as training needs it. PyTorch has no memory analysis.
+    That call also returns the output, which training needs. PyTorch has no memory analysis.
     """
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal((case.B, case.N, case.T, case.H), np.float32) for _ in range(4)]
@@ -114,7 +114,7 @@ def compile_calls(name: str, case: Case) -> tuple[Mapping[str, Call], Any]:
 
 
 def jax_attention(name: str, case: Case) -> Callable[..., Array]:
-    """Return (query, key, value, segments) → output. Segments are an input: XLA must not assume that all are 1."""
+    """Return (query, key, value, segments) → output. Segments are an input, lest XLA assume that all are 1."""
 
     def jax_nn(query: Array, key: Array, value: Array, segments: Array) -> Array:
         mask = (segments[:, :, None] == segments[:, None, :])[:, None] if case.sentences > 1 else None
@@ -128,7 +128,7 @@ def jax_attention(name: str, case: Case) -> Callable[..., Array]:
 
 
 def measure_attention(cases: Sequence[Case], kernels: Sequence[str], rounds: int, deadline: float) -> Report:
-    """Measure every contestant at every case, in turns with plain products; UserError if none could take part."""
+    """Measure every contestant on every case, in turns with plain products; UserError if none could take part."""
     groups = [list_contestants(case, kernels) for case in cases]
     results = measure(groups, prepare, enter_products, rounds, apart=False, deadline=deadline)
     if all(each.obstacle for each in results.measurements):
@@ -137,7 +137,7 @@ def measure_attention(cases: Sequence[Case], kernels: Sequence[str], rounds: int
 
 
 def report_attention(results: Results[Case]) -> Report:
-    """Return the figures of every contestant at every case; in the table each case ends with the choice of ``auto``."""
+    """Return the figures of every contestant on every case; each case of the table ends with ``auto``'s choice."""
     rows = [
         Row(each.contestant, call, milliseconds, count_flops(each.contestant, call), facts=each.facts)
         for each in results.measurements

@@ -1,4 +1,4 @@
-"""How fast sentences are decoded: this project's search and CTranslate2 on the same sentences."""
+"""Measure the speed of decoding: this project's search and CTranslate2 on the same sentences."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -54,7 +54,7 @@ def forbid_eos(params: Params) -> Params:
 
 
 def load(name: str, cost: DecodingCost) -> Decode:
-    """Return a contestant with random weights; UserError if its library is not installed, or cannot compute here."""
+    """Return a contestant with random weights; UserError if its library is not installed or cannot compute here."""
     match name:
         case "puente":
             return PuenteSearch(cost)
@@ -71,7 +71,7 @@ def load(name: str, cost: DecodingCost) -> Decode:
 
 
 def check_tokens(name: str, cost: DecodingCost, tokens: list[list[int]]) -> None:
-    """Require exactly ``cost.length`` tokens for every sentence; RuntimeError, as times would compare other work."""
+    """RuntimeError unless every sentence has exactly ``cost.length`` tokens: times must be for the same work."""
     lengths = sorted({len(sentence) for sentence in tokens})
     if (len(tokens), lengths) != (cost.batch, [cost.length]):
         found = f"{len(tokens)} sentences of {lengths} tokens"
@@ -79,7 +79,7 @@ def check_tokens(name: str, cost: DecodingCost, tokens: list[list[int]]) -> None
 
 
 def prepare(beams: Sequence[int], contestant: Contestant[DecodingCost]) -> Entrant:
-    """Return an entrant with a call for each beam size, whose results have been checked."""
+    """Return an entrant with a call for each beam size, after checking their results."""
     name, cost = contestant.name, contestant.workload
     decode = load(name, cost)
     for beam_size in beams:
@@ -88,7 +88,7 @@ def prepare(beams: Sequence[int], contestant: Contestant[DecodingCost]) -> Entra
 
 
 def measure_decoding(cost: DecodingCost, beams: Sequence[int], names: Sequence[str], rounds: int) -> Report:
-    """Measure contestants, each in its own process, at every beam size; UserError if none of them can take part."""
+    """Measure contestants, each in its own process, at every beam size; UserError if none can take part."""
     contestants = [Contestant(name, cost) for name in names]
     return report_decoding(measure([contestants], partial(prepare, beams), enter_products, rounds, apart=True))
 

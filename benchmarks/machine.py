@@ -1,4 +1,4 @@
-"""The machine that is measured: its cores and its memory."""
+"""The machine under test: its cores and its memory."""
 
 import os
 import platform
@@ -16,17 +16,17 @@ Call = Callable[[], Any]
 
 
 def use_gpu() -> None:
-    """Require that JAX computes on a GPU; UserError otherwise."""
+    """UserError unless JAX computes on a GPU."""
     if jax.default_backend() != "gpu":
         raise UserError(f"--gpu: JAX sees no GPU here but a {jax.default_backend()}; pip install -e '.[cuda]' on one")
 
 
 def use_cores(count: int) -> None:
-    """Restart this program, unless it is set up already, so that JAX and PyTorch compute on ``count`` CPU cores."""
+    """Restart this program, unless it is already set up, so that JAX and PyTorch compute on ``count`` CPU cores."""
     environment = {
         "JAX_PLATFORMS": "cpu",
         "OMP_NUM_THREADS": str(count),
-        # As in train.py: memory from the kernel in pages of 2 MB. Contestants that store all scores need it most.
+        # As in train.py: memory pages of 2 MB. Contestants that store all scores benefit most.
         "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
     }
     if count == 1:
@@ -46,7 +46,7 @@ def processor() -> str:
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes that this process has used: of a GPU the device's, of a CPU its own (Linux; else None)."""
+    """Return this process's peak memory in bytes: on a GPU the device's, on a CPU its own (Linux only, else None)."""
     if statistics := jax.devices()[0].memory_stats():
         return int(statistics["peak_bytes_in_use"])
     # Not getrusage's ru_maxrss, which a child inherits from its parent.

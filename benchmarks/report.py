@@ -1,4 +1,4 @@
-"""What every measurement reports: speeds next to a reference and to the machine, in a table and as JSON."""
+"""Report a measurement, with speeds relative to a reference and to the machine, as a table and as JSON."""
 
 import os
 import shlex
@@ -21,7 +21,7 @@ from training.run.environment import describe_environment
 
 @dataclass(frozen=True)
 class Row(Generic[Workload]):
-    """One call of a contestant in its best round, next to the contestant ``ratio_to`` on the same workload."""
+    """One call of a contestant in its best round, compared with the contestant ``ratio_to`` on the same workload."""
 
     contestant: Contestant[Workload]
     call: Any  # its name
@@ -29,7 +29,7 @@ class Row(Generic[Workload]):
     flops: int  # operations of the matrix products in a call, counted by formula
     amount: int | float = 1  # sentences or tokens in a call
     facts: Any = None
-    ratio: float = 1.0  # of amounts a second
+    ratio: float = 1.0  # of amounts per second
     ratio_to: str = ""
 
     @property
@@ -41,17 +41,17 @@ class Row(Generic[Workload]):
         return 1e3 * self.flops / self.milliseconds
 
     def speed_cells(self, rates: Mapping[str, float], *, bfloat16: bool = False) -> list[str]:
-        """Return the cells ratio, FLOP/s and share of the machine's rate."""
+        """Return the cells for ratio, FLOP/s and share of the machine's rate."""
         speed, rate = self.flops_per_second, best_rate(rates, bfloat16=bfloat16)
         return [f"{self.ratio:.2f}", three_digits(speed / flops_unit(rates)[1]), f"{speed / rate:.0%}"]
 
     def as_json(self) -> dict[str, Any]:
-        """Return all figures, and what they are of."""
+        """Return all figures, and what they measure."""
         return asdict(self) | {"per_second": self.per_second, "flops_per_second": self.flops_per_second}
 
 
 def with_ratios(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list[Row[Workload]]:
-    """Compare rows of the same workload and call with the first ``preferred`` contestant there, or else the first."""
+    """Compare rows with the same workload and call with the first ``preferred`` contestant among them, or the first."""
     references: dict[tuple[str, Any], Row[Workload]] = {}
     for row in sorted(rows, key=lambda row: [row.contestant.name != name for name in preferred]):
         references.setdefault((str(row.contestant.workload), row.call), row)
@@ -60,7 +60,7 @@ def with_ratios(rows: Sequence[Row[Workload]], preferred: Sequence[str]) -> list
 
 
 def best_rate(rates: Mapping[str, float], *, bfloat16: bool = False) -> float:
-    """Return the FLOP/s of the fastest matrix product; of bfloat16 operands only where these were measured apart."""
+    """Return the FLOP/s of the fastest matrix product; with ``bfloat16``, of its operands if they were measured."""
     narrow = {name: rate for name, rate in rates.items() if name.endswith("bfloat16")}
     usual = [rate for name, rate in rates.items() if name not in narrow]
     return max(narrow.values() if bfloat16 and narrow else usual)
@@ -72,19 +72,19 @@ def flops_unit(rates: Mapping[str, float]) -> tuple[str, float]:
 
 
 def mebibytes(size: int | None, digits: int) -> str:
-    """Return the cell of a size, empty for None."""
+    """Return the cell for a size, empty for None."""
     return "" if size is None else f"{size / 2**20:,.{digits}f}"
 
 
 def describe_model(model: ModelConfig, vocab_size: int) -> str:
-    """Return the dimensions that decide a model's cost."""
+    """Return the dimensions that determine a model's cost."""
     layers = f"{model.encoder_layers} + {model.decoder_layers} layers of width {model.d_model}"
     return f"{layers}, vocabulary {vocab_size:,}, {model.dtype}"
 
 
 @dataclass(frozen=True)
 class Report:
-    """A table to print, and a JSON object with every figure and what it was measured with."""
+    """A table to print, and a JSON object with all figures and the circumstances of the measurement."""
 
     table: Table
     json: dict[str, Any]

@@ -1,4 +1,4 @@
-"""How fast a training step is: this project's and PyTorch's, on full batches."""
+"""Measure the speed of training steps on full batches: this project's and PyTorch's."""
 
 import math
 import time
@@ -27,8 +27,8 @@ from training.step import StepReport
 OURS = "puente"
 PEERS = ("marian", "torch", "torch-bfloat16")
 GPU_PEERS = ("marian-bfloat16", "torch-bfloat16")
-REFERENCES = ("marian", "marian-bfloat16")  # whose speed others are divided by
-STEPS_A_TURN = 4  # a single step would pay for what the others' turns did to memory and caches
+REFERENCES = ("marian", "marian-bfloat16")  # ratios are relative to their speed
+STEPS_A_TURN = 4  # a single step would suffer from what the others' turns did to memory and caches
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a contestant's process reports after its steps, by the keys of the report's JSON."""
+    """What a contestant's process reports after its steps, by the keys of the JSON report."""
 
     parameters: int
     peak_bytes: int | None
@@ -55,9 +55,9 @@ class Usage:
 def list_contestants(
     recipes: Mapping[str, RunConfig], costs: Sequence[StepCost], kernels: Sequence[str], peers: Sequence[str]
 ) -> list[Contestant[Task]]:
-    """Return, for every cost, our recipes by name, then peers in the dimensions and with the training of the first.
+    """Return, for every cost, our recipes by name, then peers with the dimensions and training of the first recipe.
 
-    Each recipe has all ``kernels`` in turn, or its own if there are none.
+    Each recipe is measured with each of the ``kernels``, or with its own if there are none.
     """
     contestants, first = [], next(iter(recipes.values()))
     for cost in costs:
@@ -79,7 +79,7 @@ class PuenteSteps:
         self.state = init_state(cost.model, training, cost.vocab_size)
         check_any_mesh(training, one_device(), cost.rows)
         self.train_step = make_programs(build(cost.model, cost.vocab_size), training).train_step
-        self.compile_seconds = self._seconds() - self._seconds()  # of the first step and the second
+        self.compile_seconds = self._seconds() - self._seconds()  # the first step minus the second
 
     def __call__(self) -> StepReport:
         self.state, report = self.train_step(self.state, self.batch)
@@ -95,7 +95,7 @@ class PuenteSteps:
 
 
 def prepare_peer(name: str, task: Task) -> Entrant:
-    """Prepare a PyTorch model, which is not compiled; UserError if it cannot compute the same as ours."""
+    """Prepare a PyTorch model, which is not compiled; UserError if it cannot compute the same as our model."""
     check_installed("torch", "transformers")
     check_plain(task)
     from benchmarks.peers.pytorch import TrainingStep, TransformerLoss
@@ -108,7 +108,7 @@ def prepare_peer(name: str, task: Task) -> Entrant:
 
 
 def check_plain(task: Task) -> None:
-    """Require one sentence a row, and the model and the optimizer of Vaswani et al. (2017); UserError otherwise."""
+    """UserError unless rows have one sentence, and model and optimizer are those of Vaswani et al. (2017)."""
     model, training = task.cost.model, task.training
     kinds = (model.score, model.positions, model.activation)
     widths = (model.head_dim * model.num_heads, model.value_width, model.groups)
@@ -127,7 +127,7 @@ def check_plain(task: Task) -> None:
 
 def prepare(contestant: Contestant[Task]) -> Entrant:
     """Prepare a contestant in its own process."""
-    jax.config.update("jax_enable_compilation_cache", False)  # the time of compiling is a figure
+    jax.config.update("jax_enable_compilation_cache", False)  # compile time is one of the figures
     if not contestant.name.startswith(OURS):
         return prepare_peer(contestant.name, contestant.workload)
     steps = PuenteSteps(contestant.workload)
@@ -135,9 +135,9 @@ def prepare(contestant: Contestant[Task]) -> Entrant:
 
 
 def measure_training(contestants: Sequence[Contestant[Task]], rounds: int, deadline: float = math.inf) -> Report:
-    """Measure contestants that begin before the deadline. On a CPU all that step on the same batch take turns.
+    """Measure contestants that start before the deadline. On a CPU, all contestants on the same batch take turns.
 
-    A GPU holds one at a time, in turns with plain matrix products only, so that all of its memory is free.
+    A GPU holds one at a time, in turns with plain matrix products only, so that each has all of the memory.
     """
     by_batch = [list(group) for _, group in groupby(contestants, key=lambda contestant: str(contestant.workload))]
     groups = by_batch if jax.default_backend() == "cpu" else [[contestant] for contestant in contestants]
@@ -146,13 +146,13 @@ def measure_training(contestants: Sequence[Contestant[Task]], rounds: int, deadl
 
 
 def uses_bfloat16(contestant: Contestant[Task]) -> bool:
-    """Say whether the operands of the contestant's matrix products are bfloat16."""
+    """Whether the operands of the contestant's matrix products are bfloat16."""
     ours = contestant.workload.cost.model.matmul_dtype == "bfloat16"
     return ours if contestant.name.startswith(OURS) else contestant.name.endswith("bfloat16")
 
 
 def row_of(measurement: Measurement[Task]) -> Row[Task]:
-    """Return the speed in tokens, all of which are real."""
+    """Return the speed in tokens; none of them are padding."""
     task, milliseconds = measurement.contestant.workload, measurement.milliseconds["step"]
     flops = task.cost.of_views(task.training).flops()
     return Row(measurement.contestant, "step", milliseconds, flops, task.cost.places(), measurement.facts)
@@ -174,7 +174,7 @@ def report_training(results: Results[Task]) -> Report:
 
 
 def shorten(obstacle: str) -> str:
-    """Return the words on an obstacle that fit into a cell."""
+    """Return a description of an obstacle that fits into a cell."""
     return next((words for words in ("out of memory", "left out") if words in obstacle), "refused")
 
 

@@ -1,4 +1,4 @@
-"""Contestants take turns in one run: other load slows all of them, and their best rounds were disturbed least."""
+"""Let contestants take turns in one run: other load slows all of them, and their best rounds are disturbed least."""
 
 import math
 import multiprocessing
@@ -24,19 +24,19 @@ Timer = Callable[[int], float]  # makes a number of calls, and returns the mean 
 Name = TypeVar("Name", bound=Hashable)
 Workload = TypeVar("Workload")
 LEFT_OUT = "left out: the time was up"
-SHORTEST = 0.02  # seconds of one timing: many calls of a fast contestant, so that the clock and launches weigh nothing
+SHORTEST = 0.02  # seconds of one timing: a fast contestant makes many calls, to make clock and launch costs negligible
 
 
 @dataclass(frozen=True)
 class Contestant(Generic[Workload]):
-    """An implementation, by its name, and what it computes. ``str(workload)`` names the workload in the table."""
+    """The name of an implementation, and what it computes. ``str(workload)`` names the workload in the table."""
 
     name: str
     workload: Workload
 
 
 class Entrant(NamedTuple):
-    """The compiled calls of a contestant, and what it knows about itself."""
+    """The compiled calls of a contestant, and the facts that it reports about itself."""
 
     timers: Mapping[Any, Timer]
     facts: Callable[[], Any] = lambda: None
@@ -44,7 +44,7 @@ class Entrant(NamedTuple):
 
 @dataclass(frozen=True)
 class Measurement(Generic[Workload]):
-    """The best milliseconds of each call of a contestant, or the obstacle that keeps it from taking part."""
+    """The best time of each call of a contestant, or the obstacle that keeps it from taking part."""
 
     contestant: Contestant[Workload]
     milliseconds: Mapping[Any, float]
@@ -84,8 +84,8 @@ def measure(
 ) -> Results[Workload]:
     """Let the contestants of a group take turns with each other and with plain matrix products.
 
-    A contestant whose ``prepare`` fails has a measurement that says why. With ``apart`` each has its own process. No
-    group begins after the ``deadline`` of ``time.monotonic()``.
+    If ``prepare`` fails for a contestant, its measurement says why. With ``apart``, each has its own process. No group
+    starts after the ``deadline``, by ``time.monotonic()``.
     """
 
     def start(prepare: Callable[[], Entrant]) -> AbstractContextManager[Entrant]:
@@ -118,7 +118,7 @@ def measure(
 
 
 def take_turns(timers: Mapping[Name, Timer], rounds: int) -> dict[Name, float]:
-    """Return the milliseconds of one call by each timer, in its best round."""
+    """Return the milliseconds of one call of each timer, in its best round."""
     repetitions = {name: math.ceil(SHORTEST / timer(1)) for name, timer in timers.items()}
     best = dict.fromkeys(timers, math.inf)
     for _ in range(rounds):
@@ -128,7 +128,7 @@ def take_turns(timers: Mapping[Name, Timer], rounds: int) -> dict[Name, float]:
 
 
 def mean_seconds(call: Call, calls_a_turn: int, turns: int) -> float:
-    """Return the mean time of a call. On a CPU each waits for the one before; a GPU's queue never runs empty."""
+    """Return the mean time of a call. On a CPU, each call waits for the last one; a GPU's queue never runs empty."""
     waits = jax.default_backend() == "cpu"
     start = time.perf_counter()
     for _ in range(calls_a_turn * turns):
@@ -140,7 +140,7 @@ def mean_seconds(call: Call, calls_a_turn: int, turns: int) -> float:
 
 
 def enter(calls: Mapping[Any, Call], facts: Callable[[], Any] = lambda: None, calls_a_turn: int = 1) -> Entrant:
-    """Make every call once, which compiles it. A turn is ``calls_a_turn`` calls at least."""
+    """Make every call once, to compile it. A turn has at least ``calls_a_turn`` calls."""
     for call in calls.values():
         jax.block_until_ready(call())
     return Entrant({name: partial(mean_seconds, call, calls_a_turn) for name, call in calls.items()}, facts)
@@ -158,15 +158,15 @@ def product_rates(rounds: int) -> dict[str, float]:
 
 
 def matrix_size() -> tuple[int, str]:
-    """Return the rows and the dtype of square matrices whose product shows what the machine can do at best."""
+    """Return the number of rows and the dtype of the square matrices that measure the machine's peak rate."""
     return (1024, "float32") if jax.default_backend() == "cpu" else (8192, "bfloat16")
 
 
 def matrix_products(*, with_bfloat16: bool = False) -> dict[str, Call]:
     """Return the product of two such matrices by JAX, and by PyTorch on a CPU that has it.
 
-    ``with_bfloat16`` adds bfloat16 operands where the usual ones are wider: JAX then returns float32, as a model with
-    ``matmul_dtype=bfloat16`` does, and PyTorch bfloat16, as its autocast does.
+    ``with_bfloat16`` adds bfloat16 operands if the usual ones are wider: JAX then returns float32, like a model with
+    ``matmul_dtype=bfloat16``, and PyTorch returns bfloat16, like its autocast.
     """
     size, dtype = matrix_size()
     values = np.random.default_rng(0).standard_normal((size, size), np.float32)
@@ -176,7 +176,7 @@ def matrix_products(*, with_bfloat16: bool = False) -> dict[str, Call]:
         product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32 if suffix else None))
         products[f"jax{suffix}"] = partial(product, matrix, matrix)
         if find_spec("torch") and dtype == "float32":
-            from benchmarks.peers.pytorch import matrix_product  # PyTorch need not be there
+            from benchmarks.peers.pytorch import matrix_product  # PyTorch is optional
 
             products[f"torch{suffix}"] = matrix_product(values, operands)
     return products
@@ -184,10 +184,10 @@ def matrix_products(*, with_bfloat16: bool = False) -> dict[str, Call]:
 
 @contextmanager
 def own_process(prepare: Callable[[], Entrant]) -> Iterator[Entrant]:
-    """Prepare an entrant in a process of its own: libraries with threads slow each other down in a shared one.
+    """Prepare an entrant in its own process: libraries with threads slow each other down in a shared process.
 
-    libgomp, for example, spins before its threads sleep, but hardly does so once the process has more threads than
-    cores, idle ones included: a fast contestant would pay for the presence of the others. ``prepare`` is pickled.
+    libgomp's threads, for example, spin before they sleep, but barely do so if the process has more threads than cores,
+    including idle ones: a fast contestant would suffer from the presence of others. ``prepare`` is pickled.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
 
@@ -198,7 +198,7 @@ def own_process(prepare: Callable[[], Entrant]) -> Iterator[Entrant]:
         yield Entrant({name: partial(time_there, name) for name in names}, lambda: pool.submit(_facts).result())
 
 
-_entrant: Entrant  # in a process of its own
+_entrant: Entrant  # in its own process
 
 
 def _prepare(prepare: Callable[[], Entrant]) -> list[Hashable]:
@@ -216,7 +216,7 @@ def _facts() -> Any:
 
 
 def describe_failure(error: Exception) -> str:
-    """Return one line on why a contestant could not be prepared."""
+    """Return one line that explains why a contestant could not be prepared."""
     if isinstance(error, BrokenProcessPool):
         return "out of memory: its process was ended"
     line = str(error).partition("\n")[0]

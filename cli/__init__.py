@@ -1,1 +1,1 @@
-"""What the entry points share: command line, process start, standard input."""
+"""Code that the entry points share: command line, process setup, standard input."""

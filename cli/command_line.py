@@ -15,11 +15,11 @@ LAYOUT = argparse.RawDescriptionHelpFormatter
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser for options alone: it keeps the layout of its texts and raises UserError for mistakes."""
+    """A parser for options without overrides; it keeps the layout of its texts and raises UserError for mistakes."""
 
     def __init__(self, description: str | None, epilog: str | None = None, **options: Any) -> None:
         super().__init__(description=description, epilog=epilog, formatter_class=LAYOUT, allow_abbrev=False, **options)
-        self.color = False  # Python 3.14 would colour the help, by what common/streams.py escapes
+        self.color = False  # Python 3.14 would colour the help, in codes that common/streams.py escapes
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; --help shows an example")
@@ -34,14 +34,14 @@ def parse_command_line(
     """Parse ``PROGRAM POSITIONAL … [key=value …]``, with options anywhere in between; exit with 2 for a mistake.
 
     ``positionals`` maps names to help texts; ``add_options`` calls ``add_argument`` for each option. ``--help`` lists
-    the keys that are ``accepted``. The result has every positional under its name (``arguments.RUN``), the options
-    under theirs, and ``overrides``.
+    the ``accepted`` keys. The result has every positional (``arguments.RUN``) and every option under its name, and
+    ``overrides``.
     """
     usage = " ".join(["%(prog)s", *positionals, "[key=value …]", "[options]"])
     parser = Parser(description, describe_keys(accepted), usage=usage)
     for name, explanation in positionals.items():
         parser.add_argument(name, nargs="?", help=explanation)
-    parser.add_argument("overrides", metavar="key=value", nargs="*", help="override values of the config, keys below")
+    parser.add_argument("overrides", metavar="key=value", nargs="*", help="override values of the config; keys below")
     if add_options:
         add_options(parser)
     with exit_on_user_error():
@@ -55,7 +55,7 @@ def parse_command_line(
 
 @contextmanager
 def offer_output(folder: Path) -> Iterator[None]:
-    """If files cannot be written to ``folder``, say that the printed results are complete, and name ``--output``."""
+    """If files cannot be written to ``folder``, say that the printed results are complete, and suggest ``--output``."""
     try:
         yield
     except (UserError, OSError) as error:
@@ -68,7 +68,7 @@ def offer_output(folder: Path) -> Iterator[None]:
 
 
 def write_and_print(path: Path | None, content: str, text: str) -> None:
-    """Write a file, if it has a path, and print the text even if that fails; then say where the file is."""
+    """Write a file if ``path`` is given, and print the text even if that fails; then print where the file is."""
     try:
         if path:
             write_atomically(path, content)
@@ -79,13 +79,13 @@ def write_and_print(path: Path | None, content: str, text: str) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser, default: str) -> None:
-    """The option of ``offer_output``."""
-    help = f"where the files go (default: {default}), for example if the run is read-only"
+    """Add the option that ``offer_output`` suggests."""
+    help = f"folder for the files (default: {default}), for example if the run is read-only"
     parser.add_argument("--output", type=path, metavar="FOLDER", help=help)
 
 
 def path(text: str) -> Path:
-    """The path, with the home folder for the ``~`` that shells leave in ``--option=~/name``."""
+    """The path, with the ``~`` expanded that shells leave in ``--option=~/name``."""
     return Path(os.path.expanduser(text))
 
 

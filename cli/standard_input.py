@@ -1,4 +1,4 @@
-"""Lines of standard input, in blocks that bound the memory; reading goes on after a line that is not UTF-8."""
+"""Read lines of standard input in blocks, to bound the memory; reading continues after a line that is not UTF-8."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from common.errors import write_note
 from common.files import LONGEST_LINE, TOO_LONG, bounded_lines
 
-LINES, CHARACTERS = 2048, 100_000  # of a block at most, except that a single line may be longer
+LINES, CHARACTERS = 2048, 100_000  # limits of a block, except that a single line may be longer
 
 
 class InputLine(NamedTuple):
-    """A line, its number from 1, and the problem of a line that cannot be used."""
+    """A line, its number, counted from 1, and what is wrong with it if it cannot be used."""
 
     number: int
     text: str
@@ -24,7 +24,7 @@ def input_lines() -> Iterator[InputLine]:
 
 
 def read_lines(lines: Iterable[bytes]) -> Iterator[InputLine]:
-    """Decode lines that end at line feeds only."""
+    """Decode lines, which end only at line feeds."""
     for number, line in enumerate(lines, start=1):
         if len(line) - line.endswith(b"\n") > LONGEST_LINE:
             yield InputLine(number, "", TOO_LONG)
@@ -53,7 +53,7 @@ def read_terminal(help: str) -> Iterator[bytes]:
 
 
 def blocks(lines: Iterable[InputLine], longest: int = LINES) -> Iterator[list[InputLine]]:
-    """Blocks of ``longest`` lines, fewer if they are long."""
+    """Blocks of ``longest`` lines, or fewer if they are long."""
     block, characters = list[InputLine](), 0
     for line in lines:
         block.append(line)

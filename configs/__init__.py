@@ -1,1 +1,1 @@
-"""Experiments: YAML files, and the schema that composes every room's config dataclasses."""
+"""Experiments: YAML files, and the schema that combines the config dataclasses of all packages."""

@@ -1,4 +1,4 @@
-"""Which config changes a run accepts between two sessions of its training."""
+"""Which config changes a run accepts when its training is resumed."""
 
 from common.errors import UserError
 from common.option import Changes
@@ -16,7 +16,7 @@ WORDS: dict[Changes, str] = {
 
 
 def accepted_changes(old: RunConfig, new: RunConfig) -> list[str]:
-    """One line per difference; UserError if one is incompatible, or not harmless without ``allow_changes``."""
+    """One line per difference. UserError if one is incompatible, or not harmless and ``allow_changes`` is false."""
     kinds = classify_changes(old, new)
     lines = [f"{line} ({WORDS[kinds[key]]})" for key, line in find_differences(old, new).items()]
     message = f"{new.run_dir} was trained with another config: {'; '.join(lines)}"
@@ -28,14 +28,14 @@ def accepted_changes(old: RunConfig, new: RunConfig) -> list[str]:
 
 
 def classify_changes(old: RunConfig, new: RunConfig) -> dict[str, Changes]:
-    """Every key whose values differ, with what the difference changes in a run that continues."""
+    """Every key whose values differ, with what the difference changes in a run that is resumed."""
     return {key: _classify(key, old, new) for key in find_differences(old, new)}
 
 
 def _classify(key: str, old: RunConfig, new: RunConfig) -> Changes:
     if key in ("training.ema_decay", "training.weight_decay_factor"):
         values = [vars(each.training)[key.rpartition(".")[2]] for each in (old, new)]
-        return "training" if all(values) else "model"  # only one of the two states has what the key needs
+        return "training" if all(values) else "model"  # only one of the two states has the arrays that the key needs
     if key == "training.steps" and new.training.schedule in ENDING:
         return "training"  # the learning rate falls to zero at the last step
     kind: Changes = KEYS[key].metadata["changes"]

@@ -14,9 +14,9 @@ from configs.schema import RunConfig
 
 @dataclass(frozen=True)
 class Key:
-    """A configurable value; ``type`` is one of those that ``EXPECTED`` in configs/load.py describes.
+    """A configurable value; ``type`` is one of the types in ``EXPECTED`` (configs/load.py).
 
-    ``metadata`` is what ``common.option.option`` says of it.
+    ``metadata`` holds the arguments of ``common.option.option``.
     """
 
     name: str
@@ -48,9 +48,9 @@ KEYS = {key.name: key for keys in (*SECTIONS.values(), RUN_KEYS) for key in keys
 
 
 def find_nearest_key(name: str) -> str | None:
-    """The valid name that ``name`` is probably meant to be, which may lack its section; None if no name is near.
+    """The valid key closest to ``name``, which may lack its section; None if no key is close.
 
-    Sections are compared apart from what follows: training.foo and training.epochs have nothing else in common.
+    Sections are compared separately: training.foo and training.epochs have nothing else in common.
     """
     section, dot, last = name.rpartition(".")
     meant = get_close_matches(section, SECTIONS, n=1, cutoff=NEAR)
@@ -59,7 +59,7 @@ def find_nearest_key(name: str) -> str | None:
 
 
 def _nearest(last: str, names: list[str]) -> str | None:
-    """The name whose last part begins or ends with ``last``, has these initials (lr: learning_rate), or is like it."""
+    """The name whose last part starts or ends with ``last``, is similar, or has these initials (lr: learning_rate)."""
     by_last = {name.rpartition(".")[2]: name for name in reversed(names)}
     initials = {"".join(word[:1] for word in each.split("_")): each for each in by_last if "_" in each}
     parts = [each for each in reversed(by_last) if each.startswith(f"{last}_") or each.endswith(f"_{last}")]

@@ -1,9 +1,9 @@
 """Read a YAML file and ``key=value`` overrides into one checked RunConfig; save a run's config and read it back.
 
 OmegaConf parses the YAML (safely: no Python tags, no duplicate keys) and builds the frozen dataclasses. Three of its
-habits do not suit experiments, so every value is checked before it gets there: it lets NaN and infinities through,
-``${…}`` reads the environment, and it converts by guessing, such as 3 to true or ``no`` to "False". Text that would
-exhaust the parser, such as ten thousand brackets, is rejected before parsing.
+habits do not suit experiments, so we check every value first: it accepts NaN and infinities, ``${…}`` reads the
+environment, and it guesses conversions, such as 3 to true or ``no`` to "False". Text that would exhaust the parser,
+such as ten thousand brackets, is rejected before parsing.
 """
 
 import dataclasses
@@ -32,11 +32,11 @@ from training.run.layout import CONFIG
 
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may have been built without its C library
 SHIPPED = Path(__file__).resolve().parent
-# Octal, and hours and minutes: YAML 1.1 reads 0100 as 64, and 2:30 as 150. A file that means it can write the number.
+# Octal, and hours and minutes: YAML 1.1 reads 0100 as 64, and 2:30 as 150. Write such a number in decimal instead.
 MISREAD = re.compile(r"[-+]?(0[0-9_]+|[0-9][0-9_]*(:[0-5]?[0-9])+)")
 OF_ONE_RUN = {key.name for key in RUN_KEYS}
-DIGEST = "# SHA-256 of the lines above:"  # in none that older versions saved, nor in one that is written by hand
-LAST_KEY = "dry_run"  # in every file that save_config has ever written
+DIGEST = "# SHA-256 of the lines above:"  # absent from files saved by older versions or written by hand
+LAST_KEY = "dry_run"  # present in every file that save_config has ever written
 MAX_BYTES, MAX_LEVELS, MAX_VALUES = 2**20, 20, 10_000  # far above any real config
 EXPECTED: dict[type | GenericAlias, str] = {
     int: "a whole number",
@@ -53,12 +53,12 @@ EXPECTED: dict[type | GenericAlias, str] = {
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read an experiment's YAML file, apply the ``key=value`` overrides, and check the result.
 
-    ``extends: FILE``, relative to the file, provides what the file itself does not set, but no run_dir: two experiments
-    never share one. The environment variable PUENTE_CORPUS sets ``data.root``, above the file and below the overrides.
-    Raises UserError for any mistake.
+    ``extends: FILE``, relative to the file, provides the keys that the file itself does not set. It never provides
+    run_dir, because two experiments must not share one. The environment variable PUENTE_CORPUS sets ``data.root``: it
+    takes precedence over the file, and the overrides over it. Raises UserError for any mistake.
     """
     path = Path(path)
-    check_value("run_dir", str(path), "the config file's name")  # which may become the run's
+    check_value("run_dir", str(path), "the config file's name")  # the run may get the same name
     values = OmegaConf.create()
     pairs = list(_read_file(path))
     if root := os.environ.get("PUENTE_CORPUS"):
@@ -76,7 +76,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def _blame(error: Exception, overrides: Sequence[str]) -> list[str]:
-    """The overrides whose keys an error names, the last of each key; if there is none, those of the same sections."""
+    """The last override of each key that the error names; if there is none, the overrides in the same sections."""
     named = set(re.findall(r"[\w.]*\w", str(error))) & KEYS.keys()
     last = {override.partition("=")[0]: override for override in overrides}
     blamed = [key for key in last if key in named]
@@ -85,7 +85,7 @@ def _blame(error: Exception, overrides: Sequence[str]) -> list[str]:
 
 
 def load_run_config(run_dir: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read the config saved in a run directory, wherever that directory is now."""
+    """Read the config saved in a run directory, even if the directory has moved."""
     path = Path(run_dir) / CONFIG
     if not os.path.isfile(path):
         raise UserError(f"{run_dir} is not a run directory: {_suggest_run(Path(run_dir))}")
@@ -95,7 +95,7 @@ def load_run_config(run_dir: str | Path, overrides: Sequence[str] = ()) -> RunCo
 
 
 def save_config(config: RunConfig, path: str | Path) -> None:
-    """Write every key, defaults included, so that the file alone reproduces the config, and a digest of the lines."""
+    """Write every key, including defaults, so that the file alone reproduces the config, and a digest of the lines."""
     text = to_yaml(config)
     write_atomically(path, f"{text}{DIGEST} {sha256(text)}\n")
 
@@ -112,7 +112,7 @@ def find_differences(old: RunConfig, new: RunConfig) -> dict[str, str]:
 
 
 def flatten(config: RunConfig) -> dict[str, object]:
-    """The values of all sections, by their keys."""
+    """The values of all sections, by key."""
     return {f"{name}.{key}": value for name, part in sections(config).items() for key, value in vars(part).items()}
 
 
@@ -138,7 +138,7 @@ def _read_file(path: Path, extended_by: tuple[Path, ...] = ()) -> Iterator[tuple
 
 
 def parse_file(path: Path) -> object:
-    """The tree of a YAML file. UserError if there is none, or it cannot be parsed."""
+    """The tree of a YAML file. UserError if the file does not exist or cannot be parsed."""
     if not os.path.isfile(path):
         raise UserError(f"there is no config file {path}; {_suggest_config(path)}")
     try:
@@ -156,7 +156,7 @@ def parse_file(path: Path) -> object:
 
 
 def _suggest_config(path: Path) -> str:
-    """What was meant, probably: a run's config, or a file of nearly that name; else what there is."""
+    """The probable intention: a run's config, or a file with a similar name; otherwise the files in the folder."""
     if os.path.isfile(path / CONFIG):
         return f"it is a run directory, whose config is {path / CONFIG}"
     here = path.parent if os.path.isdir(path.parent) and any(path.parent.glob("*.yaml")) else SHIPPED
@@ -167,7 +167,7 @@ def _suggest_config(path: Path) -> str:
 
 
 def _suggest_run(path: Path) -> str:
-    """Why this is no run directory, and which one was meant, probably."""
+    """Why this is not a run directory, and which one was probably meant."""
     if path.name == CONFIG and os.path.isfile(path):
         return f"it is the config of the run {path.parent}"
     if path.suffix == ".yaml":
@@ -177,30 +177,30 @@ def _suggest_run(path: Path) -> str:
 
 
 def _shorten(folder: Path) -> Path:
-    """A file or folder relative to the working directory, if it lies there."""
+    """The path relative to the working directory, if it is inside it."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _check_digest(text: str) -> None:
-    """ValueError if lines were changed after ``save_config``: damage may well be another value of the right type."""
+    """ValueError if lines were changed after ``save_config``: a damaged value may still have the right type."""
     lines, mark, digest = text.rpartition(DIGEST)
     if mark and sha256(lines) != digest.strip():
         raise ValueError(
-            "changed after it was saved: the SHA-256 in its last line is that of other lines. Bring the file back, and "
-            "give changes to the command as key=value; or, if you changed the file on purpose, delete its last line"
+            "changed after it was saved: the SHA-256 in its last line does not match. Restore the file, and pass "
+            "changes to the command as key=value; or, if you changed the file on purpose, delete its last line"
         )
 
 
 def _check_syntax(text: str) -> None:
-    """ValueError for text on which the parser would spend minutes or overflow the stack."""
+    """ValueError for text that would keep the parser busy for minutes or overflow the stack."""
     if len(text) > MAX_BYTES:
-        raise ValueError(f"no config is above {MAX_BYTES:,} bytes; is it another file?")
+        raise ValueError(f"no config is above {MAX_BYTES:,} bytes; is this the right file?")
     level = 0
     for event in parse(text, Loader=YAML_LOADER):  # yields syntax events and builds nothing
         level += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if level > MAX_LEVELS:
-            raise ValueError(f"nested above {MAX_LEVELS} levels; a config has sections, keys and lists")
+            raise ValueError(f"nested more than {MAX_LEVELS} levels deep; a config has sections, keys and lists")
         if isinstance(event, ScalarEvent) and event.value.count("${") > MAX_LEVELS:
             raise ValueError(f"{in_brief(event.value)}: configs do not interpolate")
         if isinstance(event, ScalarEvent) and event.implicit[0] and MISREAD.fullmatch(event.value):
@@ -227,13 +227,13 @@ def _parse_override(override: str) -> tuple[str, object]:
 
 
 def check_value(key: str, value: object, origin: str) -> object:
-    """The value, or a UserError that names its ``origin``; a string for a list key becomes a list."""
+    """Return the value, or raise a UserError that names its ``origin``; a string for a list key becomes a list."""
     if key in KEYS and KEYS[key].type == list[str] and isinstance(value, str):
         value = [value]  # data.train=mine.tsv
     if key in KEYS and KEYS[key].type in (str, list[str]):
         value = _expand_home(value)
     if (key, value) == ("training.profile", 0):
-        value = []  # as runs have it that were begun before it became a list
+        value = []  # runs started before it became a list have 0
     if key in SECTIONS:
         raise UserError(f"{origin}: {key} is a section; set its keys, such as {SECTIONS[key][0].name}")
     if key not in KEYS:
@@ -258,7 +258,7 @@ def _flat(value: object) -> list[Any]:
 
 
 def _expand_home(value: object) -> object:
-    """No shell does it after an equals sign, nor in a file."""
+    """Expand ``~``: a shell does not do it after an equals sign, and nothing does in a file."""
     if isinstance(value, list):
         return [_expand_home(each) for each in value]
     return os.path.expanduser(value) if isinstance(value, str) else value
@@ -285,12 +285,12 @@ def _describe(value: object) -> str:
         return "nothing"
     try:
         return in_brief(repr(value))
-    except ValueError:  # Python does not print integers of thousands of digits
-        return "a number of thousands of digits"
+    except ValueError:  # Python does not print integers with thousands of digits
+        return "a number with thousands of digits"
 
 
 def _first_line(error: Exception) -> str:
     message = str(error.problem if isinstance(error, MarkedYAMLError) else error).partition("\n")[0]
     if message.startswith(("YAML node expansion", "YAML aliases expand")):
-        return f"above {MAX_VALUES:,} values, aliases expanded; write fewer"
+        return f"more than {MAX_VALUES:,} values after expanding aliases; write fewer"
     return in_brief(message, 300)

@@ -9,7 +9,7 @@ from training.config import MeshConfig, TrainingConfig, harmless
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that defines an experiment; each section is documented next to the code that it configures."""
+    """Everything that defines an experiment; each section is documented next to the code it configures."""
 
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
@@ -17,12 +17,12 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=lambda: TrainingConfig(steps=100_000))
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     mesh: MeshConfig = field(default_factory=MeshConfig)
-    run_dir: str = harmless("", "where the run lives; runs/NAME for configs/NAME.yaml unless set")
+    run_dir: str = harmless("", "directory of the run (default: runs/NAME for configs/NAME.yaml)")
     allow_changes: bool = harmless(
-        False, "continue a run although its config or its corpus changes the training or the validation from here on"
+        False, "continue a run even if changes to its config or corpus affect training or validation from here on"
     )
     dry_run: bool = harmless(
-        False, "read the corpus, print sizes, memory, pairs, epochs and the resolved config, then stop"
+        False, "read the corpus, print sizes, memory, pairs, epochs and the resolved config, then exit"
     )
 
     def __post_init__(self) -> None:

@@ -1,13 +1,13 @@
-"""Lines typed in capitals are read in small letters: edited corpora have hardly any. Exports take this module along."""
+"""Convert lines in all capitals to lower case: edited corpora have hardly any. Exports include this module."""
 
 import re
 
-FEWEST = 5  # capitals: USA and NATO are words of their own
+FEWEST = 5  # capitals, so that lines such as USA and NATO stay as they are
 SENTENCE_START = re.compile(r"(?<=[.!?…])\s")
 
 
 def in_sentence_case(text: str) -> str:
-    """A text without small letters and with ``FEWEST`` capitals keeps the first of each sentence, and the word I."""
+    """Lower-case a text with ``FEWEST`` capitals and no small letters, except the first of each sentence and I."""
     if not text.isupper() or sum(map(str.isupper, text)) < FEWEST:
         return text
     return " ".join(map(_capitalised, SENTENCE_START.split(text)))

@@ -1,8 +1,8 @@
-"""The data card, a corpus in tables: its lengths, words, pieces and packed rows, for scripts/inspect_data.py.
+"""The data card, which shows a corpus in tables: its lengths, words, pieces and packed rows (scripts/inspect_data.py).
 
 P sentence pair · V vocabulary.
 
-A word is a run of letters and digits that may have apostrophes and hyphens inside; case does not count.
+A word is a run of letters and digits that may have apostrophes and hyphens inside; case is ignored.
 """
 
 import re
@@ -27,8 +27,8 @@ from data.tokens.table import TokenTable
 from data.tokens.tokenizer import encode
 
 WORD = re.compile(r"\w+(?:[-'’]\w+)*")
-SAMPLES = 8  # pairs in all; one of each source if there are more sources
-OFTEN = 100  # occurrences that suffice to learn a piece (https://arxiv.org/abs/2004.02334)
+SAMPLES = 8  # pairs in total; one from each source if there are more sources
+OFTEN = 100  # occurrences that are enough to learn a piece (https://arxiv.org/abs/2004.02334)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Card:
-    """A corpus as training would see it, and the text of both sides of every split."""
+    """A corpus as training sees it, and the text of both sides of every split."""
 
     config: DataConfig
     tokenizer_config: TokenizerConfig
@@ -60,14 +60,14 @@ class Card:
         return self.config.source, self.config.target
 
     def sides(self) -> Iterator[tuple[str, str, Text]]:
-        """Split, language and text of both sides of each split, training first."""
+        """Split, language and text for both sides of each split, training first."""
         for split, texts in self.texts.items():
             for language, text in zip(self.languages, texts, strict=True):
                 yield split, language, text
 
 
 def build_card(config: DataConfig, tokenizer_config: TokenizerConfig, prepared: Prepared) -> Card:
-    """Count the text of a corpus that was prepared with these configs."""
+    """Compute the statistics of a corpus that was prepared with these configs."""
     corpus, texts = prepared.corpus, {}
     for split, pairs in (("train", corpus.training), ("valid", corpus.valid), ("test", corpus.test)):
         source, target = (count_text(side, encode(prepared.tokenizer, side)) for side in (pairs.sources, pairs.targets))
@@ -86,30 +86,30 @@ def count_text(sentences: Sequence[str], tokens: TokenTable) -> Text:
 
 
 def summarise_lengths(values: Int[np.ndarray, " P"]) -> tuple[float, int, int, int]:
-    """The mean, the 50th and 95th percentiles, which are lengths that occur, and the longest."""
+    """The mean, the 50th and 95th percentiles (always lengths that occur), and the maximum."""
     median, percentile_95 = np.percentile(values, [50, 95], method="inverted_cdf")
     return float(values.mean()), int(median), int(percentile_95), int(values.max())
 
 
 def length_ratios(sources: Int[np.ndarray, " P"], targets: Int[np.ndarray, " P"]) -> Float[np.ndarray, "3"]:
-    """The 5th, 50th and 95th percentile of target length ÷ source length; an empty side counts as length 1."""
+    """The 5th, 50th and 95th percentiles of target length ÷ source length; an empty side counts as length 1."""
     return np.percentile(np.maximum(targets, 1) / np.maximum(sources, 1), [5, 50, 95])
 
 
 def count_pieces(tokens: TokenTable, vocab_size: int) -> Int[np.ndarray, " V"]:
-    """How often the table's sentences have each piece; the flat array may have others between them."""
+    """How often each piece occurs in the table's sentences; the flat array may have other sentences between them."""
     blocks = (tokens.take(slice(i, i + BLOCK)).compact().flat for i in range(0, len(tokens.length), BLOCK))
     return np.sum([np.bincount(block, minlength=vocab_size) for block in blocks], axis=0)
 
 
 def find_unseen_words(training: Counter[str], words: Counter[str]) -> tuple[float, list[str]]:
-    """The words that training lacks: their share of all words, and each of them, most frequent first."""
+    """The words not seen in training: their share of all words, and a list of them, most frequent first."""
     unseen = {word: count for word, count in words.items() if word not in training}
     return sum(unseen.values()) / max(1, words.total()), sorted(unseen, key=lambda word: (-unseen[word], word))
 
 
 def sample_pairs(pairs: Pairs, count: int) -> list[tuple[str, str]]:
-    """Pairs from short to long, evenly spaced in the order of lengths; always the same ones."""
+    """Pairs from short to long, evenly spaced in order of length; always the same ones."""
     lengths = [len(source) + len(target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
     order = np.argsort(lengths, kind="stable")
     count = min(count, len(pairs))
@@ -125,7 +125,7 @@ def build_tables(card: Card) -> list[Table]:
 
 
 def sources_table(card: Card) -> Table:
-    """Every source and what became of its rows."""
+    """Every source and the fate of its rows."""
     config, files = card.config, card.prepared.corpus.files
     visits = sum(account.pairs * account.weight for account in files.train)
     rows = []
@@ -139,7 +139,7 @@ def sources_table(card: Card) -> Table:
     header = ["split", "source", "rows", "dropped", "pairs", "weight", "of an epoch", "SHA-256"]
     note = f"data.root={config.root}; an epoch has weight × pairs of each source"
     if over_long := card.prepared.stream.encoded.over_long:
-        note += f", without {over_long:,} that fit no row"
+        note += f", without {over_long:,} that are too long for a row"
     return Table("Sources", f"{note}.", header, rows)
 
 
@@ -159,7 +159,7 @@ def sentences_table(card: Card) -> Table:
         pairs, *distinct = len(sources.sentences), len(set(sources.sentences)), len(set(targets.sentences))
         ratios = [f"{ratio:.2f}" for ratio in length_ratios(sources.characters, targets.characters)]
         rows.append([split, *(f"{n:,}" for n in (pairs, *distinct)), f"{pairs / distinct[0]:.3f}", *ratios])
-    note = f"Ratio: characters on the {target} side by those on the {source} side; 5th, 50th and 95th percentile."
+    note = f"Ratio: characters on the {target} side divided by the {source} side; 5th, 50th and 95th percentiles."
     header = ["split", "pairs", f"distinct {source}", f"distinct {target}", "references per source"]
     return Table("Sentences", note, [*header, "ratio 5 %", "50 %", "95 %"], rows)
 
@@ -171,7 +171,7 @@ def lengths_table(card: Card) -> Table:
             values = {"characters": text.characters, "words": text.words, "tokens": text.tokens.length}[unit]
             mean, *lengths = summarise_lengths(values)
             rows.append([unit, split, language, f"{mean:.1f}", *(f"{length:,}" for length in lengths)])
-    note = "Of a sentence. Words are runs of letters and digits; tokens count EOS, as a packed row does."
+    note = "Per sentence. Words are runs of letters and digits; tokens include EOS, as in packed rows."
     return Table("Lengths", note, ["counted", "split", "side", "mean", "median", "95 %", "longest"], rows)
 
 
@@ -188,7 +188,7 @@ def tokenizer_table(card: Card, counts: Int[np.ndarray, " V"]) -> Table:
         [f"at least {OFTEN} times", f"{often:,} ({often / spelled.sum():.1%})"],
         ["SHA-256", sha256(tokenizer.model)[:12]],
     ]
-    note = f"Gowda and May (2020) advise the largest vocabulary that has 95 % of its pieces at least {OFTEN} times."
+    note = f"Gowda and May (2020) advise the largest vocabulary with 95 % of its pieces at least {OFTEN} times."
     return Table("Tokenizer", note, ["", ""], rows)
 
 
@@ -201,7 +201,7 @@ def spelling_table(card: Card, counts: list[Int[np.ndarray, " V"]]) -> Table:
         coverage = ["–" if split == "train" else f"{share:.2%}", ", ".join(map(in_brief, unseen[:4]))]
         rows.append([split, language, f"{text.tokens_per_word():.2f}", f"{of_bytes:.3%}", *words, *coverage])
     header = ["split", "side", "tokens per word", "bytes", "words", "distinct", "unseen", "such as"]
-    note = "Tokens per word: without EOS. Bytes: share of the tokens. Unseen: share of the words, not in training."
+    note = "Tokens per word: without EOS. Bytes: share of the tokens. Unseen: share of the words that training lacks."
     return Table("Spelling and coverage", note, header, rows)
 
 
@@ -220,12 +220,12 @@ def packing_table(card: Card) -> Table:
         ["fingerprint", stream.fingerprint[:12]],
     ]
     sampling = card.config.subword_sampling
-    note = f"Its subwords are drawn at random (data.subword_sampling={sampling:g}); elsewhere the likeliest count."
+    note = f"Subwords are random here (data.subword_sampling={sampling:g}); other tables use the most probable ones."
     return Table("Packing", note if sampling else "", ["", ""], rows)
 
 
 def samples_table(card: Card) -> Table:
-    """Pairs of every source from short to long; two of them with their pieces."""
+    """Pairs from every source, from short to long; two of them with their pieces."""
     tokenizer, per_source = card.prepared.tokenizer, -(-SAMPLES // len(card.config.train))
     sources = zip(card.config.train, card.prepared.corpus.by_source(), strict=True)
     chosen = [(name, pair) for name, pairs in sources for pair in sample_pairs(pairs, per_source)]

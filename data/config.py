@@ -10,53 +10,53 @@ FEWEST_PIECES = 300
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the sentence pairs come from, which are dropped, and how they are packed into batches."""
+    """Where the sentence pairs come from, which ones are dropped, and how they are packed into batches."""
 
     root: str = option(
-        ".", "folder that files are relative to; PUENTE_CORPUS overrides a config's", changes="nothing", of_text=False
+        ".", "folder of relative file names; PUENTE_CORPUS overrides a config's", changes="nothing", of_text=False
     )
     train: list[str] = option(
         ["train.tsv"],
-        "sources of training pairs, each one of: a file NAME.tsv or .txt (the two columns of data.columns, and a "
-        "third that is ignored, or all that it names), NAME.csv, .jsonl, .parquet or .tmx; two files of parallel "
-        "lines written NAME.LANG, where LANG stands for each language of data.columns; a dataset of the Hugging Face "
-        "hub, or a local folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, which "
-        "need no download. Text files may end in .gz",
+        "sources of training pairs, each one of: a file NAME.tsv or .txt (with the two columns of data.columns and an "
+        "optional third, which is ignored, or all that it names), NAME.csv, .jsonl, .parquet or .tmx; two files with "
+        "parallel lines, written NAME.LANG, where LANG means each language of data.columns; a dataset on the Hugging "
+        "Face hub, or a local folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, "
+        "which need no download. Text files may end in .gz",
         changes="training",
     )
     weights: list[float] = option(
-        [], "visits to a pair per epoch for each source of data.train, as [1, 0.5]; empty: 1", changes="training"
+        [], "visits to a pair per epoch for each source of data.train, such as [1, 0.5]; empty: 1", changes="training"
     )
     valid: str = option(
         "valid.tsv", "pairs that choose the best checkpoint; empty: taken out of data.train", changes="validation"
     )
     test: str = option("test.tsv", "pairs that eval.py scores; empty: taken out of data.train", changes="nothing")
-    held_out: int = option(1000, "pairs in each set taken out of data.train, but at most 5 % of them", min=1)
+    held_out: int = option(1000, "pairs in each set taken out of data.train, at most 5 % of them", min=1)
     columns: list[str] = option(
         ["en", "es"],
-        "what each column of a table holds: the two languages once each, and any other name, such as _, for a column "
-        "to skip; in other forms, and in CSV with a header, the languages are the names of the columns to read",
+        "what each column of a table contains: the two languages once each, and any other name, such as _, for columns "
+        "to skip; in other formats, and in CSV with a header, the languages are the names of the columns to read",
         of_file=True,
     )
     source: str = option("en", "language to translate from, one of data.columns")
     target: str = option("es", "language to translate into, one of data.columns")
     direction: str = option(
         "one",
-        "one: from data.source to data.target; both: also the reverse, by one model and a tag before each source",
+        "one: from data.source to data.target; both: also the reverse, with one model and a tag before each source",
         choices=("one", "both"),
     )
     header: str = option(
         "stop",
-        "stop at a table's first line that names its columns, skip the line, or keep it as a pair; stop and skip read "
-        "the columns of CSV by these names, and stop asks for them",
+        "what to do if a table's first line names its columns: stop, skip the line, or keep it as a pair; for CSV, "
+        "stop and skip read the columns by these names, and stop requires them",
         choices=("stop", "skip", "keep"),
         changes="training",
         of_file=True,
     )
     quoting: str = option(
         "stop",
-        "stop at a table's cells in quotation marks, as Excel has them, read them as csv, or keep the marks; stop "
-        "reads those of CSV",
+        "what to do if a table has cells in quotation marks, as Excel writes them: stop, read them as csv, or keep the "
+        "marks; for CSV files, stop reads them as csv",
         choices=("stop", "csv", "keep"),
         changes="training",
         of_file=True,
@@ -66,7 +66,7 @@ class DataConfig:
     )
     max_length_ratio: float = option(
         3.5,
-        "drop training pairs if one side's (characters + 5) is above this many times the other's",
+        "drop training pairs if (characters + 5) of one side is more than this many times that of the other",
         min=1,
         changes="training",
     )
@@ -78,12 +78,12 @@ class DataConfig:
     )
     malformed: str = option(
         "stop",
-        "stop at a line that cannot be read, or skip it and count it",
+        "at a line that cannot be read, stop, or skip it and count it",
         choices=("stop", "skip"),
         changes="training",
         of_file=True,
     )
-    max_malformed: float = option(0.01, "share of a file's lines that skip may drop", min=0, max=1, changes="nothing")
+    max_malformed: float = option(0.01, "largest share of a file's lines to skip", min=0, max=1, changes="nothing")
     row_length: int = option(
         64,
         "tokens in a packed row, on the longer side; training pairs longer than a row on either side are dropped",
@@ -97,7 +97,7 @@ class DataConfig:
     )
     noise: float = option(
         0.0,
-        "share of sources that training reads, at each visit, as people type: with a typo, and other case and "
+        "share of sources that get noise at each visit in training, as when people type: a typo, different case and "
         "punctuation (try 0.3); the targets stay as they are",
         min=0,
         max=1,
@@ -113,7 +113,7 @@ class DataConfig:
         if self.source == self.target or [self.columns.count(name) for name in (self.source, self.target)] != [1, 1]:
             raise ValueError(f"data.source and data.target must be two of data.columns, [{', '.join(self.columns)}]")
         if "/" in self.source + self.target:
-            raise ValueError("data.source and data.target name files of a run, and can have no /")
+            raise ValueError("data.source and data.target are used in file names, and cannot contain /")
         if not self.train or not all(self.train):
             raise ValueError("data.train must name at least one source, and none may be empty")
         if self.weights and (len(self.weights) != len(self.train) or not all(weight > 0 for weight in self.weights)):
@@ -125,7 +125,7 @@ class DataConfig:
 
     @property
     def directions(self) -> list["DataConfig"]:
-        """A config for each direction that is trained, with its source and its target."""
+        """A config for each trained direction, with its source and target."""
         match self.direction:
             case "one":
                 return [self]
@@ -136,12 +136,12 @@ class DataConfig:
 
     @property
     def tags(self) -> list[str]:
-        """The target languages that need a tag in the vocabulary: none if there is one direction."""
+        """The target languages that need a tag in the vocabulary: none if there is only one direction."""
         return [direction.target for direction in self.directions] if len(self.directions) > 1 else []
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target in the order of the columns."""
+        """The source and target languages in the order of the columns."""
         first, second = (name for name in self.columns if name in (self.source, self.target))
         return first, second
 
@@ -153,7 +153,7 @@ class TokenizerConfig:
     type: str = option("unigram", "how pieces are chosen", choices=("unigram", "bpe"))
     vocab_size: int = option(8000, "pieces, including the 4 special and 256 byte pieces", max=1_000_000)
     character_coverage: float = option(
-        1.0, "share of the text's characters with a piece of their own; bytes spell the rest", min=0.9, max=1
+        1.0, "share of the text's characters with their own piece; the rest are spelled as bytes", min=0.9, max=1
     )
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Characters that nobody sees, such as soft hyphens and zero-width spaces: Unicode's Default_Ignorable_Code_Point.
+"""Invisible characters, such as soft hyphens and zero-width spaces: Unicode's Default_Ignorable_Code_Point.
 
-Sentences are compared without them, and a model reads its input without those that say nothing. Joiners and variation
-selectors say something after a letter or symbol that they can shape, as in Persian and in emoji, but never after a
-Latin letter. Training text is left as it is. Exports take this module along.
+Sentences are compared without them, and a model reads its input without the meaningless ones. Joiners and variation
+selectors have a meaning after a letter or symbol that they can shape, as in Persian and in emoji, but never after a
+Latin letter. Training text is left as it is. Exports include this module.
 """
 
 import re
@@ -19,10 +19,10 @@ SHAPING_NOTHING = re.compile(f"(?<![^\\0-\u024f\u1e00-\u1eff\u2000-\u206f])[{SHA
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of a text can be seen."""
+    """Whether a text has no visible characters."""
     return BLANK.fullmatch(text) is not None
 
 
 def without_invisible(text: str) -> str:
-    """The text without invisible characters that have no meaning where they stand."""
+    """The text without invisible characters that have no meaning in their context."""
     return text if text.isascii() else SHAPING_NOTHING.sub("", WITHOUT_MEANING.sub("", text))

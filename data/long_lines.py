@@ -1,8 +1,8 @@
-"""A line unlike those that a model was trained on is split into its sentences, and what is still too long is cut.
+"""Split lines unlike those that a model was trained on into sentences, and cut sentences that are still too long.
 
-sentencex, which knows the abbreviations of some 300 languages, finds the sentences. A line that must be cut to a given
-length, such as a sentence that is too long, ends where the Europarl corpus's splitter (Koehn 2005) would: by its
-punctuation, a list of abbreviations and the case of the letter that follows. Exports take this module along.
+sentencex, which knows the abbreviations of about 300 languages, finds the sentences. Text that must be cut to a given
+length, such as an overlong sentence, is cut where the Europarl corpus's splitter (Koehn 2005) would: by punctuation, a
+list of abbreviations and the case of the following letter. Exports include this module.
 """
 
 import re
@@ -15,29 +15,29 @@ from itertools import chain, pairwise
 from sentencex import segment
 
 SENTENCE_MARKS, CLAUSE_MARKS = ".!?…", ";:,—–"
-CLOSING = "\"'”’»›)]}"  # may stand between a mark and the white space
+CLOSING = "\"'”’»›)]}"  # may come between a mark and the white space
 ABBREVIATIONS = frozenset(
     "Mr Mrs Ms Messrs Dr Prof St Mt Jr Rev Hon Gov Gen Col Capt Lt Sgt vs approx "
     "Sr Sra Sres Sras Srta Dra Dña Ud Uds Vd Vds Lic Ing Mons Excmo Avda EE UU ej aprox pág págs núm tel".split()
 )
 
-RARE = 50  # a model has learned to translate what one line in so many is like
+RARE = 50  # a model has learned lengths that at least one training line in this many has
 
 Count = Callable[[list[str]], list[int]]
 Span = tuple[int, int]  # text[start:stop], a word or a part of an overlong one
-Fits = Callable[[int, int], bool]  # whether the units from start to stop have at most so many tokens as a piece may
+Fits = Callable[[int, int], bool]  # whether the units from start to stop fit into a piece
 
 
 @dataclass(frozen=True)
 class Usual:
-    """What the lines that a model was trained on have at most."""
+    """The largest lengths of the lines that a model was trained on."""
 
     sentences: int  # rare lines may have more
-    tokens: int  # with EOS
+    tokens: int  # including EOS
 
 
 def split_line(text: str, language: str, usual: Usual, count: Count) -> list[str]:
-    """A normalised text itself if training had such lines, else its sentences; what is longer than any is cut."""
+    """The normalised text itself if training had lines like it, else its sentences; overlong sentences are cut."""
     sentences = split_sentences(text, language)
     if len(sentences) <= usual.sentences and count([text])[0] <= usual.tokens:
         return [text]
@@ -50,16 +50,16 @@ def has_fewer_sentences(translation: str, target: str, text: str, source: str) -
 
 
 def count_usual_sentences(lines: Sequence[str], languages: Iterable[str]) -> int:
-    """The most sentences that one line in ``RARE`` has, or more."""
+    """The largest number of sentences that at least one line in ``RARE`` has."""
     numbers = Counter(map(len, map(split_sentences, lines, languages)))
     return max((number for number, count in numbers.items() if count * RARE >= len(lines)), default=1)
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """The sentences of a normalised text; an unknown ``language`` is split as English.
+    """The sentences of a normalised text; text in an unknown ``language`` is split as English.
 
-    A part without a letter, such as "1.", belongs to the next, as does one that ends with the abbreviation of a title:
-    sentencex knows those of one language, and names travel.
+    A part without a letter, such as "1.", belongs to the next part. So does a part that ends with an abbreviated title:
+    sentencex knows the titles of only one language, but names appear in others.
     """
     ends, stop = [0], 0
     for part in segment(language, text):
@@ -72,9 +72,9 @@ def split_sentences(text: str, language: str) -> list[str]:
 def cut(text: str, longest: int, count: Count) -> list[str]:
     """Cut a normalised text into pieces of at most ``longest`` tokens; a text that fits is the only piece.
 
-    ``count`` returns the number of tokens of each text, EOS included. A piece ends at the last sentence end that fits,
-    else after the last ; : , or dash, else at the last space; a word, but no single character, is cut if it is too long
-    by itself. No piece is empty, and spaces between them restore the text, with one more wherever a word was cut.
+    ``count`` returns the number of tokens of each text, including EOS. A piece ends at the last sentence end that fits,
+    else after the last ; : , or dash, else at the last space. A word too long by itself is cut, but never inside a
+    character. No piece is empty; joined by spaces, they restore the text, with an extra space wherever a word was cut.
     """
     if count([text])[0] <= longest:
         return [text]
@@ -90,10 +90,10 @@ def cut(text: str, longest: int, count: Count) -> list[str]:
 
 
 def split_units(text: str, longest: int, count: Count) -> list[Span]:
-    """The words in order; overlong words are cut again and again until their parts fit."""
+    """The words in order; overlong words are cut repeatedly until their parts fit."""
     units: list[Span] = []
     spans = [match.span() for match in re.finditer(r"\S+", text)]
-    room = max(1, longest - 2)  # without EOS and the space that a tokenizer may put first
+    room = max(1, longest - 2)  # without EOS and the space that a tokenizer may add at the start
     while spans:
         counts = count([text[start:stop] for start, stop in spans])
         overlong: list[Span] = []
@@ -109,7 +109,7 @@ def split_units(text: str, longest: int, count: Count) -> list[Span]:
 
 
 def find_ends(text: str, units: list[Span]) -> list[list[int]]:
-    """The numbers of units after which a sentence, a clause and a word may end, in order; each list begins with 0.
+    """The numbers of units after which a sentence, a clause and a word may end, in order; each list starts with 0.
 
     A full stop before a small letter ends only a clause: it often belongs to an abbreviation that is not in the list.
     """
@@ -129,7 +129,7 @@ def find_ends(text: str, units: list[Span]) -> list[list[int]]:
 
 
 def is_abbreviation(word: str) -> bool:
-    """Whether the word ends with the full stop of an abbreviation (Sra. EE.) or an initial (J. p. e.g.)."""
+    """Whether the word ends with the full stop of an abbreviation (Sra. EE.) or of an initial (J. p. e.g.)."""
     name = name_before_stop(word)
     return word.endswith(".") and (name in ABBREVIATIONS or (len(name) == 1 and name.isalpha()))
 
@@ -140,9 +140,9 @@ def name_before_stop(text: str) -> str:
 
 
 def find_furthest(start: int, end: int, fits: Fits) -> int:
-    """The last stop up to ``end`` whose piece from ``start`` fits; a unit always does.
+    """The last stop up to ``end`` such that the piece from ``start`` fits; a single unit always does.
 
-    Doubling steps, then halves (Bentley and Yao 1976), never count a text much longer than a piece.
+    Doubling the step, then bisecting (Bentley and Yao 1976), never tokenizes a text much longer than a piece.
     """
     step = 1
     while start + 2 * step <= end and fits(start, start + 2 * step):
@@ -154,7 +154,7 @@ def find_furthest(start: int, end: int, fits: Fits) -> int:
 def choose_stop(start: int, last: int, ends: list[list[int]], fits: Fits) -> int:
     """The last sentence end up to ``last``, else clause end, else word end, else ``last`` itself.
 
-    An earlier end is counted again: a tokenizer may need more tokens for a text than for a longer one that begins so.
+    An earlier end is checked again: a tokenizer may need more tokens for a text than for a longer text that starts so.
     """
     if last == ends[-1][-1]:
         return last

@@ -1,7 +1,7 @@
-"""Sentences as people type them: a typo, no capitals or nothing but capitals, no punctuation or too much of it.
+"""Noise as people type: a typo, no capitals or only capitals, no punctuation or too much of it.
 
-With such sources beside the clean ones, a model learns to read them (Belinkov and Bisk 2018, section 6); ``eval.py
---robust`` shows what they cost a model.
+A model that is trained on noisy sources beside clean ones learns to read both (Belinkov and Bisk 2018, section 6);
+``eval.py --robust`` measures how much noise lowers a model's scores.
 """
 
 import re
@@ -14,19 +14,19 @@ from jaxtyping import Float, UInt64
 from data.pairs import Pairs, normalise
 
 DRAWS = 5  # uniform numbers that decide a sentence's noise
-SEED = 1  # of noised test sets: a score must not depend on the run
-WORD = re.compile(r"[^\W\d_]{4,}")  # in shorter words a typo is often another word
+SEED = 1  # for noised test sets: a score must not depend on the run
+WORD = re.compile(r"[^\W\d_]{4,}")  # a typo in a shorter word often gives another word
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def noised(sentence: str, draws: Float[np.ndarray, " 5"]) -> str:
-    """The sentence with a typo if a word has four letters, other case and punctuation, by five numbers in [0, 1)."""
+    """Add noise by five numbers in [0, 1): a typo if a word has four letters, and changed case and punctuation."""
     word, place, kind, punctuation, case = draws.tolist()
     return normalise(with_case(with_punctuation(with_typo(sentence, word, place, kind), punctuation), case))
 
 
 def noised_pairs(pairs: Pairs) -> Pairs:
-    """A held-out set with noise in its sources. Equal sources stay equal, so each keeps all of its references."""
+    """Add noise to the sources of a held-out set. Equal sources stay equal, so each keeps all of its references."""
     return Pairs([noised(source, _draws_of(source)) for source in pairs.sources], pairs.targets)
 
 
@@ -36,12 +36,12 @@ def _draws_of(sentence: str) -> Float[np.ndarray, " 5"]:
 
 
 def uniform(bits: UInt64[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """Numbers in [0, 1) from 64 random bits each."""
+    """Numbers in [0, 1), each from 64 random bits."""
     return (bits >> np.uint64(11)) / 2.0**53
 
 
 def with_typo(sentence: str, word: float, place: float, kind: float) -> str:
-    """A letter of a word, never its first, is doubled, left out, exchanged with the next, or hit on the key beside."""
+    """Double a letter of a word, drop it, swap it with the next, or hit the key beside it; never the first letter."""
     words = list(WORD.finditer(sentence))
     if not words:
         return sentence
@@ -53,7 +53,7 @@ def with_typo(sentence: str, word: float, place: float, kind: float) -> str:
 
 
 def key_beside(letter: str) -> str:
-    """The letter on the key to the right, or to the left at the end of a row; without its accent first."""
+    """The letter on the key to the right, or to the left at the end of a row; accents are removed first."""
     base = unicodedata.normalize("NFD", letter)[0]
     for row in KEYBOARD:
         if (index := row.find(base.lower())) >= 0:
@@ -63,7 +63,7 @@ def key_beside(letter: str) -> str:
 
 
 def with_punctuation(sentence: str, draw: float) -> str:
-    """A third of sentences as they are, a third without any punctuation, a third with the last mark doubled."""
+    """Keep a third of sentences, strip all punctuation from a third, and double the last mark of a third."""
     if draw < 1 / 3:
         return sentence
     without = "".join(c for c in sentence if unicodedata.category(c)[0] != "P").strip()
@@ -73,7 +73,7 @@ def with_punctuation(sentence: str, draw: float) -> str:
 
 
 def with_case(sentence: str, draw: float) -> str:
-    """A quarter of sentences as they are, half without capitals, a quarter in capitals."""
+    """Keep a quarter of sentences, lower-case half of them, and put a quarter in capitals."""
     if draw < 1 / 4:
         return sentence
     return sentence.lower() if draw < 3 / 4 else sentence.upper()

@@ -1,4 +1,4 @@
-"""Parallel sentences: normalisation of their text, and the folding that decides when two sentences are the same."""
+"""Parallel sentences: text normalisation, and the folding that decides when two sentences are the same."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from data.invisible import INVISIBLE, is_blank
 from data.sentences import Sentences, SentenceWriter, in_blocks, store_sentences
 
 Weights = Float[np.ndarray, " P"] | None  # average visits to each pair in an epoch; None: all 1
-SHORT = 1000  # characters; in shorter sentences no run of combining marks takes long to sort
+SHORT = 1000  # characters; in shorter sentences, sorting combining marks never takes long
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Pairs:
         return Pairs([self.sources[i] for i in indices], [self.targets[i] for i in indices])
 
     def select(self, mask: Bool[np.ndarray, " P"]) -> "Pairs":
-        """The pairs where ``mask`` is true, mapped; the object itself if it is true everywhere."""
+        """The pairs where ``mask`` is true, mapped from disk; the object itself if it is true everywhere."""
         if mask.all():
             return self
         return Pairs(*(store_sentences(compress(side, mask.data)) for side in (self.sources, self.targets)))
 
     def arrays(self, name: str) -> dict[str, np.ndarray]:
-        """The pairs as four arrays, named after ``name``, from which ``Pairs.mapped`` builds them again."""
+        """The pairs as four arrays, named after ``name``; ``Pairs.mapped`` restores them."""
         found = {}
         for side, sentences in (("source", self.sources), ("target", self.targets)):
             stored = sentences if isinstance(sentences, Sentences) else store_sentences(sentences)
@@ -49,7 +49,7 @@ class Pairs:
 
     @classmethod
     def mapped(cls, name: str, arrays: dict[str, np.ndarray]) -> "Pairs":
-        """The pairs of ``arrays`` of this name."""
+        """The pairs stored in ``arrays`` under this name."""
         sides = ((arrays[f"{name}_{side}_text"], arrays[f"{name}_{side}_start"]) for side in ("source", "target"))
         return cls(*(Sentences(text, start) for text, start in sides))
 
@@ -60,7 +60,7 @@ def count_one_sided(pairs: Pairs) -> int:
 
 
 def concatenate(parts: Sequence[Pairs]) -> Pairs:
-    """All pairs of all parts, in order, mapped; a single part is returned as it is."""
+    """All pairs of all parts, in order, mapped from disk; a single part is returned as it is."""
     if len(parts) == 1:
         return parts[0]
     sides = (part.sources for part in parts), (part.targets for part in parts)
@@ -68,7 +68,7 @@ def concatenate(parts: Sequence[Pairs]) -> Pairs:
 
 
 def normalise_rows(rows: Iterable[tuple[str, str]]) -> tuple[Pairs, int]:
-    """Normalise rows, iterating over them once, and map the result; count the rows left out as empty on both sides."""
+    """Normalise rows in one pass and map the result from disk; drop and count rows that are empty on both sides."""
     sources, targets, empty = SentenceWriter(), SentenceWriter(), 0
     for block in in_blocks(rows):
         first, second = [normalise(source) for source, _ in block], [normalise(target) for _, target in block]
@@ -89,8 +89,8 @@ def as_tsv(pairs: Pairs) -> str:
 def normalise(sentence: str) -> str:
     """Unicode NFC, with every run of white space collapsed to one space and the ends stripped.
 
-    U+FEFF, once a zero-width space and now the byte order mark, counts as white space: at the start of a file it would
-    not be text. Other invisible characters stay, but a sentence of nothing else is empty.
+    U+FEFF, once a zero-width space and now the byte order mark, counts as white space, because it is not text at the
+    start of a file. Other invisible characters stay, but a sentence with nothing else is empty.
     """
     text = " ".join(sentence.replace("\ufeff", " ").split())
     if is_blank(text):
@@ -99,13 +99,13 @@ def normalise(sentence: str) -> str:
 
 
 def beginning_of(prefix: str) -> str:
-    """The text of a prefix, normalised, but that a space at its end stays: it ends the last word."""
+    """The normalised text of a prefix, but with a space at its end kept: it ends the last word."""
     text = normalise(prefix)
     return f"{text} " if text and prefix[-1].isspace() else text
 
 
 def sort_combining_marks(text: str) -> str:
-    """Unicode NFD of a text. ``unicodedata`` sorts marks by exchanging neighbours: minutes for a run of a million."""
+    """Unicode NFD of a text. ``unicodedata`` sorts marks by swapping neighbours, in minutes for a run of a million."""
     characters = chain.from_iterable(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(characters, lambda character: unicodedata.combining(character) > 0)
     return "".join(chain.from_iterable(sorted(run, key=unicodedata.combining) for _, run in runs))
@@ -117,10 +117,10 @@ def fold(sentence: str) -> str:
 
 
 class PunctuationTable(dict[int, int | None]):
-    """A translation table that deletes characters of Unicode's categories P (punctuation) and S (symbols), and those
-    that are invisible.
+    """A translation table that deletes invisible characters, and Unicode's categories P (punctuation) and S (symbols).
 
-    Entries are added as characters occur: a corpus has few of the million, and ``translate`` is slow for missing ones.
+    Entries are added as characters occur: a corpus has few of the million characters, and ``translate`` is slow for
+    missing ones.
     """
 
     def __missing__(self, character: int) -> int | None:

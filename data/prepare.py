@@ -1,6 +1,6 @@
-"""From a config to everything that training needs of its corpus: the one road for data.
+"""The single data pipeline: from a config to everything that training needs from its corpus.
 
-Sources → corpus → vocabulary → tokens → batches. All before the batches is one entry of the user's cache.
+Sources → corpus → vocabulary → tokens → batches. Everything before the batches is one entry in the user's cache.
 """
 
 import json
@@ -23,7 +23,7 @@ from data.corpus.report import DataReport, Sides, Vocabulary
 from data.sources.source import Source
 from data.tokens.tokenizer import Tokenizer, train
 
-FORMAT = 3  # raise it when the same files and settings give another corpus, vocabulary or tokens, or other entries
+FORMAT = 3  # increase it when the same files and settings give another corpus, vocabulary, tokens or layout
 LIBRARIES = ("numpy", "pyarrow", "sentencepiece", "sentencex", "lxml")
 
 Sources = dict[str, list[Source]]
@@ -41,13 +41,13 @@ class Prepared:
 
 
 class FileChangedError(Exception):
-    """A source was written while it was read: what was read is not what the key identifies."""
+    """A source changed while it was read, so its content does not match its key."""
 
 
 def prepare(
     config: DataConfig, tokenizer_config: TokenizerConfig, seed: int, tokenizer: Tokenizer | None = None
 ) -> Prepared:
-    """Load, filter, check, tokenize (training a ``tokenizer`` if there is none), pack; UserError for a bad corpus."""
+    """Load, filter, check, tokenize (training a ``tokenizer`` if none is given), pack; UserError for a bad corpus."""
     corpus, tokenizer, encoded = load(config, tokenizer_config, tokenizer)
     stream = BatchStream(encoded, tokenizer, config, seed)
     report = DataReport(
@@ -66,7 +66,7 @@ def prepare(
 
 
 def load(config: DataConfig, tokenizer_config: TokenizerConfig, tokenizer: Tokenizer | None) -> Encoded:
-    """``encode`` from the cache, if the same files were read before with the same settings."""
+    """Like ``encode``, but from the cache if the same files were read before with the same settings."""
     sources = parse_sources(config)
     key = entry_key(config, tokenizer_config, sources)
 
@@ -85,7 +85,7 @@ def load(config: DataConfig, tokenizer_config: TokenizerConfig, tokenizer: Token
 
 
 def entry_key(config: DataConfig, tokenizer_config: TokenizerConfig, sources: Sources) -> str | None:
-    """SHA-256 of all that corpus, vocabulary and tokens depend on; None if it is not known before they are read."""
+    """SHA-256 of everything that corpus, vocabulary and tokens depend on; None if it is unknown before reading them."""
     files = [source.files for each in sources.values() for source in each]
     paths = [path for each in files for path in each or []]
     try:
@@ -110,14 +110,14 @@ def encode(
 
 
 def to_entry(corpus: Corpus, tokenizer: Tokenizer, encoded: EncodedPairs) -> Entry:
-    """All of it as arrays and JSON."""
+    """The arguments as arrays and JSON."""
     model = np.frombuffer(tokenizer.model, np.uint8)
     facts = corpus.facts() | {"vocabulary": sha256(tokenizer.model)}
     return Entry(corpus.arrays() | {"tokenizer": model} | encoded.arrays(corpus.training), facts)
 
 
 def from_entry(entry: Entry, tokenizer: Tokenizer | None) -> Encoded:
-    """What ``to_entry`` took; the ``tokenizer``, if there is one, is that of the entry."""
+    """The inverse of ``to_entry``; a given ``tokenizer`` must be the one in the entry."""
     arrays, facts = entry
     corpus = Corpus.mapped(arrays, facts)
     return corpus, tokenizer or Tokenizer(arrays["tokenizer"].tobytes()), EncodedPairs.mapped(arrays, corpus.training)

@@ -1,9 +1,9 @@
-"""Sentences in unnamed temporary files, mapped into memory, so that a corpus may be larger than memory.
+"""Sentences in unnamed, memory-mapped temporary files, so that a corpus may be larger than memory.
 
 The kernel reads the pages that are used and drops them when memory runs short. A file disappears with the last array
 that maps it, or with the process: nothing is left behind.
 
-Arrow's arrays would replace neither: importing pyarrow costs every start 0.06 to 0.1 s and 27 MB, and a window's tokens
+Arrow's arrays are no replacement: importing pyarrow costs every start 0.06 to 0.1 s and 27 MB, and a window's tokens
 are views into the flat array in any order, which packing copies with NumPy's index arithmetic.
 """
 
@@ -32,9 +32,9 @@ ANOTHER = ", or set TMPDIR=FOLDER"
 
 
 def scratch_folder() -> Path:
-    """Where the files go: TMPDIR if set, else /var/tmp, else Python's folder for temporary files."""
+    """The folder for the files: TMPDIR if set, else /var/tmp, else Python's folder for temporary files."""
     # Not the run directory: it must not exist before all checks have passed, and network file systems show an open
-    # deleted file under another name. Not /tmp by default: many systems keep it in memory; /var/tmp is on a disk.
+    # deleted file under another name. Not /tmp by default: many systems keep it in memory, but /var/tmp on disk.
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
         return Path("/var/tmp")
     try:
@@ -44,7 +44,7 @@ def scratch_folder() -> Path:
 
 
 class GrowingArray:
-    """A flat array on disk, appended to block by block. UserError if the disk is full."""
+    """A flat array on disk that grows block by block. UserError if the disk is full."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype, self._length = np.dtype(dtype), 0
@@ -53,7 +53,7 @@ class GrowingArray:
         weakref.finalize(self, self._file.close)
 
     def append(self, block: np.ndarray) -> None:
-        # Written, not stored through a mapping: on a full disk that would kill the process.
+        # Written, not stored through a mapping, which would kill the process if the disk is full.
         with explain_write_errors(scratch_folder(), ANOTHER):
             self._file.write(np.ascontiguousarray(block, self._dtype).data)
         self._length += len(block)
@@ -85,7 +85,7 @@ class Sentences(Sequence[str]):
 
     @property
     def arrays(self) -> tuple[UInt8[np.ndarray, " bytes"], Int[np.ndarray, " lines_and_end"]]:
-        """What ``Sentences`` takes."""
+        """The arguments of ``Sentences``."""
         return np.frombuffer(self._text, np.uint8), self._start
 
     def __len__(self) -> int:

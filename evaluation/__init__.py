@@ -1,1 +1,1 @@
-"""Translation of text, its scores by the one evaluator, and views of the attention behind it."""
+"""Translate text, score translations with a single evaluator, and show the attention behind them."""

@@ -1,11 +1,11 @@
-"""Sentences in batches of few shapes, so that few programs are compiled: by their length, padded to a bucket."""
+"""Group sentences by length into batches padded to a bucket: fewer shapes mean fewer programs to compile."""
 
 from collections.abc import Iterator
 from itertools import groupby
 
 BUCKETS = (16, 32, 64, 128)  # source tokens with EOS; longer ones go to powers of two
 
-SearchBatch = tuple[tuple[int, int], list[int]]  # its shape, and the numbers of its sentences
+SearchBatch = tuple[tuple[int, int], list[int]]  # its shape, and the indices of its sentences
 
 
 def bucket_of(length: int) -> int:
@@ -14,17 +14,17 @@ def bucket_of(length: int) -> int:
 
 
 def batch_size(bucket: int, batch_sentences: int) -> int:
-    """Sentences searched together; fewer of very long ones, so that a batch never needs many times the usual memory."""
+    """Number of sentences to search together; smaller for very long ones, to limit the memory that a batch needs."""
     return max(1, batch_sentences * BUCKETS[-1] // max(bucket, BUCKETS[-1]))
 
 
 def group_by_bucket(
     lengths: list[int], batch_sentences: int, devices: int = 1, batches: int = 1
 ) -> Iterator[SearchBatch]:
-    """Groups of sentence indices, longest first, each with its shape; an empty sentence, of length 1, is in none.
+    """Groups of sentence indices, longest first, each with its shape; empty sentences, of length 1, are left out.
 
-    A group of several devices has as many rows for each of them as one of a single device: ``batches`` batches, fewer
-    of longer sentences than 16 tokens.
+    With several devices, a group has as many rows for each device as it would have on one device: ``batches`` batches,
+    or fewer if the sentences are longer than 16 tokens.
     """
     order = sorted((index for index, length in enumerate(lengths) if length > 1), key=lambda index: -lengths[index])
     for bucket, group in groupby(order, key=lambda index: bucket_of(lengths[index])):

@@ -1,4 +1,4 @@
-"""What looks wrong about a translation without knowing the language: lost numbers, and words again and again."""
+"""Signs of a wrong translation that need no knowledge of the language: lost numbers and repeated words."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ AGAIN = re.compile(r"\b(\w+(?:\W+\w+){0,5}?)(?:\W+\1\b){2,}", re.IGNORECASE)
 
 
 def find_doubts(source: str, translation: str) -> list[str]:
-    """A line for each doubt. Numbers of one digit may be spelled as words, and separators differ between languages."""
+    """One line per doubt. Single digits are ignored, as they may be spelled out; so are separators, as they vary."""
     numbers = NUMBER.findall(source)
     lost = Counter(map(digits, numbers)) - Counter(map(digits, NUMBER.findall(translation)))
     spelled = {digits(number): number for number in numbers}

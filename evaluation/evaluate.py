@@ -1,4 +1,4 @@
-"""The one evaluator, for validation during training and for eval.py."""
+"""The single evaluator, for validation during training and for eval.py."""
 
 import time
 from dataclasses import dataclass, replace
@@ -18,21 +18,21 @@ class Evaluation:
 
     sentences: list[Sentence]
     scores: Scores
-    seconds: float  # of translating, compilation included
+    seconds: float  # spent translating, including compilation
 
     @property
     def rows(self) -> int:
-        """Pairs of the set: a source has one for each of its references."""
+        """Number of pairs in the set: a source has one for each of its references."""
         return sum(len(sentence.references) for sentence in self.sentences)
 
     @property
     def in_pieces(self) -> int:
-        """Sources that were not translated in one piece."""
+        """Number of sources that were not translated in one piece."""
         return sum(sentence.pieces > 1 for sentence in self.sentences)
 
     @property
     def unended(self) -> int:
-        """Translations cut off by their length limit."""
+        """Number of translations cut off by their length limit."""
         return sum(not sentence.ended for sentence in self.sentences)
 
 
@@ -41,7 +41,7 @@ def evaluate(
 ) -> Evaluation:
     """Translate each distinct source once and score it against all its references.
 
-    ``set_name``, as in reports, adds BLEU's interval; ``progress`` shows a bar.
+    ``set_name``, the set's name in reports, adds BLEU's interval; ``progress`` shows a progress bar.
     """
     sources, references = group_references(pairs.sources, pairs.targets)
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Forced decoding of existing translations: the probability of each token, and the alignment of words.
+"""Forced decoding of existing translations: the probability of each token, and word alignment.
 
 B batch row · T target position · S source position
 """
@@ -26,15 +26,15 @@ from model.decoding.forced import alignment_weights, token_log_probs
 from model.decoding.settings import Ranking
 
 Pair = tuple[list[int], list[int]]  # source and target tokens, both without EOS
-Words = list[tuple[str, range]]  # their texts, and the places of their tokens
+Words = list[tuple[str, range]]  # the text and the token positions of each word
 
 
 @dataclass(frozen=True)
 class ForcedScore:
-    """The log-probability of a translation in nats, EOS included, and what follows from it."""
+    """The log-probability of a translation in nats, including EOS, and figures derived from it."""
 
     log_prob: float
-    score: float  # what a search would give it, without coverage
+    score: float  # the score that a search would give it, without coverage
     perplexity: float  # per token
     tokens: list[str]
     token_log_probs: list[float]
@@ -53,8 +53,8 @@ def score_translations(
 ) -> list[ForcedScore]:
     """Score each source's translation, however long; UserError for more tokens than the model has learned positions.
 
-    Where a search would translate the source in pieces, and the translation has as many sentences, each is scored given
-    its own. ``first`` is the number of the first pair, for that error.
+    If a search would translate the source in pieces, and the translation has the same number of sentences, each
+    sentence is scored given its own piece. The error counts pairs from ``first``.
     """
     tokenizer = translator.tokenizer
     paired = [pair_sentences(translator, *pair) for pair in pairs]
@@ -71,14 +71,14 @@ def score_tokens(translator: Translator, params: Ensemble, pairs: list[Pair]) ->
 
 
 def pair_sentences(translator: Translator, source: str, target: str) -> list[tuple[str, str]]:
-    """The pieces of the source with the sentences of the target if they are as many, else both texts whole."""
+    """The pieces of the source with the sentences of the target if their numbers match, else both whole texts."""
     pieces, whole = translator.pieces(source), normalise(target)
     sentences = split_sentences(whole, translator.target)
     return list(zip(pieces, sentences, strict=True)) if len(pieces) == len(sentences) else [(read(source), whole)]
 
 
 def _score(translator: Translator, sentences: list[tuple[Pair, np.ndarray]]) -> ForcedScore:
-    """The sums over sentences, as a search has them."""
+    """Sum over sentences, as a search does."""
     settings = translator.decoding
     ranking = Ranking(settings.normalization, settings.length_penalty)
     rows = [row[: len(target) + 1].tolist() for (_, target), row in sentences]
@@ -107,7 +107,7 @@ def align(translator: Translator, params: Ensemble, translations: list[Translati
 
 
 def spell_words(tokens: list[int], tokenizer: Tokenizer) -> list[tuple[str, range]]:
-    """The text and token places of each word, without punctuation at its ends, with a space token just before it."""
+    """The text and token positions of each word, without punctuation at its ends, but with a space token before it."""
     pieces, texts = tokenizer.pieces(tokens), tokenizer.decode([[token] for token in tokens])
     starts = [place for place, piece in enumerate(pieces) if place == 0 or piece.startswith("␣")]
     whole = [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(pieces)], strict=False)]
@@ -118,7 +118,7 @@ def spell_words(tokens: list[int], tokenizer: Tokenizer) -> list[tuple[str, rang
 
 
 def core(parts: Sequence[str]) -> slice:
-    """From the first to the last part with a letter or a digit; all parts if none has one."""
+    """The slice from the first to the last part with a letter or a digit; all parts if none has one."""
     # A byte of a multi-byte letter decodes to U+FFFD, which must count as a letter although it is a symbol.
     bare = [part.replace("\ufffd", "letter").translate(PUNCTUATION).strip() for part in parts]
     places = [place for place, part in enumerate(bare) if part]
@@ -126,7 +126,7 @@ def core(parts: Sequence[str]) -> slice:
 
 
 def align_words(sources: Words, targets: Words, attention_weights: Float[np.ndarray, "T S"]) -> list[tuple[int, int]]:
-    """The weight between words is the mean over the target word's tokens of the sum over the source word's."""
+    """Align each target word by its weights: the mean over its tokens of the sum over the source word's tokens."""
     by_source = [attention_weights[:, span.start : span.stop].sum(axis=1) for _, span in sources]
     words = enumerate(targets if by_source else [])
     means = ((index, [column[span.start : span.stop].mean() for column in by_source]) for index, (_, span) in words)
@@ -138,9 +138,9 @@ def force(
     params: Ensemble,
     pairs: list[Pair],
     function: Callable[..., Array],
-    numbers: Sequence[int] = (),  # what errors call the pairs
+    numbers: Sequence[int] = (),  # of the pairs, for error messages
 ) -> Iterator[tuple[Pair, np.ndarray]]:
-    """Each pair with its row of a function of ``model/decoding/forced.py``; batches have the shapes of translating."""
+    """Each pair with its row of a function from ``model/decoding/forced.py``; batches have the shapes of a search."""
     if not pairs:
         return iter(())
     lengths = [max(1, *map(len, pair)) + 1 for pair in pairs]  # with EOS; a sentence of length 1 is in no batch

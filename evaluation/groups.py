@@ -1,4 +1,4 @@
-"""Sentences of a held-out set that are easy or hard together, and so count as one where chance is estimated."""
+"""Group sentences of a held-out set that tend to be easy or hard together; significance tests sample whole groups."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ Groups = Int[np.ndarray, " sentences"]
 
 
 def group_sentences(sentences: Sequence[Sentence], set_name: str = "") -> Groups:
-    """The number of each sentence's group, from 0 on.
+    """The number of each sentence's group, counted from 0.
 
-    Sentences that share a source or a reference are in one group, ignoring case and punctuation. In the embedded corpus
-    so are those that share a construction and a word that training never has in it: ``set_name`` is that of a report.
+    Sentences that share a source or a reference are in one group, ignoring case and punctuation. So are sentences of
+    the embedded corpus, if the report's ``set_name`` names it, that share a construction and word never seen together.
     """
     held_out = combinations(set_name)
     rows = (

@@ -8,13 +8,13 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-LONG, LEAST_LONG = 4, 0.5  # words that BLEU counts in a row, and the share of sentences with so many: 0.96 is usual
+LONG, LEAST_LONG = 4, 0.5  # BLEU's longest n-gram, and the least share of sentences that long: 0.96 is usual
 Streams = list[Any]  # lists of str or None; sacreBLEU's own annotation omits the None
 
 
 @dataclass(frozen=True)
 class BleuInterval:
-    """BLEU's 95 % interval for this model and other sentences, of so many groups that are easy or hard together."""
+    """BLEU's 95 % interval for this model and other sentences, and the number of groups (see evaluation/groups.py)."""
 
     low: float
     high: float
@@ -25,14 +25,14 @@ class BleuInterval:
 class Scores:
     """Scores from 0 to 100, each with sacreBLEU's signature."""
 
-    bleu: float  # like chrF, of distinct sources, each against all its references
+    bleu: float  # like chrF, over distinct sources, each against all its references
     signature: str
     chrf: float
     chrf_signature: str
     bleu_per_row: float  # every row of the file is a sentence with one reference, as in other toolkits
     bleu_per_row_signature: str
     bleu_interval: BleuInterval | None = None
-    bleu_note: str | None = None  # why BLEU says little of this set
+    bleu_note: str | None = None  # why BLEU means little on this set
 
 
 def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -45,7 +45,7 @@ def group_references(sources: Sequence[str], targets: Sequence[str]) -> tuple[li
 
 
 def score(translations: list[str], references: list[list[str]]) -> Scores:
-    """Score each translation against its own list of references, of which it has at least one; without an interval."""
+    """Score each translation against its own list of references, at least one; computes no interval."""
     streams = reference_streams(references)
     repeated = [text for text, group in zip(translations, references, strict=True) for _ in group]
     bleu, chrf = _measure(BLEU(), translations, streams), _measure(CHRF(), translations, streams)
@@ -54,17 +54,17 @@ def score(translations: list[str], references: list[list[str]]) -> Scores:
 
 
 def note_on_bleu(references: Sequence[list[str]]) -> str | None:
-    """What to know of BLEU where most sentences have no reference of four words: a perfect glossary may score 0."""
+    """A warning if most sentences have no reference of four words: even perfect translations may get BLEU 0."""
     split = BLEU().tokenizer
     long = sum(any(len(split(text).split()) >= LONG for text in group) for group in references)
     if long >= LEAST_LONG * len(references):
         return None
-    short = f"only {long} of {len(references)} sentences have references of so many"
+    short = f"only {long} of {len(references)} sentences have references that long"
     return f"BLEU counts up to four words in a row, and {short}: read chrF instead"
 
 
 def reference_streams(references: Sequence[list[str]]) -> Streams:
-    """References as sacreBLEU expects them: every first one, every second one …, and None where there is none."""
+    """References as sacreBLEU expects them: all first ones, all second ones, …, with None where one is missing."""
     return [list(stream) for stream in zip_longest(*references)]
 
 

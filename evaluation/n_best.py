@@ -1,4 +1,4 @@
-"""The N best translations of a line that read differently: different tokens can spell the same text."""
+"""The N best translations of a line with different texts: different tokens can spell the same text."""
 
 from collections.abc import Callable
 
@@ -6,23 +6,23 @@ from common.errors import UserError
 from evaluation.translate import Translation
 from model.config import DecodingConfig
 
-MOST_ALIKE = 16  # times as many translations are searched before fewer texts are returned
+MOST_ALIKE = 16  # search for up to this many times as many translations before returning fewer texts
 
-Candidates = Callable[[list[str], int], list[list[Translation]]]  # up to so many translations of each line
+Candidates = Callable[[list[str], int], list[list[Translation]]]  # up to this many translations of each line
 
 
 def check_count(count: int, decoding: DecodingConfig, option: str) -> None:
-    """UserError, in which the count is the ``option``'s, if a search cannot list so many translations."""
+    """UserError, which names the ``option``, if a search cannot list this many translations."""
     if count < 1 or (not decoding.draws and count > decoding.beam_size):
         raise UserError(f"{option} {count} must be from 1 to decoding.beam_size, {decoding.beam_size}")
     if decoding.mbr != "none":
-        raise UserError(f"{option} lists all candidates, decoding.mbr chooses one of them: leave one of them out")
+        raise UserError(f"{option} lists all candidates, but decoding.mbr chooses one: leave one of them out")
 
 
 def n_best(candidates: Candidates, lines: list[str], count: int) -> list[list[Translation]]:
     """The ``count`` best translations of each line with different texts; fewer if the search has no more.
 
-    A line that has too few texts is searched for more: the first ones stay as they are.
+    A line with too few texts is searched again for more translations; the first ones stay the same.
     """
     found: dict[int, list[Translation]] = {}
     short, asked = list(range(len(lines))), count

@@ -1,6 +1,6 @@
-"""How near a held-out set is to training: sentences one word apart, and what copying the most similar one scores.
+"""How close a held-out set is to training: sentences one word apart, and the score of copying the most similar one.
 
-A model that has seen "Tom is at home." needs little to translate "Tom was at home.", though no split shares a sentence.
+A model that has seen "Tom is at home." can easily translate "Tom was at home.", although the splits share no sentence.
 Paraphrases in other words are not found.
 """
 
@@ -17,8 +17,8 @@ from common.text_table import Table
 from data.pairs import Pairs, fold
 from evaluation.metrics import group_references, score
 
-FEWEST_WORDS = 4  # in fewer, another word is another sentence
-ROWS = 200  # of similarities at once
+FEWEST_WORDS = 4  # in a shorter sentence, one other word makes it a different sentence
+ROWS = 200  # of similarities to compute at once
 NOTE = (
     "Near: at most one word replaced, added or left out, case and punctuation ignored and contractions spelled out. "
     "Copying: each source gets the translation of the most similar training source, by its words and pairs of words."
@@ -32,11 +32,11 @@ CONTRACTION = re.compile(r"(n't|'(?:s|re|m|ll|ve|d))\b")
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A held-out set beside training; counts are of its distinct sources of four words or more.
+    """A held-out set compared with training; it counts distinct sources of four words or more.
 
-    ``near`` are at most one word from a training source, ``near_on_both_sides`` from a training pair with one of their
-    references, too. BLEU is that of a model's translations, of near sources and of the others, None where there are
-    none; and that of copying.
+    ``near`` sources are at most one word from a training source; ``near_on_both_sides`` also have a reference at most
+    one word from that source's translation. ``bleu_near`` and ``bleu_others`` are for a model's translations of the
+    near sources and of the others, or None if there are none; ``bleu_copied`` is for copying.
     """
 
     sources: int
@@ -48,7 +48,7 @@ class Neighbours:
 
 
 def words_of(sentence: str) -> Words:
-    """The words without case and punctuation, contractions spelled out."""
+    """The words without case and punctuation, and with contractions spelled out."""
     text = sentence.lower().replace("’", "'").replace("cannot", "can not")
     text = text.replace("can't", "can not").replace("won't", "will not")
     return tuple(fold(CONTRACTION.sub(lambda found: SPELLED[found[1]], text)).split())
@@ -75,7 +75,7 @@ def find_neighbours(held_out: Pairs, training: Pairs, translations: Sequence[str
 
 
 def near_rows(sentences: Sequence[Words], others: Sequence[Words]) -> list[list[int]]:
-    """For each sentence, the ``others`` at most one word apart, by an index of sentences with a word left out."""
+    """For each sentence, the ``others`` at most one word apart, found by an index of sentences with a word left out."""
     index: dict[Words, list[int]] = {}
     for row, sentence in enumerate(sentences):
         for key in {sentence, *without_a_word(sentence)}:
@@ -102,9 +102,9 @@ def is_near(one: Words, other: Words) -> bool:
 
 
 def most_similar(sentences: Sequence[Words], others: Sequence[Words]) -> list[int]:
-    """For each sentence, the other with the largest cosine of TF-IDF vectors; the first of equals.
+    """For each sentence, the other with the largest cosine of TF-IDF vectors; ties go to the first.
 
-    The features are words, and pairs of neighbours with the ends of the sentence.
+    The features are words and bigrams, including the ends of the sentence.
     """
     numbers: dict[Hashable, int] = {}
     counts = []

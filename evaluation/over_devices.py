@@ -1,4 +1,4 @@
-"""The rows of a batch over several devices: each computes its own rows, as it would alone.
+"""Split the rows of a batch over several devices: each computes its own rows, as a single device would.
 
 B batch row
 """
@@ -17,7 +17,7 @@ Rows = Any  # an array whose first axis is rows, a tuple of them, or None
 
 
 def replicate_on_all(tree: Any) -> Any:
-    """The arrays on every device of this process; on a single one, as they are."""
+    """Copy the arrays to every device of this process; with a single device, return them as they are."""
     devices = jax.local_devices()
     if len(devices) == 1:
         return tree
@@ -25,7 +25,7 @@ def replicate_on_all(tree: Any) -> Any:
 
 
 def mesh_of(tree: Any) -> Mesh | None:
-    """The mesh of several devices that all have these arrays; None for a single device."""
+    """The mesh of the devices that all hold these arrays; None for a single device."""
     sharding = jax.tree.leaves(tree)[0].sharding
     is_shared = isinstance(sharding, NamedSharding) and sharding.mesh.size > 1
     return sharding.mesh if is_shared and sharding.is_fully_replicated else None
@@ -40,9 +40,9 @@ def shard_rows(rows: Shaped[np.ndarray, "B ..."], mesh: Mesh | None) -> Any:
 
 
 def call_on_rows(function: Callable[..., Rows], mesh: Mesh | None, shared: Any, *rows: Rows) -> Rows:
-    """``function(shared, *rows)`` inside ``jax.jit``, each device with its rows; every process gets all results.
+    """Call ``function(shared, *rows)`` inside ``jax.jit``, each device on its rows; every process gets all results.
 
-    The function is traced for one device's rows, without a mesh: its program is that of a single device.
+    The function is traced for one device's rows, without a mesh, so its program is the same as on a single device.
     """
     if mesh is None:
         return function(shared, *rows)

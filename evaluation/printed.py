@@ -1,4 +1,4 @@
-"""What eval.py prints of scores."""
+"""Print scores for eval.py."""
 
 from data.sources.report import SourceReport, describe_unscored
 from evaluation.evaluate import Evaluation
@@ -6,7 +6,7 @@ from evaluation.neighbours import FEWEST_WORDS, Neighbours
 
 
 def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
-    """Each score with its signature and with what it was computed on."""
+    """Print each score with its signature and the data that it was computed on."""
     scores, sources, rows = evaluation.scores, len(evaluation.sentences), evaluation.rows
     interval = scores.bleu_interval
     assert interval is not None
@@ -23,14 +23,14 @@ def print_scores(evaluation: Evaluation, file: SourceReport) -> None:
 
 
 def print_near(near: Neighbours) -> None:
-    """What the model makes of sources that are near training, and of the others."""
+    """Print the model's scores on sources that are near training, and on the others."""
     bleu = ["–" if each is None else f"{each:.2f}" for each in (near.bleu_near, near.bleu_others)]
     print(f"near      {near.near} of {near.sources} sources of {FEWEST_WORDS} words or more are a word from training:")
     print(f"          BLEU {bleu[0]}, of the others {bleu[1]}, of copying the most similar {near.bleu_copied:.2f}")
 
 
 def print_noised(noised: Evaluation, clean: Evaluation) -> None:
-    """What the noise costs, and an example of it."""
+    """Print how much the noise lowers the scores, and an example."""
     bleu, chrf = noised.scores.bleu, noised.scores.chrf
     print(f"noised    BLEU {bleu:.2f} ({bleu - clean.scores.bleu:+.2f}), chrF {chrf:.2f} with noise in the sources")
     print(f"          {noised.sentences[0].source} → {noised.sentences[0].translation}")

@@ -1,4 +1,4 @@
-"""The report of a score: what identifies it, where it lies, so that none replaces another's, and what it says."""
+"""The report of a score: its key, its path, chosen so that no report replaces another's, and its content."""
 
 import json
 import platform
@@ -33,10 +33,10 @@ class Precision:
 
 @dataclass(frozen=True)
 class ReportKey:
-    """What a score belongs to: a set, how its file is read, and how its translations are searched.
+    """The conditions of a score: the set, how its file is read, and how its translations are searched.
 
-    ``direction`` is empty for a model of one direction. ``run`` is the run's absolute path for a report outside of its
-    directory, where those of several runs may lie together, and empty inside.
+    ``direction`` is empty for a model with one direction. ``run`` is the run's absolute path if the report is outside
+    the run's directory, in a folder that several runs may share; it is empty inside.
     """
 
     test_set_sha256: str = ""
@@ -47,11 +47,11 @@ class ReportKey:
     direction: str = ""
 
     def digest(self) -> str:
-        """Eight hexadecimal digits; keys that later versions add do not change them."""
+        """Eight hexadecimal digits; config keys added in later versions do not change them."""
         return sha256(json.dumps(_without_defaults(asdict(self)), sort_keys=True))[:8]
 
     def matches(self, path: Path) -> bool:
-        """Whether the report there has this key, as far as the version that wrote it recorded one."""
+        """Whether the report at this path has this key, as far as the version that wrote it recorded one."""
         report, mine = read_json_object(path), asdict(self)
         recorded = mine | {name: report[name] for name in mine if name in report}
         return "test_set_sha256" in report and _without_defaults(recorded) == _without_defaults(mine)
@@ -64,26 +64,26 @@ def _without_defaults(facts: dict[str, Any]) -> dict[str, Any]:
         if isinstance(fact, dict) and isinstance(defaults[name], dict)
         else fact
         for name, fact in facts.items()
-        if fact or name != "direction"  # later than the other names, whose empty values are in old digests
+        if fact or name != "direction"  # newer than the other names; their empty values are in old digests
     }
 
 
 class Checkpoint(NamedTuple):
-    """What a score is of, besides the conditions of a ``ReportKey``."""
+    """The checkpoint that was scored."""
 
     step: int
     digest: str  # empty during training
 
     def is_scored_by(self, report: dict[str, Any]) -> bool:
-        """Reports of older versions, and those of training, record the step alone."""
+        """Whether the report scores this checkpoint; older versions and training record only the step."""
         return report.get("step") == self.step and (report.get("checkpoint") or self.digest) == self.digest
 
 
 @dataclass(frozen=True)
 class ReportPlace:
-    """Where the report of a key lies; ``is_own`` for the score of a run's own set with nothing changed.
+    """The place of a key's report; ``is_own`` for the score of a run's own set with nothing changed.
 
-    ``checkpoint`` is the one that the key's search names now, if it is known.
+    ``checkpoint`` is the one that decoding.checkpoint selects now, if it is known.
     """
 
     folder: Path
@@ -93,10 +93,10 @@ class ReportPlace:
     checkpoint: Checkpoint | None = None
 
     def choose(self) -> Path:
-        """Where to write, so that a report replaces at most one of the same key.
+        """The path to write to, chosen so that a report can replace only one with the same key.
 
-        ``SET.json`` is for the run's own score, unless another report lies there, such as one of an older version;
-        everything else is ``SET-DIGEST.json``.
+        ``SET.json`` is for the run's own score, unless another report is already there, such as one from an older
+        version; all other reports are ``SET-DIGEST.json``.
         """
         if self.is_own and (not self._plain.exists() or self.key.matches(self._plain)):
             return self._plain
@@ -115,7 +115,7 @@ class ReportPlace:
 
 
 class Notes(NamedTuple):
-    """What a score of a set should be read with, as far as it is known."""
+    """Facts to consider when reading a score, as far as they are known."""
 
     overlap: tuple[int, int]  # distinct sources and targets among the training sentences
     near: Neighbours | None = None
@@ -128,12 +128,12 @@ def translations_beside(report: Path) -> Path:
 
 
 def sentences_beside(report: Path) -> Path:
-    """The file with all that is known of each sentence that a report scores: see evaluation/sentences.py."""
+    """The file with all details of each sentence that a report scores: see evaluation/sentences.py."""
     return report.with_name(f"{report.stem}.jsonl")
 
 
 def name_of_source(source: str) -> str:
-    """A file or dataset without folder and endings: FOLDER/mine.tsv.gz is mine, OWNER/opus:en-es is opus.en-es."""
+    """A short name for a file or dataset: mine for FOLDER/mine.tsv.gz, opus.en-es for OWNER/opus:en-es."""
     name = Path(source).name.removesuffix(".gz").replace(":", ".")
     ending = Path(name).suffix
     return name.removesuffix(ending if ending in (*ENDINGS, ".LANG") else "")[:100]
@@ -142,7 +142,7 @@ def name_of_source(source: str) -> str:
 def write_report(
     path: Path, evaluation: Evaluation, of: Checkpoint, file: SourceReport, key: ReportKey, notes: Notes | None = None
 ) -> None:
-    """Write translations, sentences and the report at ``path``, in that order: it never refers to what is not there."""
+    """Write translations, sentences and last the report at ``path``, so that it never refers to missing files."""
     overlap, near, noised = notes or (None, None, None)
     report = asdict(evaluation.scores) | {
         "sources": len(evaluation.sentences),

@@ -1,4 +1,4 @@
-"""A search of many sentences as one compiled program, on one device or several."""
+"""A search over many sentences as one compiled program, on one device or several."""
 
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from model.transformer import Params, Tokens, Transformer
 
 
 def search_settings(config: DecodingConfig, room: int, count: int, rows: int = 0) -> SearchSettings:
-    """The settings of a search for ``count`` translations of at most ``room`` tokens, in ``rows`` at once."""
+    """The settings of a search for ``count`` translations of at most ``room`` tokens, with ``rows`` rows at once."""
     ranking = Ranking(config.normalization, config.length_penalty, config.coverage_penalty)
     sampling = Sampling(config.temperature, config.top_k, config.top_p)
     return SearchSettings(room, config.beam_size, count, ranking, config.search, sampling, rows)
@@ -40,7 +40,7 @@ def search_batch(
     mesh: Mesh | None = None,
     spelling: SpellingTable | None = None,
 ) -> Hypotheses:
-    """Search a batch, compiled once per shape and settings, on a ``mesh`` by device; sources end with EOS, then PAD."""
+    """Search a batch, split over ``mesh`` if given; compiled per shape and settings. Sources end with EOS, then PAD."""
 
     def search_rows(shared: Any, source: Array, limits: Array, starts: Array | None, numbers: Array) -> Hypotheses:
         models = tuple(merge_for_search(graphdef, each) for graphdef, each in zip(graphdefs, shared[0], strict=True))
@@ -63,10 +63,10 @@ def method_of(settings: SearchSettings, seed: UInt32[Array, ""]) -> Method:
 
 
 def merge_for_search(graphdef: nnx.GraphDef[Transformer], params: Params) -> Transformer:
-    """The model with its matrices in the dtype of their products, so that no step of a search has to convert them.
+    """The model with its matrices converted to the dtype of their products, so that no step of a search converts them.
 
-    XLA for GPUs leaves the conversion in the loop, and reads twice the bytes at every step. A CPU, which computes
-    bfloat16 products in float32, would have to convert them back.
+    XLA for GPUs would leave the conversion in the loop and read twice the bytes at every step. A CPU computes bfloat16
+    products in float32, so it would have to convert the matrices back.
     """
     model = nnx.merge(graphdef, params)
     dtype = model.config.matmul_dtype
@@ -77,4 +77,4 @@ def merge_for_search(graphdef: nnx.GraphDef[Transformer], params: Params) -> Tra
         return leaf.astype(dtype) if path[-1].key == "kernel" else leaf
 
     converted = jax.tree.map_with_path(convert, params)
-    return nnx.merge(graphdef, jax.lax.optimization_barrier(converted))  # or XLA would move them into the loop again
+    return nnx.merge(graphdef, jax.lax.optimization_barrier(converted))  # else XLA moves them back into the loop

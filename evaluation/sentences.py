@@ -1,4 +1,4 @@
-"""What an evaluation keeps of each sentence, so that runs can be compared later without translating again."""
+"""Sentences and translations kept by an evaluation, so that runs can be compared later without translating again."""
 
 import json
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ class Sentence:
     log_prob: float
     score: float  # log_prob after the search's normalization
     ended: bool  # by EOS, before the length limit
-    pieces: int  # in which the source was translated; 0 for an empty one
+    pieces: int  # into which the source was split; 0 for an empty one
 
 
 def as_lines(sentences: Sequence[Sentence]) -> str:
-    """A line of JSON for each sentence."""
+    """One line of JSON per sentence."""
     return "".join(json.dumps(asdict(sentence), ensure_ascii=False) + "\n" for sentence in sentences)
 
 
 def read_sentences(path: Path) -> list[Sentence]:
-    """Read what ``as_lines`` made. UserError for a missing, empty or damaged file."""
+    """Read the output of ``as_lines``. UserError for a missing, empty or damaged file."""
     try:
         with open_regular(path) as file:
             lines = file.read().split(b"\n")[:-1]

@@ -31,11 +31,11 @@ from model.decoding.hypotheses import Hypotheses
 from model.decoding.next_token import SpellingTable
 from model.transformer import Params, Transformer, build
 
-BATCHES = 8  # of short sentences that one call searches: as some are done, others take their places
+BATCHES = 8  # of short sentences per call: when some sentences are finished, others take their rows
 
 Ensemble = Sequence[Params]  # one tree per model
 TokenLists = Sequence[list[int]]  # tokens, without BOS and EOS
-Opening = tuple[SpellingTable, list[int]] | None  # how tokens spell a prefix, and the state in which each source starts
+Opening = tuple[SpellingTable, list[int]] | None  # how tokens spell a prefix, and the initial state of each source
 OnProgress = Callable[[int], object] | None  # called with the number of pieces searched since its last call
 
 
@@ -50,12 +50,12 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """A line's translation. A line like those of training has one piece, others have several, an empty one none."""
+    """A line's translation. A line like those in training has one piece, other lines several, an empty line none."""
 
     text: str
     sources: TokenLists  # of the pieces
     targets: TokenLists
-    log_prob: float  # the sum over pieces, as the score is
+    log_prob: float  # like the score, a sum over pieces
     score: float
     ended: bool
     tokens: list[str]  # of all pieces, without EOS
@@ -65,17 +65,17 @@ class Translation:
 class Translator:
     """One model or an ensemble, without parameters, with the tokenizer and the search settings.
 
-    Parameters are an argument, so one Translator serves every evaluation of a run and compiles each bucket once. A
-    sentence's bucket and length limit depend on that sentence alone, and batches of a bucket have one shape. Attention
-    is computed by its definition: translations do not depend on the kernel or device of training.
+    Methods take the parameters as an argument, so one Translator serves every evaluation of a run and compiles each
+    bucket once. A sentence's bucket and length limit depend only on that sentence, and all batches of a bucket have the
+    same shape. Attention is computed by its definition: translations do not depend on the kernel or device of training.
     """
 
     models: tuple[ModelConfig, ...]
     tokenizer: Tokenizer
     decoding: DecodingConfig
-    usual: Usual  # the sources of training
-    source: str = ""  # the languages: sentences end by the rules of the one
-    target: str = ""  # and the other matters to a model of both directions
+    usual: Usual  # what training sources are like
+    source: str = ""  # the source language: its rules decide where sentences end
+    target: str = ""  # the target language: it selects the direction of a bidirectional model
 
     @cached_property
     def graphdefs(self) -> tuple[nnx.GraphDef[Transformer], ...]:
@@ -83,18 +83,18 @@ class Translator:
 
     @property
     def positions(self) -> float:
-        """The most tokens, EOS included, that either side may have: the models' learned positions, else infinity."""
+        """The most tokens that either side may have, including EOS: the models' learned positions, or infinity."""
         tables = [float(model.max_positions) for model in self.models if model.positions == "learned"]
         return min(tables, default=math.inf)
 
     @cached_property
     def tag(self) -> list[int]:
-        """What precedes each source: the tag of the target language, or nothing."""
+        """The tokens to put before each source: the tag of the target language, or nothing."""
         return self.tokenizer.tag(self.target)
 
     @property
     def longest(self) -> int:
-        """The most tokens, EOS included, of a source that is translated in one piece."""
+        """The most tokens, including EOS, in a source that is translated in one piece."""
         return int(min(self.decoding.max_source_tokens or self.usual.tokens, self.positions))
 
     def limit(self, length: int) -> int:
@@ -104,14 +104,14 @@ class Translator:
     def translate(
         self, params: Ensemble, lines: list[str], *, prefix: str = "", on_progress: OnProgress = None
     ) -> list[Translation]:
-        """Translate each line, by the search's best hypothesis or by minimum Bayes risk; see ``candidates``."""
+        """Translate each line, taking the best hypothesis or the one of minimum Bayes risk; see ``candidates``."""
         by_risk = self.decoding.mbr != "none"
         count = (self.decoding.candidates or self.decoding.beam_size) if by_risk else 1
         found = self.candidates(params, lines, count, prefix=prefix, on_progress=on_progress)
         return [self._least_risk(candidates) if by_risk else candidates[0] for candidates in found]
 
     def _least_risk(self, candidates: list[Translation]) -> Translation:
-        """The candidate of least risk: samples have equal weights, hypotheses of a beam their probabilities."""
+        """The candidate of least risk: samples have equal weights, beam hypotheses are weighted by probability."""
         likeliest = max(candidate.log_prob for candidate in candidates)
         draws = self.decoding.draws
         weights = [1.0 if draws else math.exp(candidate.log_prob - likeliest) for candidate in candidates]
@@ -120,10 +120,10 @@ class Translator:
     def candidates(
         self, params: Ensemble, lines: list[str], count: int, *, prefix: str = "", on_progress: OnProgress = None
     ) -> list[list[Translation]]:
-        """Up to ``count`` translations of each line, best first or in drawing order, all beginning with ``prefix``.
+        """Up to ``count`` translations of each line, all starting with ``prefix``; best first, or samples as drawn.
 
-        A line whose first translation has lost a sentence is translated sentence by sentence. An empty line has one
-        empty translation. UserError if ``find_problems`` finds one.
+        If the first translation of a line has lost a sentence, the line is translated again, sentence by sentence. An
+        empty line has one empty translation. UserError if ``find_problems`` finds a problem.
         """
         for problem in filter(None, self.find_problems(lines, prefix)):
             raise UserError(problem)
@@ -154,7 +154,7 @@ class Translator:
         return [self._join(pieces, list(islice(found, len(pieces))), count) for pieces in sources]
 
     def find_problems(self, lines: list[str], prefix: str) -> list[str]:
-        """For each line, why it cannot be translated, or "": the prefix may leave no room in its length limit."""
+        """For each line, why it cannot be translated, or "": the prefix may fill the line's length limit."""
         length = len(self.tokenizer.encode([beginning_of(prefix)])[0])
         return [self._find_problem(line, length) for line in lines] if length else [""] * len(lines)
 
@@ -162,13 +162,13 @@ class Translator:
         lengths = self._count_tokens(self.pieces(line))
         if not lengths or prefix_length < (limit := self.limit(lengths[0])):
             return ""
-        most = f"{limit}, EOS included (decoding.max_length_factor, decoding.max_length_extra)"
+        most = f"{limit}, including EOS (decoding.max_length_factor, decoding.max_length_extra)"
         return f"the prefix has {prefix_length} tokens, but the translation of this sentence may have only {most}"
 
     def pieces(self, line: str) -> list[str]:
-        """The line if training had such lines, else its parts; an empty line has no pieces.
+        """The line as one piece if training had lines like it, else its parts; an empty line has no pieces.
 
-        With ``decoding.max_source_tokens``, each part has as many sentences as that allows.
+        With ``decoding.max_source_tokens``, each part has as many sentences as the limit allows.
         """
         text = read(line)
         if not text:
@@ -185,7 +185,7 @@ class Translator:
         return [[*self.tag, *tokens] for tokens in self.tokenizer.encode(texts)]
 
     def _join(self, sources: TokenLists, found: list[list[Hypothesis]], count: int) -> list[Translation]:
-        """Translations of a line from those of its pieces: the best combinations, or the draws side by side."""
+        """Join the translations of a line's pieces: the best combinations, or the samples in the order drawn."""
         if not sources:
             return [Translation("", [], [], 0.0, 0.0, True, [])]
         combinations: list[tuple[Hypothesis, ...]] = [()]
@@ -206,7 +206,7 @@ class Translator:
         return translations
 
     def spell(self, targets: list[list[int]]) -> list[str]:
-        """Tokens as normalised text: a model may spell line feeds with byte tokens."""
+        """Decode to normalised text: a model may produce line feeds with byte tokens."""
         return [normalise(text) for text in self.tokenizer.decode(targets)]
 
     def search(
@@ -228,7 +228,7 @@ class Translator:
     def _search(
         self, params: Ensemble, mesh: Mesh | None, every: TokenLists, opening: Opening, count: int, batch: SearchBatch
     ) -> list[list[Hypothesis]]:
-        """Search one batch of the sources, filled up with empty rows."""
+        """Search one batch of the sources, padded with empty rows."""
         (rows, bucket), indices = batch
         sources, spelling = [every[index] for index in indices], opening and opening[0]
 
@@ -238,7 +238,7 @@ class Translator:
         tokens = shard_rows(pad_rows([[*source, EOS] for source in sources], (rows, bucket)), mesh)
         limits = filled([self.limit(len(source) + 1) for source in sources], np.int32)
         starts = filled([opening[1][index] for index in indices], np.int32) if opening else None
-        # Random draws of a sentence depend on its tokens alone, not on its place in the input.
+        # The random draws for a sentence depend only on its tokens, not on its place in the input.
         numbers = filled([zlib.crc32(np.array(source, np.int32).tobytes()) for source in sources], np.uint32)
         size = batch_size(bucket, self.decoding.batch_sentences)
         settings = search_settings(self.decoding, self.limit(bucket), count, size)
@@ -248,12 +248,12 @@ class Translator:
 
 
 def read(line: str) -> str:
-    """A line as models read it: normalised, not in capitals, without invisible characters that say nothing."""
+    """A line as models read it: normalised, not in all capitals, and without meaningless invisible characters."""
     return in_sentence_case(normalise(without_invisible(line)))
 
 
 def pad_rows(sequences: TokenLists, shape: tuple[int, int]) -> Int[np.ndarray, "B T"]:
-    """Tokens in rows of equal length, filled up with PAD and with empty rows."""
+    """Put tokens in an array of this shape, padded with PAD and with empty rows."""
     padded = np.full(shape, PAD, np.int32)
     for row, sequence in zip(padded, sequences, strict=False):
         row[: len(sequence)] = sequence

@@ -1,1 +1,1 @@
-"""Trained models in the formats of other libraries, each in a folder that needs nothing of this project."""
+"""Export trained models to the formats of other libraries, as folders that do not need this project."""

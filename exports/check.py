@@ -1,4 +1,4 @@
-"""Whether an exported model is the run's: the other library is asked in a process of its own."""
+"""Check that an exported model matches the run, by running the other library in a separate process."""
 
 import json
 import subprocess
@@ -14,29 +14,29 @@ from data.pairs import normalise
 from evaluation.forced_scores import score_tokens
 from evaluation.translate import Ensemble, Translator
 
-TIE = 1e-4  # nats; translations whose scores differ by less are equally good
+TIE = 1e-4  # nats; translations with scores that differ by less are equally good
 
 
 @dataclass(frozen=True)
 class Check:
-    """What the other library computes of some held-out sentences, beside what the run computes."""
+    """A comparison of the other library with the run on some held-out sentences."""
 
     library: str
     sentences: int
-    log_prob_difference: float  # the greatest of a token, in nats, under teacher forcing
-    same_tokens: int  # sources that both encode alike
+    log_prob_difference: float  # the largest for any token, in nats, under teacher forcing
+    same_tokens: int  # sources that both encode to the same tokens
     same_translations: int
-    ties: int  # other translations with a score that is the same within TIE
+    ties: int  # different translations with the same score within TIE
 
     def lines(self) -> list[str]:
-        """The figures for a reader."""
+        """The figures as lines of text."""
         others = self.sentences - self.same_translations
         return [
-            f"{self.library}, beside this run in float32, on {self.sentences} held-out sentences:",
+            f"{self.library}, compared with this run in float32, on {self.sentences} held-out sentences:",
             f"log-probabilities of a token differ by at most {self.log_prob_difference:.1e} nats",
-            f"{self.same_tokens} sources are encoded alike",
+            f"{self.same_tokens} sources are encoded to the same tokens",
             f"{self.same_translations} translations are the same"
-            + (f", and of the {others} others {self.ties} are as good, within {TIE} nats" if others else ""),
+            + (f"; of the {others} others, {self.ties} are equally good, within {TIE} nats" if others else ""),
         ]
 
 
@@ -44,7 +44,7 @@ PROGRAM = Path(__file__).parent / "programs" / "check.py"
 
 
 def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequence[str]) -> Check:
-    """Translate lines, none empty, here and there, and score those of here in both; UserError if the library fails."""
+    """Translate non-empty lines, and score the run's translations, with both; UserError if the library fails."""
     vocabulary = translator.tokenizer.vocabulary()
     ids = {piece: index for index, piece in enumerate(vocabulary)}
     sources = translator.encode_sources([normalise(line) for line in lines])
@@ -66,7 +66,7 @@ def check(folder: Path, translator: Translator, params: Ensemble, lines: Sequenc
 
 
 def ask(folder: Path, questions: dict[str, Any]) -> dict[str, Any]:
-    """The answers of the exported program, which must find the other library where this process runs."""
+    """The answers of the exported program, which must be able to import the other library in this environment."""
     command = [sys.executable, str(PROGRAM), str(folder)]
     done = subprocess.run(command, input=json.dumps(questions), capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,7 +1,7 @@
-"""The Transformer in CTranslate2's format (Klein et al. 2020), whose C++ translates on CPUs and on NVIDIA's GPUs.
+"""Export to CTranslate2's format (Klein et al. 2020), a C++ library that translates on CPUs and NVIDIA GPUs.
 
-Where CTranslate2 has no such layer, other arithmetic gives the same numbers: a general score qᵀWk is a dot product with
-W folded into the projection of q; values of another width than keys are filled up with zeros; ALiBi is a T5 bias with a
+Where CTranslate2 lacks a layer, other arithmetic gives the same numbers: a general score qᵀWk is a dot product with W
+folded into the projection of q; values of another width than keys are padded with zeros; ALiBi is a T5 bias with a
 bucket for each distance.
 """
 
@@ -41,9 +41,9 @@ def find_obstacle(config: ModelConfig) -> str:
 
 
 def save_model(folder: Path, config: ModelConfig, params: Params, pieces: Sequence[str], quantization: str) -> None:
-    """Write ``model.bin``, ``config.json`` and ``shared_vocabulary.json`` to a folder that exists.
+    """Write ``model.bin``, ``config.json`` and ``shared_vocabulary.json`` to an existing folder.
 
-    ``pieces`` are the vocabulary's; ``quantization`` is one of CTranslate2's names.
+    ``pieces`` are the pieces of the vocabulary; ``quantization`` is a name that CTranslate2 knows.
     """
     spec = make_spec(config, params)
     spec.register_source_vocabulary(list(pieces))
@@ -58,7 +58,7 @@ def save_model(folder: Path, config: ModelConfig, params: Params, pieces: Sequen
 
 
 def make_spec(config: ModelConfig, params: Params) -> transformer_spec.TransformerSpec:
-    """The whole model as CTranslate2 describes it."""
+    """The whole model as a CTranslate2 specification."""
     acts = POSITIONS[config.positions]
     options: dict[str, Any] = {
         "num_heads": config.num_heads,
@@ -85,7 +85,7 @@ def make_spec(config: ModelConfig, params: Params) -> transformer_spec.Transform
 
 
 def set_layer(layer: Any, config: ModelConfig, params: Params) -> None:
-    """Attention over the own sequence, in the decoder over the source too, and the feed-forward network."""
+    """Self-attention, encoder-decoder attention in the decoder, and the feed-forward network."""
     is_decoder = "cross_attention" in params
     parts = [layer.self_attention, *([layer.attention] if is_decoder else []), layer.ffn]
     for part, residual in zip(parts, range(len(parts)), strict=True):
@@ -117,23 +117,23 @@ def set_norm(spec: Any, params: Params) -> None:
 
 
 def join(config: ModelConfig, params: Params) -> list[Linear]:
-    """The layers of query, key, value and output, with heads of one width."""
+    """The layers of query, key, value and output, with heads of equal width."""
     return join_heads(split_heads(config, params), max(config.head_dim, config.value_width))
 
 
 def own(array: Any) -> Float[np.ndarray, "*shape"]:
-    """A copy in one piece, which CTranslate2 quantizes in place."""
+    """A contiguous copy, which CTranslate2 quantizes in place."""
     return np.array(array, np.float32, order="C")
 
 
 def set_positions(stack: Any, config: ModelConfig, params: Params, *, causal: bool) -> None:
-    """What the encoder or the causal decoder knows of the order of its tokens."""
+    """Set the position encodings of the encoder or the causal decoder."""
     match config.positions:
         case "sinusoidal" | "learned":
             stack.position_encodings.encodings = own(position_table(config, params))
         case "rotary":
             if not causal:
-                del stack.position_encodings  # the encoder's specification keeps it beside rotary positions
+                del stack.position_encodings  # the encoder's specification keeps it in addition to rotary positions
         case "relative":
             set_bias(stack, params["relative_biases"][int(causal)]["table"], FARTHEST)
         case "alibi":
@@ -149,9 +149,9 @@ def set_bias(stack: Any, table: Any, farthest: int) -> None:
 
 
 def alibi_table(heads: int, *, causal: bool) -> Float[np.ndarray, "buckets N"]:
-    """A T5 bias with a bucket for each distance below ``LONGEST``; where it is not causal, one half for later keys.
+    """A T5 bias with a bucket for each distance below ``LONGEST``; if it is not causal, one half is for later keys.
 
-    T5 gives half of the buckets of a direction to single distances. The other half is for distances that do not occur.
+    T5 uses half of the buckets of a direction for single distances. The other half is for distances that do not occur.
     """
     distances = jnp.arange(2 * LONGEST)
     table = np.asarray(alibi_bias(distances[None], jnp.zeros((1, 1), jnp.int32), heads))[0, :, :, 0].T

@@ -1,4 +1,4 @@
-"""The formats of exports: what each needs, cannot hold, and writes. A format's library is imported for it alone."""
+"""The export formats: what each needs, cannot express, and writes. A format's library is imported only for it."""
 
 import shutil
 from dataclasses import replace
@@ -12,13 +12,13 @@ from model.config import DecodingConfig, ModelConfig
 from model.transformer import Params
 from training.run.layout import TOKENIZER
 
-# What an exported program reads of ``decoding``.
+# The keys of ``decoding`` that an exported program reads.
 SEARCH = ("beam_size", "normalization", "length_penalty", "max_length_factor", "max_length_extra")
 PROGRAMS, DATA = Path(__file__).parent / "programs", Path(long_lines.__file__).parent
 
 
 class Format(NamedTuple):
-    """A format's program, and the packages that it takes beyond this project's own."""
+    """A format's program, and the packages that it needs in addition to this project's own."""
 
     program: str
     writing: tuple[str, ...]
@@ -32,12 +32,12 @@ FORMATS = {
 
 
 def missing_packages(packages: tuple[str, ...]) -> str:
-    """Those that cannot be imported, as pip install takes them."""
+    """The packages that cannot be imported, as arguments for pip install."""
     return " ".join(package for package in packages if find_spec(package) is None)
 
 
 def find_obstacle(form: str, config: ModelConfig) -> str:
-    """Why a format cannot hold a model; empty if it can."""
+    """Why a format cannot express a model; empty if it can."""
     norm, gates, first, width = config.query_key_norm, config.head_gates, config.value_residual, config.encoder_width
     keys = {"query_key_norm": norm, "head_gates": gates, "value_residual": first, "encoder_width": width}
     if lacking := [f"model.{key}" for key, value in keys.items() if value]:
@@ -80,5 +80,5 @@ def save_model(
 
 
 def plain(decoding: DecodingConfig) -> DecodingConfig:
-    """The beam search that the exported programs have: without draws, risk, coverage and further models."""
+    """The beam search of the exported programs: without sampling, minimum Bayes risk, coverage and ensembles."""
     return replace(decoding, search="beam", mbr="none", coverage_penalty=0.0, ensemble=[])

@@ -1,4 +1,4 @@
-"""Attention and positions as other libraries have them: a row of weights for each output, heads of one width.
+"""Attention and positions in the layout of other libraries: a row of weights for each output, heads of equal width.
 
 D model width · N query head · G key/value head · H width of a query/key head · U width of a value head · W any width
 """
@@ -15,7 +15,7 @@ from model.config import ModelConfig
 from model.positions import sinusoidal_positions
 from model.transformer import Params
 
-LONGEST = 1024  # tokens on either side, for which sinusoidal positions and ALiBi are tables
+LONGEST = 1024  # tokens on either side, for tables of sinusoidal positions and ALiBi
 
 Array = Float[np.ndarray, "..."]
 
@@ -28,17 +28,17 @@ class Linear(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """Attention's four layers with the heads apart."""
+    """Attention's four layers with separate heads."""
 
     query: Linear  # N H D
     key: Linear  # G H D
     value: Linear  # G U D
-    output: Float[np.ndarray, "N U D"]  # what a head's values add to the output
+    output: Float[np.ndarray, "N U D"]  # what each head's values add to the output
     output_bias: Float[np.ndarray, " D"]
 
 
 def dense(params: Params) -> Linear:
-    """One of our dense layers."""
+    """Convert one of our dense layers."""
     return Linear(np.asarray(params["kernel"]).T, np.asarray(params["bias"]))
 
 
@@ -54,7 +54,7 @@ def split_heads(config: ModelConfig, params: Params) -> Heads:
 
 
 def join_heads(heads: Heads, width: int) -> list[Linear]:
-    """The layers of query, key, value and output, with every head filled up to ``width`` with zeros."""
+    """The layers of query, key, value and output, with every head padded to ``width`` with zeros."""
     rows = jax.tree.map(lambda array: pad_axis(array, width).reshape(-1, *array.shape[2:]), heads[:3])
     output = pad_axis(heads.output, width)
     return [*rows, Linear(output.reshape(-1, output.shape[-1]).T, heads.output_bias)]
@@ -65,13 +65,13 @@ def split_rows(layer: Linear, heads: int) -> Linear:
 
 
 def pad_axis(array: Array, length: int, axis: int = 1) -> Array:
-    """Zeros at the end of an axis, up to ``length``."""
+    """Pad the end of an axis with zeros, up to ``length``."""
     missing = [(0, length - size if index == axis else 0) for index, size in enumerate(array.shape)]
     return np.pad(array, missing)
 
 
 def scale_of(config: ModelConfig) -> float:
-    """What the dot product of a query and a key is multiplied by."""
+    """The factor that scales the dot product of a query and a key."""
     match config.score:
         case "scaled_dot_product":
             return 1 / math.sqrt(config.head_dim)
@@ -82,12 +82,12 @@ def scale_of(config: ModelConfig) -> float:
 
 
 def longest(config: ModelConfig) -> int:
-    """The most tokens on either side, EOS included."""
+    """The most tokens on either side, including EOS."""
     return config.max_positions if config.positions == "learned" else LONGEST
 
 
 def position_table(config: ModelConfig, params: Params) -> Float[np.ndarray, "positions D"]:
-    """What is added to the embeddings of learned or sinusoidal positions."""
+    """The vectors of learned or sinusoidal positions, which are added to the embeddings."""
     if config.positions == "learned":
         return np.asarray(params["embedding"]["positions"])
     return np.asarray(sinusoidal_positions(jnp.arange(LONGEST)[None], config.d_model)[0])

@@ -1,4 +1,4 @@
-"""The README of an exported model, and how to get the run's translations. The templates are readme.FORMAT.md."""
+"""The README of an exported model, which explains how to get the run's translations. Templates: readme.FORMAT.md."""
 
 import shlex
 from pathlib import Path
@@ -17,7 +17,7 @@ TEMPLATES = {form: Path(__file__).with_suffix(f".{form}.md").read_text(encoding=
 
 
 def write_readme(folder: Path, form: str, facts: dict[str, Any]) -> None:
-    """Write the README of a format; ``facts`` are what its template names, words of others as they are."""
+    """Write the README of a format; ``facts`` has unescaped values for the names in its template."""
     words = {name: escape_markdown(facts[name]) for name in ("name", "source", "target", "license")} | {
         "languages": ", ".join(map(as_list_item, (facts["source"], facts["target"]))),
         "license_id": as_list_item(facts["license_id"]),
@@ -29,19 +29,19 @@ def write_readme(folder: Path, form: str, facts: dict[str, Any]) -> None:
 
 
 def describe_data(run_dir: Path) -> str:
-    """A line for each training source of the run, without its folder; UserError if their record is damaged."""
+    """A line for each training source of the run, without folders; UserError if the record of sources is damaged."""
     try:
         sources = read_json_object(run_dir / DATA)["files"]["train"]
         names = [Path(each["file"]).name if Path(each["file"]).is_absolute() else each["file"] for each in sources]
         facts = [f"{each['pairs']:,} pairs, SHA-256 {each['sha256']}" for each in sources]
     except (KeyError, TypeError, ValueError):
-        raise UserError(f"{run_dir / DATA} is missing or damaged, but the README quotes it: bring it back") from None
+        raise UserError(f"{run_dir / DATA} is missing or damaged, but the README quotes it: restore it") from None
     lines = [f"- {escape_markdown(f'{name}: {fact}')}" for name, fact in zip(names, facts, strict=True)]
     return "\n".join(["Trained on:", "", *lines])
 
 
 def describe_scores(report: dict[str, Any] | None) -> str:
-    """The run's BLEU and chrF with their signatures; UserError if the report has others' values."""
+    """The run's BLEU and chrF with their signatures; UserError if the report is damaged."""
     if report is None:
         return "The run has no scores yet."
     note = f". {report['bleu_note']}" if report.get("bleu_note") else ""
@@ -54,7 +54,7 @@ def describe_scores(report: dict[str, Any] | None) -> str:
 
 
 def describe_search(decoding: DecodingConfig) -> dict[str, str]:
-    """The settings of the run's search that the templates name, and those that the exported programs do not have."""
+    """The search settings of the run that the templates name, and those that the exported programs do not support."""
     settings, kept = vars(decoding), vars(plain(decoding))
     missing = [f"`decoding.{key}={value}`" for key, value in settings.items() if kept[key] != value]
     named = {key: str(settings[key]) for key in ("beam_size", "normalization", "length_penalty")}

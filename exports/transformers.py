@@ -1,10 +1,10 @@
-"""The Transformer in the format of transformers (Wolf et al. 2020): Pegasus for pre-norm, Marian for post-norm.
+"""Export to Hugging Face's transformers (Wolf et al. 2020): Pegasus for pre-norm, Marian for post-norm.
 
-Their classes compute what ours do, up to three things that other arithmetic makes equal. Queries are always divided by
-the root of their width: ours are scaled so that this leaves our own score. Every head has keys and values: those of
-groups are repeated. The variance in a norm has 1e-5 added, ours 1e-6: Pegasus gets a residual stream that is √10 times
-as large, which its norms divide out. Marian cannot, because its positions are not in the file: there, norms differ by
-5e-6 over the variance.
+Their classes compute the same as ours, apart from three differences, which other arithmetic cancels. They always divide
+queries by the root of their width: ours are scaled so that our own score results. Every head has its own keys and
+values: those of groups are repeated. Norms add 1e-5 to the variance, ours 1e-6: Pegasus gets a residual stream that is
+√10 times as large, which its norms divide out. Marian cannot, because its positions are not in the file: its norms
+differ by 5e-6 over the variance.
 """
 
 import json
@@ -34,13 +34,13 @@ Weights = dict[str, Float[np.ndarray, "..."]]
 def find_obstacle(config: ModelConfig) -> str:
     """Why transformers cannot compute this model; empty if it can."""
     if config.gated:
-        return "transformers has no encoder-decoder with model.gated=true and such layers"
+        return "transformers has no encoder-decoder with model.gated=true and layers like ours"
     match config.score, config.positions, config.norm:
         case "additive", _, _:
             return "transformers has no model.score=additive, only dot products and what they can express"
         case _, ("rotary" | "alibi" | "relative"), _:
-            lacks = f"transformers has no encoder-decoder with model.positions={config.positions} and such layers"
-            others = "with sinusoidal or, before model.norm=pre, learned positions; the format ct2 has them all"
+            lacks = f"transformers has no encoder-decoder with model.positions={config.positions} and layers like ours"
+            others = "with sinusoidal or, with model.norm=pre, learned positions; the format ct2 supports them all"
             return f"{lacks}, only {others}"
         case _, "learned", "post":
             return "transformers' Marian, which has model.norm=post, keeps no learned positions; sinusoidal ones fit"
@@ -55,7 +55,7 @@ def find_obstacle(config: ModelConfig) -> str:
 
 
 def head_counts(config: ModelConfig) -> Iterator[int]:
-    """How many heads, at least ours, divide the model's width into parts at least as wide as ours."""
+    """The numbers of heads, at least ours, that divide the model's width into parts at least as wide as our heads."""
     most = config.d_model // max(config.head_dim, config.value_width)
     return (count for count in range(config.num_heads, most + 1) if config.d_model % count == 0)
 
@@ -90,7 +90,7 @@ def make_config(config: ModelConfig, vocab_size: int) -> dict[str, Any]:
 
 
 def make_weights(config: ModelConfig, params: Params) -> Weights:
-    """``model.safetensors``: the parameters by transformers' names."""
+    """``model.safetensors``: the parameters, by their names in transformers."""
     growth = GROWTH if config.final_norm else 1.0
     table = np.asarray(params["embedding"]["table"])
     weights: Weights = {"model.shared.weight": growth * table, "final_logits_bias": np.zeros((1, len(table)))}
@@ -98,7 +98,7 @@ def make_weights(config: ModelConfig, params: Params) -> Weights:
         for index, layer in params[stack].items():
             weights |= named(f"model.{stack}.layers.{index}", make_layer(config, layer, growth))
         if config.final_norm:
-            shrink = 1 / growth if stack == "decoder" else 1.0  # before the product with the table, which has grown
+            shrink = 1 / growth if stack == "decoder" else 1.0  # before the product with the table, which is scaled
             final = scaled(norm_of(params["final_norms"][number]), shrink)
             weights |= named(f"model.{stack}", {"layer_norm": final})
             weights[f"model.{stack}.embed_positions.weight"] = growth * position_table(config, params)
@@ -106,7 +106,7 @@ def make_weights(config: ModelConfig, params: Params) -> Weights:
 
 
 def make_layer(config: ModelConfig, params: Params, growth: float) -> dict[str, Linear]:
-    """Attention over the own sequence, in the decoder over the source too, and the feed-forward network."""
+    """Self-attention, encoder-decoder attention in the decoder, and the feed-forward network."""
     blocks = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
     layers: dict[str, Linear] = {}
     for theirs, ours in blocks.items():
@@ -121,7 +121,7 @@ def make_layer(config: ModelConfig, params: Params, growth: float) -> dict[str, 
 
 
 def join(config: ModelConfig, params: Params) -> list[Linear]:
-    """The layers of query, key, value and output, with as many heads of keys and values as of queries."""
+    """The layers of query, key, value and output, with the same number of heads for keys, values and queries."""
     count, heads = next(head_counts(config)), split_heads(config, params)
     width, repeats = config.d_model // count, config.num_heads // config.groups
     query = scaled(heads.query, scale_of(config) * math.sqrt(width))
@@ -145,10 +145,10 @@ def named(prefix: str, layers: dict[str, Linear]) -> Weights:
 
 
 def make_generation_config(config: ModelConfig, decoding: DecodingConfig, limit: int) -> dict[str, Any]:
-    """``generation_config.json``: the run's search, as far as transformers has it.
+    """``generation_config.json``: the run's search, as far as transformers supports it.
 
-    ``limit`` is the most tokens of any translation: transformers has none that depends on the source, and with
-    early_stopping="never" it searches to the end of it for every sentence.
+    ``limit`` is the most tokens in any translation: transformers has no limit that depends on the source, and with
+    early_stopping="never" it searches up to the limit for every sentence.
     """
     beam = {"length_penalty": decoding.length_penalty, "early_stopping": "never"} if decoding.beam_size > 1 else {}
     return {
@@ -163,16 +163,16 @@ def make_generation_config(config: ModelConfig, decoding: DecodingConfig, limit:
 def save_model(
     folder: Path, config: ModelConfig, decoding: DecodingConfig, params: Params, vocab_size: int, limit: int
 ) -> None:
-    """Write ``config.json``, ``generation_config.json`` and ``model.safetensors`` to a folder that exists."""
+    """Write ``config.json``, ``generation_config.json`` and ``model.safetensors`` to an existing folder."""
     write_json(folder / "config.json", make_config(config, vocab_size))
     write_json(folder / "generation_config.json", make_generation_config(config, decoding, limit))
     (folder / "model.safetensors").write_bytes(save(make_weights(config, params), {"format": "pt"}))
 
 
 def save_tokenizer(folder: Path, config: ModelConfig, tokenizer: Tokenizer, languages: tuple[str, str]) -> None:
-    """Write the files of a MarianTokenizer, which takes one SentencePiece model for each side.
+    """Write the files of a MarianTokenizer, which has one SentencePiece model for each side.
 
-    Its codes of languages, such as >>es<< at the beginning of a line, are the tags of a model of both directions.
+    Its language codes, such as >>es<< at the start of a line, are the tags of a model with both directions.
     """
     for side in ("source", "target"):
         (folder / f"{side}.spm").write_bytes(tokenizer.model)

@@ -1,9 +1,9 @@
 """Average the parameters of a run's checkpoints: python scripts/average_checkpoints.py RUN --last N | --best N.
 
-The mean of a run's last checkpoints often translates better than any of them, and as fast (Vaswani et al. 2017, section
-6.1, averaged 5 or 20). If the run keeps an exponential average of its parameters, that is what is averaged. The result
-is RUN/averages/NAME, which every program here accepts as decoding.checkpoint=NAME. training.keep sets how many
-checkpoints a run keeps, and training.save_every how often it writes one besides those of its evaluations.
+The mean of a run's last checkpoints often translates better than any of them, and just as fast (Vaswani et al. 2017,
+section 6.1, averaged 5 or 20). If the run keeps an exponential moving average of its parameters, the script averages
+that. The result is RUN/averages/NAME; every program here accepts it as decoding.checkpoint=NAME. training.keep sets how
+many checkpoints a run keeps, and training.save_every how often it saves one between evaluations.
 """
 
 import shlex
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from cli.command_line import Parser
 from common.errors import exit_on_user_error, write_note
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
-    best = "the N checkpoints with the best validation BLEU; of equals, those with the lower loss"
+    best = "the N checkpoints with the best validation BLEU; ties go to the lower loss"
     which.add_argument("--best", type=int, metavar="N", help=best)
     arguments = parser.parse_args()
     by: By = "best" if arguments.last is None else "last"
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
-    """Choose the steps, save their mean, and print which they were and how to use it."""
+    """Choose the steps, save their mean, and print which steps it averages and how to use it."""
     run, name = load_run(run_dir), f"{by}-{count}"
     good, validated = good_steps(run_dir), read_validated(run_dir)
     steps = choose_steps(run_dir, good, count, by, validated, run.saved.training)
@@ -51,7 +51,7 @@ def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
         write_note(f"note: the checkpoint at step {step} is damaged and left out")
     for step in good:
         if by == "best" and step not in bleu:
-            write_note(f"note: metrics.jsonl has no validation BLEU of step {step}, which is left out")
+            write_note(f"note: metrics.jsonl has no validation BLEU for step {step}, which is left out")
     for step in steps:
         print(f"step {step:>6}" + (f"  BLEU {bleu[step]:.2f}" if step in bleu else ""))
     print(f"written  {folder}")

@@ -1,7 +1,7 @@
-"""Measure how fast this project is, next to others: python scripts/benchmark.py attention|decode|train [options].
+"""Measure the speed of this project next to others: python scripts/benchmark.py attention|decode|train [options].
 
-All contestants take turns in one run. Compare their ratios: milliseconds are those of one machine on one day.
-docs/benchmarks.md has figures, and explains what bounds them.
+All contestants take turns in one run. Compare their ratios: milliseconds hold for one machine on one day only.
+docs/benchmarks.md has figures, and explains what limits them.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from attention.kernels import KERNELS
 from benchmarks.attention import Case, measure_attention
@@ -39,13 +39,13 @@ ROOT = Path(__file__).parents[1]
 SIZES = "64,4,16,64;16,8,128,64;2,8,1024,64;1,8,4096,64"
 GPU_SIZES = ";".join(f"{16384 // length},8,{length},128" for length in (128, 512, 2048, 8192))
 GPU_CONFIG, GPU_BATCH = ROOT / "configs/tatoeba-base.yaml", 512
-# What the peers were measured with: a corpus, our usual dimensions and no averaging of parameters.
+# The peers were measured with this: a corpus, our usual dimensions and no averaging of parameters.
 RECIPE = ROOT / "configs/tatoeba-small.yaml"
 RECIPE_CHANGES = (
     "model.positions=sinusoidal model.matmul_dtype=float32 training.optimizer=adam training.embedding_rate=1 "
     "training.ema_decay=0 data.batch_rows=64"
 ).split()
-ROWS, LENGTH, SENTENCE = 256, 16, 16  # of a batch; tokens of a row; tokens of a sentence that shares its row
+ROWS, LENGTH, SENTENCE = 256, 16, 16  # rows in a batch; tokens in a row; tokens in a sentence that shares its row
 GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,128,256", "definition,xla,cudnn"
 
 
@@ -65,7 +65,7 @@ def benchmark_attention(arguments: argparse.Namespace) -> Report:
 
 
 def list_cases(shapes: Sequence[Sequence[int]] | None, gpu: bool, causal: bool) -> list[Case]:
-    """Return every size; on a GPU with and without causality, with one sentence a row and with eight."""
+    """Return every size; on a GPU, with and without causality, and with one sentence per row and with eight."""
     dtype, plain = "bfloat16" if gpu else "float32", shapes or sizes(GPU_SIZES if gpu else SIZES)
     masks = list(product((False, True) if gpu or causal else (False,), (1, 8) if gpu else (1,)))
     return [Case(B, N, T, H, dtype, hides, sentences) for B, N, T, H in plain for hides, sentences in masks]
@@ -82,12 +82,12 @@ def benchmark_decoding(arguments: argparse.Namespace) -> Report:
 
 
 def use_processes(gpu: bool, cores: int) -> None:
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first process takes all of a GPU's memory
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else the first process takes all GPU memory
     use_gpu() if gpu else use_cores(cores)
 
 
 def decoding_cost(gpu: bool) -> DecodingCost:
-    """Return the usual work, on a GPU with the model of ``GPU_CONFIG``."""
+    """Return the default workload; on a GPU, it has the model of ``GPU_CONFIG``."""
     if not gpu:
         return DecodingCost()
     config = load_config(GPU_CONFIG)
@@ -104,7 +104,7 @@ def benchmark_training(arguments: argparse.Namespace) -> Report:
 
 
 def choose_experiment(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
-    """Return a config file and the values that replace its own."""
+    """Return a config file and the overrides."""
     overrides = [text for text in arguments.experiment if "=" in text]
     paths = [Path(text) for text in arguments.experiment if "=" not in text]
     if len(paths) > 1:
@@ -115,12 +115,12 @@ def choose_experiment(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
 
 
 def is_usual(arguments: argparse.Namespace) -> bool:
-    """Say whether the peers' recipe is measured on a CPU, and no other config."""
+    """Whether to measure only the peers' recipe, on a CPU."""
     return not arguments.gpu and all("=" in text for text in arguments.experiment)
 
 
 def training_contestants(arguments: argparse.Namespace, config: RunConfig) -> list[Contestant[Task]]:
-    """Return all contestants, on a batch for each number of rows and each length of them."""
+    """Return all contestants, with a batch for each number of rows and each row length."""
     gpu = arguments.gpu
     rows, length = (ROWS, LENGTH) if is_usual(arguments) else (config.data.batch_rows, config.data.row_length)
     numbers_of_rows = arguments.rows or (positive_integers(GPU_ROWS) if gpu else [rows])
@@ -136,7 +136,7 @@ def training_contestants(arguments: argparse.Namespace, config: RunConfig) -> li
 
 
 def choose_recipes(arguments: argparse.Namespace, config: RunConfig) -> dict[str, RunConfig]:
-    """Return the config, the usual one on a CPU in both dtypes, and those of --against; UserError for other batches."""
+    """Return the config (on a CPU, the default in both dtypes) and those of --against; UserError for other batches."""
     recipes = {OURS: config}
     if is_usual(arguments):
         recipes[f"{OURS}-bfloat16"] = replace(config, model=replace(config.model, matmul_dtype="bfloat16"))
@@ -157,50 +157,50 @@ def command_line() -> argparse.Namespace:
     add = attention.add_argument
     add("--sizes", type=sizes, metavar="B,N,T,H;…", help=f"batch rows, heads, positions, width ({SIZES})")
     kernels = partial(names_among, KERNELS)
-    add("--kernels", type=kernels, default=KERNELS, metavar="NAME,…", help=f"of {','.join(KERNELS)} (all)")
-    add("--causal", action="store_true", help="each size also with causality")
+    add("--kernels", type=kernels, default=KERNELS, metavar="NAME,…", help=f"from {','.join(KERNELS)} (all)")
+    add("--causal", action="store_true", help="also measure each size with causality")
     add("--gpu", action="store_true", help="on a GPU, with causality and packing")
 
     decode = commands.add_parser("decode", help="greedy and beam search, next to CTranslate2", **text_of("decode"))
     decode.set_defaults(measure=benchmark_decoding)
     add, contestants = decode.add_argument, partial(names_among, CONTESTANTS)
-    add("--beams", type=positive_integers, metavar="K,…", default="1,5", help="beam sizes, 1 is greedy (1,5)")
-    add("--contestants", type=contestants, metavar="NAME,…", help=f"of {','.join(CONTESTANTS)} (all)")
+    add("--beams", type=positive_integers, metavar="K,…", default="1,5", help="beam sizes; 1 is greedy (1,5)")
+    add("--contestants", type=contestants, metavar="NAME,…", help=f"from {','.join(CONTESTANTS)} (all)")
     add("--gpu", action="store_true", help="on a GPU")
 
     summary = "the training step, next to MarianMT and nn.Transformer"
     train = commands.add_parser("train", help=summary, **text_of("train"))
     train.set_defaults(measure=benchmark_training)
     add, kernels = train.add_argument, partial(names_among, ("auto", *KERNELS))
-    add("experiment", nargs="*", metavar="[CONFIG] [key=value …]", help="an experiment, and values over its own")
-    add("--rows", type=positive_integers, metavar="B,…", help=f"of a batch ({ROWS}; data.batch_rows; {GPU_ROWS})")
-    add("--lengths", type=positive_integers, metavar="T,…", help=f"tokens of a row ({LENGTH}; data.row_length)")
-    add("--sentences", type=positive_integer, help=f"that share a row (1; on a GPU {SENTENCE} tokens each)")
+    add("experiment", nargs="*", metavar="[CONFIG] [key=value …]", help="an experiment and overrides")
+    add("--rows", type=positive_integers, metavar="B,…", help=f"in a batch ({ROWS}; data.batch_rows; {GPU_ROWS})")
+    add("--lengths", type=positive_integers, metavar="T,…", help=f"tokens in a row ({LENGTH}; data.row_length)")
+    add("--sentences", type=positive_integer, help=f"sentences per row (1; on a GPU, {SENTENCE} tokens each)")
     add("--kernels", type=kernels, metavar="NAME,…", help=f"(model.kernel; on a GPU {GPU_KERNELS})")
-    add("--peer", choices=["torch"], help="PyTorch models of the same dimensions take turns")
-    add("--against", action="append", default=[], metavar='"key=value …"', help="the experiment with other values, too")
+    add("--peer", choices=["torch"], help="add PyTorch models of the same dimensions")
+    add("--against", action="append", default=[], metavar='"key=value …"', help="add the experiment with other values")
     add("--gpu", action="store_true", help="on a GPU, one contestant at a time")
 
     for command in (attention, train):
-        explanation = "begin no contestant after so many minutes (no limit)"
+        explanation = "start no contestant after this many minutes (no limit)"
         command.add_argument("--minutes", type=positive_integer, default=math.inf, help=explanation)
     for command in (attention, decode, train):
         add = command.add_argument
-        add("--rounds", type=positive_integer, default=5, help="turns of everyone, of which the best counts (5)")
+        add("--rounds", type=positive_integer, default=5, help="turns per contestant; the best one counts (5)")
         add("--markdown", action="store_true", help="print Markdown, as in docs/benchmarks.md")
-        add("--json", metavar="FILE", type=output_file, help="write every figure, and what it was measured with")
+        add("--json", metavar="FILE", type=output_file, help="write all figures, and what they were measured with")
     return parser.parse_args()
 
 
 def text_of(command: str) -> dict[str, Any]:
-    """Return what ``--help`` says of a command before its options, and after them."""
+    """Return the text that ``--help`` prints before and after a command's options."""
     text = Path(__file__).with_suffix(f".{command}.txt").read_text(encoding="utf-8")
     description, mark, examples = text.partition("examples:")
     return {"description": description, "epilog": mark + examples}
 
 
 def sizes(text: str) -> list[list[int]]:
-    """Parse sizes of attention."""
+    """Parse attention sizes."""
     shapes = [positive_integers(size) for size in text.split(";")]
     if any(len(shape) != 4 for shape in shapes):
         raise argparse.ArgumentTypeError(f"{text} is not of the form B,N,T,H;B,N,T,H;…, such as {SIZES}")

@@ -5,9 +5,9 @@
 # kills and resumes, with deterministic operations (the same bits) and without (how far apart); training steps of three
 # models next to PyTorch's; attention by length; configs/tatoeba-base.yaml for eight minutes and its BLEU; decoding.
 #
-# Every command is printed, has a time limit, and leaves its output in FOLDER/NAME.log and its figures as JSON beside
-# it. If one fails, the others still run. Runs lie in FOLDER/runs, which can take gigabytes. key=value goes to every
-# training of tatoeba-base, such as data.root=PATH. Needs .venv active, with the extras cuda and bench.
+# Every command is printed and has a time limit. Its output goes to FOLDER/NAME.log, and its figures to JSON beside it.
+# If one fails, the others still run. Runs are in FOLDER/runs, which can take gigabytes. key=value, such as
+# data.root=PATH, applies to every training of tatoeba-base. Activate .venv first; it needs the extras cuda and bench.
 set -u
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:?name a folder for logs and figures}")
@@ -39,12 +39,12 @@ kills="--seed 3 --faults 2 --scenarios train --kinds SIGKILL"
 run resume 6 XLA_FLAGS=--xla_gpu_deterministic_ops=true python -m tests.faults.prove $proof $kills \
     run_dir="$folder/runs/deterministic"
 run resume 6 python -m tests.faults.prove $proof $kills run_dir="$folder/runs/as-it-is"
-# Only runs that differ are left. Where there is none, replay.py says so of the pattern.
+# Only runs that differ are kept. If there is none, the pattern stays as it is, and replay.py reports that.
 for killed in "$folder"/runs/as-it-is/fault-[0-9]*/run; do
     run resume 3 python scripts/replay.py "$folder/runs/as-it-is/train/run" "$killed"
 done
 
-# What was tuned for one program is kept for the others: times of compiling are not those of a first run.
+# The programs share autotuning results, so compile times are shorter than in a first run.
 tuned="XLA_FLAGS=--xla_gpu_per_fusion_autotune_cache_dir=$folder/tuned"
 for model in transformer-big:128 transformer-base:192 tatoeba-base:128; do
     name=${model%:*}

@@ -1,14 +1,14 @@
 """Compare runs on one test set: python scripts/compare.py BASE RUN [RUN …] [--set SET]
 
 Prints BLEU and chrF of each, their differences from BASE with intervals and p-values, and where the systems differ: by
-length of the source, and in single sentences. Nothing is translated: eval.py has written the sentences to
-RUN/eval/SET.jsonl, and the set is the run's own test set unless --set names another. In place of a run, any report of
-one may be named, such as that of another checkpoint or search.
+length of the source, and in single sentences. It translates nothing: it reads the sentences that eval.py wrote to
+RUN/eval/SET.jsonl. The set is the run's own test set unless --set names another. Instead of a run, you can name any of
+its reports, such as one of another checkpoint or search.
 
-Runs whose configs differ by training.seed alone are one system, and its score is the mean over them. Intervals of 95 %
-and p-values are for other seeds and other sentences together; where no system has two runs, for these two runs and
-other sentences. p-values are adjusted by Holm's method for the number of systems, and a system is better or worse if
-its p is below 0.05. What sweeps leave beside their runs is skipped, as in runs/sweeps/NAME/*.
+Runs that differ only in training.seed are one system; its score is their mean. The 95 % intervals and p-values
+generalise to other seeds and other sentences together or, if no system has two runs, to other sentences for these two
+runs. p-values are adjusted by Holm's method for the number of systems, and a system is better or worse if its p is
+below 0.05. Other files that sweeps leave beside their runs are skipped, as in runs/sweeps/NAME/*.
 """
 
 import json
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from cli.command_line import Parser, output_file, write_and_print
 from common.errors import UserError, exit_on_user_error
@@ -36,7 +36,7 @@ EXAMPLES = """examples:
 def main() -> None:
     parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("BASE", help="a run directory, or a report in RUN/eval")
-    parser.add_argument("RUN", nargs="+", help="others, to be compared with it")
+    parser.add_argument("RUN", nargs="+", help="others to compare with it")
     parser.add_argument("--set", default="test", metavar="SET", help="compare RUN/eval/SET.json (default: test)")
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write every figure")
     arguments = parser.parse_args()

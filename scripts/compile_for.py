@@ -1,4 +1,4 @@
-"""Compile a config's training step for accelerators that are not there, and print what it would take.
+"""Compile a config's training step for accelerators that this machine lacks, and print the memory it would need.
 
 The vendors' compilers run on any Linux machine: NVIDIA's after pip install -e '.[aot-cuda]', Google's after
 pip install -e '.[aot-tpu]'. They compile for the config's mesh over all devices of TARGET:
@@ -7,8 +7,8 @@ pip install -e '.[aot-tpu]'. They compile for the config's mesh over all devices
   v5e:4x4, v6e:2x2  a slice of a two-dimensional torus of TPUs
   v5p:2x2x4         a slice of a three-dimensional one
 
-The table shows the memory of each device: what parameters, state and batch hold, what is temporary, and the peak. It is
-also written as JSON. If the step does not fit into the devices' memory, the exit code is 2. Nothing is run:
+The table shows the memory of each device: what parameters, state and batch occupy, what is temporary, and the peak. It
+is also written as JSON. If the step does not fit into the devices' memory, the exit code is 2. Nothing is run, so the
 time is unknown, and so is whether cuDNN accepts its calls. docs/scaling.md explains the figures.
 """
 
@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from benchmarks.compiled.compile import Compiled, check_fits, compile_step
 from benchmarks.compiled.targets import Target, open_target
@@ -45,7 +45,7 @@ def main() -> None:
     add("TARGET", help="such as h200:8 or v5e:4x4")
     add("CONFIG", type=Path, help="such as configs/transformer-big.yaml")
     add("CHANGES", nargs="*", metavar="key=value", help="changes to it, such as data.batch_rows=512")
-    add("--json", type=output_file, metavar="FILE", help="for figures (default: runs/compiled/CONFIG-TARGET.json)")
+    add("--json", type=output_file, metavar="FILE", help="the figures (default: runs/compiled/CONFIG-TARGET.json)")
     arguments = parser.parse_intermixed_args()
     target = open_target(arguments.TARGET)
     config = load_config(arguments.CONFIG, arguments.CHANGES)

@@ -1,18 +1,18 @@
-"""What do heat maps mean? python scripts/explain_heat_maps.py RUN [RUN …]
+"""Test what attention heat maps mean: python scripts/explain_heat_maps.py RUN [RUN …]
 
-For sentences of the validation set, each source word is erased in turn, and each word of the model's translation loses
-some of its log-probability. These effects are compared with what heat maps say: the weights of each layer and head of
-encoder-decoder attention, weights times norms, rollout, and gradient times input. Then each head is cut alone, and the
-validation set translated greedily again. Prints tables, and draws them to the file of --output.
+For sentences of the validation set, the script erases each source word in turn and measures how much log-probability
+each word of the model's translation loses. It compares these effects with heat maps: the weights of each layer and head
+of encoder-decoder attention, weights times norms, rollout, and gradient times input. Then it removes one head at a time
+and translates the validation set again, greedily. Prints tables, and draws them to the file of --output.
 
-Runs are read, not changed; name several seeds of a config to see what is true of more than one model.
+Runs are read, not changed. Name several seeds of a config to see what holds for more than one model.
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -29,7 +29,7 @@ from evaluation.sentences import read_sentences
 from experiment.load_run import LoadedRun, load_run
 from training.run.layout import report_path
 
-# One model and greedy search, as one search is like another here, in float32: what a word loses is a small difference.
+# One model and greedy search, because the search matters little here; float32, because the effects are small.
 GREEDY = ["search=beam", "beam_size=1", "mbr=none", "candidates=0", "ensemble=[]"]
 CHANGES = [f"decoding.{change}" for change in GREEDY] + ["model.dtype=float32", "model.matmul_dtype=float32"]
 
@@ -38,16 +38,16 @@ CHANGES = [f"decoding.{change}" for change in GREEDY] + ["model.dtype=float32", 
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("RUN", nargs="+", type=Path, help="a run directory; several are seeds of one config")
-    of = f"sentences whose words are erased, of at least {FEWEST_WORDS} words (default: %(default)s)"
+    of = f"number of sentences in which to erase words, each of at least {FEWEST_WORDS} words (default: %(default)s)"
     parser.add_argument("--sentences", type=positive_integer, default=300, metavar="N", help=of)
     parser.add_argument("--output", type=output_file, metavar="FILE.png", help="draw the tables to this file")
     arguments = parser.parse_args()
     runs = [load_run(run_dir, CHANGES, "explaining its heat maps") for run_dir in arguments.RUN]
     for run in runs:
         if run.config.model.head_gates:
-            raise UserError(f"{run.folder} has model.head_gates, which weights and norms do not count")
+            raise UserError(f"{run.folder} has model.head_gates, which weights and norms ignore")
         if heads_of(run.config.model) != heads_of(runs[0].config.model):
-            raise UserError(f"{run.folder} has other layers or heads than {runs[0].folder}: explain each by itself")
+            raise UserError(f"{run.folder} and {runs[0].folder} differ in layers or heads: explain each by itself")
     found = [study_run(run, arguments.sentences) for run in runs]
     print(as_text(agreement(found)), as_text(heads(found)), sep="\n\n")
     if arguments.output:

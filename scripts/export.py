@@ -3,10 +3,10 @@
   ct2  CTranslate2, which translates in C++ on CPUs and NVIDIA's GPUs: --quantization int8 makes it small and fast
   hf   Hugging Face's transformers, as a Pegasus (model.norm=pre) or a Marian (post), with a model card
 
-FOLDER is written whole or not at all. It has the model, the tokenizer, a program that translates without this project,
-and a README with the search settings that give the run's translations. A process of its own then loads it with the
-other library, and compares log-probabilities and translations of held-out sentences with the run's.
-decoding.checkpoint=NAME exports another checkpoint or an average; of a run with both directions, data.source and
+FOLDER is written completely or not at all. It has the model, the tokenizer, a program that translates without this
+project, and a README with the search settings that give the run's translations. A separate process then loads it with
+the other library, and compares log-probabilities and translations of held-out sentences with the run's.
+decoding.checkpoint=NAME exports another checkpoint or an average; for a run with both directions, data.source and
 data.target choose one.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 import jax
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from cli.command_line import parse_command_line, positive_integer
 from common.errors import UserError, exit_on_user_error
@@ -35,10 +35,10 @@ from exports.heads import longest
 from exports.readme import describe_data, describe_scores, describe_search, write_readme
 from training.run.corpus import load_held_out
 
-QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # those that need no PyTorch
+QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")  # these do not need PyTorch
 FLOAT32 = ["model.dtype=float32", "model.matmul_dtype=float32"]
 EXAMPLES = {"en": "Thank you.", "es": "Gracias."}
-TOLERANCE = 1e-4  # nats a token, of an export in float32
+TOLERANCE = 1e-4  # nats per token, for an export in float32
 
 
 @exit_on_user_error()
@@ -55,22 +55,22 @@ def main() -> None:
     kind = f"ct2 ({arguments.quantization})" if form == "ct2" else form
     print(f"written  {arguments.FOLDER}: {run_dir} at step {run.manifest.step}, as {kind}")
     missing = missing_packages(FORMATS[form].checking)
-    unchecked = f"not compared with the run{f', which takes pip install {missing}' if missing else ''}"
+    unchecked = f"not compared with the run{f', which needs pip install {missing}' if missing else ''}"
     print("\n".join(found.lines() if found else [unchecked]))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    help = "the numbers of CTranslate2's weights (default: float32)"
+    help = "number type of CTranslate2's weights (default: float32)"
     parser.add_argument("--quantization", choices=QUANTIZATIONS, default="float32", help=help)
-    help = "held-out sentences to compare (default: 100)"
+    help = "number of held-out sentences to compare (default: 100)"
     parser.add_argument("--sentences", type=positive_integer, default=100, metavar="N", help=help)
     parser.add_argument("--no-check", action="store_true", help="compare nothing")
-    help = "the licence to name in the README, such as cc-by-2.0: the training data decides which are possible"
+    help = "the licence to name in the README, such as cc-by-2.0; the training data determines which are possible"
     parser.add_argument("--license", metavar="NAME", default="", help=help)
 
 
 def require_sense(arguments: argparse.Namespace) -> None:
-    """Raise UserError for what can be refused before anything is loaded."""
+    """UserError for mistakes that can be found before anything is loaded."""
     form = arguments.FORMAT
     if form not in FORMATS:
         raise UserError(f"there is no format {form}; choose ct2 or hf")
@@ -79,11 +79,11 @@ def require_sense(arguments: argparse.Namespace) -> None:
     if arguments.quantization != "float32" and form != "ct2":
         raise UserError(f"--quantization={arguments.quantization} is for the format ct2")
     if any(override.startswith("decoding.ensemble=") for override in arguments.overrides):
-        raise UserError("decoding.ensemble has no place in an export, which is one model")
+        raise UserError("an export is one model: leave out decoding.ensemble")
 
 
 def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
-    """Write the folder, with what a check found unless none is wanted or possible."""
+    """Write the folder, and return what the check found; None if no check is wanted or possible."""
     form, quantization = arguments.FORMAT, arguments.quantization
     can_check = not arguments.no_check and not missing_packages(FORMATS[form].checking)
     with write_folder(Path(arguments.FOLDER)) as new:
@@ -94,14 +94,14 @@ def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
         write_facts(new, facts)
         found = check_export(run, new, arguments.sentences, sizes["longest_source"]) if can_check else None
         if found and quantization == "float32" and found.log_prob_difference > TOLERANCE:
-            raise UserError(f"nothing is exported, because it is not the same model: {found.lines()[1]}")
+            raise UserError(f"nothing was exported, because the export is not the same model: {found.lines()[1]}")
         write_facts(new, facts | {"check": found and asdict(found)})
         describe_folder(new, run, arguments, facts, found)
     return found
 
 
 def facts_of(run: LoadedRun, longest_source: int) -> dict[str, Any]:
-    """What the program in the folder reads, and where the model is from."""
+    """The settings that the program in the folder reads, and where the model comes from."""
     vocabulary, splitting = run.translator.tokenizer.vocabulary(), translator_of(run, longest_source)
     return {
         "run": run.folder.resolve().name,
@@ -117,7 +117,7 @@ def facts_of(run: LoadedRun, longest_source: int) -> dict[str, Any]:
 
 
 def translator_of(run: LoadedRun, longest_source: int) -> Translator:
-    """The run's translator as the program is: without what it lacks, and no source is longer than the format takes."""
+    """The run's translator, without the features that the program lacks or sources too long for the format."""
     translator, decoding = run.translator, plain(run.config.decoding)
     decoding = replace(decoding, max_source_tokens=min(decoding.max_source_tokens, longest_source))
     usual = replace(translator.usual, tokens=min(translator.usual.tokens, longest_source))
@@ -129,7 +129,7 @@ def write_facts(folder: Path, facts: dict[str, Any]) -> None:
 
 
 def check_export(run: LoadedRun, folder: Path, sentences: int, longest_source: int) -> Check | None:
-    """Ask the other library about the first sentences of the test set that both translate in one piece, if any are."""
+    """Check the export on the first test sentences that both translate in one piece; None if there are none."""
     pairs, _ = load_held_out(run.config.data, "test", run.folder)
     translator = translator_of(run, longest_source)
     translator = replace(translator, usual=replace(translator.usual, sentences=1))
@@ -141,7 +141,7 @@ def check_export(run: LoadedRun, folder: Path, sentences: int, longest_source: i
 
 
 def describe_lines(usual: dict[str, int], max_source_tokens: int) -> str:
-    """How a line is split, for the README."""
+    """How lines are split, for the README."""
     if max_source_tokens:
         return f"of more than {max_source_tokens} tokens, `</s>` included, is cut at sentence ends"
     most = "one sentence" if usual["sentences"] == 1 else f"{usual['sentences']} sentences"
@@ -160,7 +160,7 @@ def describe_folder(
         "example": example,
         "tagged": f">>{facts['target']}<<{example}" if run.translator.tag else example,  # for AutoTokenizer
         "license_id": arguments.license or "other",
-        "license": arguments.license or "not stated; that of the training data binds what is made from it",
+        "license": arguments.license or "not stated; the licence of the training data also binds this model",
         "data": describe_data(run.folder),
         "scores": describe_scores(read_json_object(report) if report else None),
         "longest": describe_lines(**facts["lines"]),

@@ -1,13 +1,13 @@
-"""Compute the tables of docs/*.md again from the reports of their runs: python scripts/findings.py
+"""Recompute the tables in docs/*.md from the reports of their runs: python scripts/findings.py
 
-What those pages find rests on reports that are kept in docs/reports/NAME.tar.xz. A table stands between
+The findings on those pages are based on reports kept in docs/reports/NAME.tar.xz. A table is placed between
 <!-- begin compare RUNS … KEY … --> and <!-- end compare -->. RUNS are patterns of paths in the archives, such as
-NAME/*, and the first run's system is the baseline. With KEYs of the config, the table has only the systems that change
-no other key; p is adjusted for all systems. With lengths in place of compare it is BLEU by words of the source.
+NAME/*, and the system of the first run is the baseline. With config KEYs, the table has only the systems that change no
+other key; p is adjusted for all systems. With lengths instead of compare, it shows BLEU by words of the source.
 
---keep adds an archive: of every run in a folder, its config and the counts from which BLEU and chrF on the validation
-set are computed, sentence by sentence, without a word of the corpus. In place of runs, a folder may have reports, each
-in a folder of its own, as eval.py --output writes them.
+--keep adds an archive. For every run in a folder, it has the config and, sentence by sentence, the counts from which
+BLEU and chrF on the validation set are computed, but no text of the corpus. Instead of runs, the folder may have
+reports, each in a folder of its own, as eval.py --output writes them.
 """
 
 import io
@@ -26,7 +26,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from cli.command_line import Parser, path
 from common.errors import UserError, exit_on_user_error
@@ -41,7 +41,7 @@ from evaluation.sentences import Sentence
 from experiment.evaluated_runs import SAME, ReportedRun, group_by_system, read_reported
 from training.run.layout import CONFIG
 
-REPORT, COUNTS = "report.json", "counts.npz"  # beside the config of a kept run
+REPORT, COUNTS = "report.json", "counts.npz"  # next to the config of an archived run
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- begin (compare|lengths) (.+?) -->\n\n)(.*?)(\n\n<!-- end \2 -->)", re.DOTALL)
 
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def pack(folder: Path) -> bytes:
-    """The archive of all runs in a folder that have a report on the validation set, or of reports by themselves."""
+    """The archive of all runs in a folder that have a report on the validation set, or of reports without runs."""
     content, found = io.BytesIO(), find_reported(folder)
     if not found:
         expected = "RUN/eval/valid.json, and no reports of eval.py --output"
@@ -86,7 +86,7 @@ def find_reported(folder: Path) -> dict[str, Path]:
 
 
 def files_of(run: ReportedRun) -> dict[str, bytes]:
-    """What comparisons read of a run, without a word of its corpus and without the folders of a machine."""
+    """The files of a run that comparisons read, without any text of its corpus or any path of the machine."""
     arrays, lengths = io.BytesIO(), [len(each.source.split()) for each in run.sentences]
     groups = group_sentences(run.sentences, str(run.report.get("test_set", "")))
     facts = {"bleu": run.bleu.counts, "chrf": run.chrf.counts, "groups": groups, "lengths": lengths}
@@ -97,7 +97,7 @@ def files_of(run: ReportedRun) -> dict[str, bytes]:
 
 
 def read_kept(folder: Path) -> tuple[ReportedRun, Groups]:
-    """A run of an archive, whose sentences have lengths only, and the groups of these."""
+    """A run from an archive and the groups of its sentences; instead of their texts, only their lengths are known."""
     config, report = load_config(folder / CONFIG, []), read_json_object(folder / REPORT)
     arrays = np.load(folder / COUNTS, allow_pickle=False)
     sentences = [Sentence("word " * int(length), [""], "", [], 0.0, 0.0, True, 1) for length in arrays["lengths"]]
@@ -108,14 +108,14 @@ def read_kept(folder: Path) -> tuple[ReportedRun, Groups]:
 
 
 def compute(docs: Path) -> dict[Path, str]:
-    """The pages with tables, computed from what is kept."""
+    """The pages with tables, computed from the archives."""
     with tempfile.TemporaryDirectory() as folder:
         for file in docs.glob("reports/*.tar.xz"):
             try:
                 with tarfile.open(file) as archive:
                     archive.extractall(folder, filter="data")
             except (tarfile.TarError, LZMAError, EOFError) as error:
-                raise UserError(f"{file} is damaged: bring it back") from error
+                raise UserError(f"{file} is damaged: restore it") from error
         return {
             page: BLOCK.sub(lambda found: found[1] + table(Path(folder), found[2], found[3].split()) + found[5], text)
             for page in sorted(docs.glob("*.md"))
@@ -124,7 +124,7 @@ def compute(docs: Path) -> dict[Path, str]:
 
 
 def table(folder: Path, kind: str, words: list[str]) -> str:
-    """The Markdown of a block, by what its mark asks for."""
+    """The Markdown table of a block, as its opening comment specifies it."""
     patterns = [word for word in words if "/" in word]
     names = dict.fromkeys(str(each) for pattern in patterns for each in sorted(folder.glob(pattern)))
     if not names:
@@ -135,7 +135,7 @@ def table(folder: Path, kind: str, words: list[str]) -> str:
     changed = ({line.partition(": ")[0] for line in each.config} for each in comparison.against)
     chosen = [each for each, names in zip(comparison.against, changed, strict=True) if not keys or names <= keys]
     if not chosen:
-        raise UserError(f"docs/reports has no other systems than the baseline for {' '.join(words)}")
+        raise UserError(f"docs/reports has no systems but the baseline for {' '.join(words)}")
     rows = list((by_length if kind == "lengths" else overall)(comparison, chosen))
     header, *rest = (f"| {' | '.join([row[0], *(cell.replace('-', '−') for cell in row[1:])])} |" for row in rows)
     return "\n".join([header, "|" + "---|" * len(rows[0]), *rest])
@@ -147,7 +147,7 @@ def label(other: Against) -> str:
 
 
 def overall(comparison: Comparison, chosen: list[Against]) -> Iterator[list[str]]:
-    """A row for the baseline, and for each other system what chance leaves of its difference."""
+    """A row for the baseline, and one for each other system with its difference and significance."""
     yield ["", "BLEU", "difference", "interval", "p (Holm)", "verdict", "chrF: difference, interval"]
     yield ["baseline", f"{comparison.bleu[0].mean:.2f}", "", "", "", "", ""]
     for other in chosen:

@@ -1,15 +1,15 @@
-"""Show what training would see of a corpus: python scripts/inspect_data.py configs/NAME.yaml [key=value …].
+"""Show a corpus as training would see it: python scripts/inspect_data.py configs/NAME.yaml [key=value …].
 
 Prints a data card: where the pairs come from and why some are dropped, sentences that splits share, lengths, how the
-tokenizer spells each side, how full the packed rows are, some pairs, and how near held-out sets are to training. The
-card is also written to data_card.md in the run's directory. Trains nothing but the tokenizer, unless the run has one.
+tokenizer splits each side, how full the packed rows are, some pairs, and how close held-out sets are to training. The
+card is also written to data_card.md in the run's directory. Trains only a tokenizer, unless the run already has one.
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from cli.command_line import parse_command_line, write_and_print
 from common.errors import exit_on_user_error, write_note

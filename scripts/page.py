@@ -1,8 +1,8 @@
-"""A page that holds a model and runs it in a browser: python scripts/page.py RUN [RUN2] FILE.html
+"""Make a page that contains a model and runs it in a browser: python scripts/page.py RUN [RUN2] FILE.html
 
-Type a sentence and see its translation, what every head of every layer reads, and what changes if a head is cut or a
-weight set. The page is one file, and needs neither a network nor this project. Two runs stand side by side.
-docs/page.md shows what can be found with it.
+Type a sentence and see its translation, what every head of every layer attends to, and what changes if you remove a
+head or set a weight. The page is one file, and needs neither a network nor this project. Two runs appear side by side.
+docs/page.md shows what you can find with it.
 """
 
 import sys
@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -35,11 +35,11 @@ def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("RUN", nargs="+", type=Path, help="a run directory, such as runs/tatoeba-small; at most two")
     parser.add_argument("FILE", type=output_file, metavar="FILE.html", help="the page")
-    of = "bits of a weight, with a scale for each row if below 32 (default: %(default)s)"
+    of = "bits per weight, with a scale for each row if below 32 (default: %(default)s)"
     parser.add_argument("--bits", type=int, choices=BITS, default=8, help=of)
-    heads = "also measure what each head alone is worth: BLEU on the validation set without it, by greedy search"
+    heads = "also measure how much each head contributes: BLEU on the validation set without it, with greedy search"
     parser.add_argument("--heads", action="store_true", help=heads)
-    named = "the checkpoint: best, latest, a step or an average's name (default: %(default)s)"
+    named = "the checkpoint: best, latest, a step or the name of an average (default: %(default)s)"
     parser.add_argument("--checkpoint", metavar="NAME", default="best", help=named)
     arguments = parser.parse_args()
     if len(arguments.RUN) > 2:
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def pack(run: LoadedRun, bits: int, with_heads: bool) -> PackedRun:
-    """The run in the page, in each of its directions."""
+    """The run as the page contains it, in each of its directions."""
     directions = [(data.source, data.target) for data in run.saved.data.directions]
     translators = [replace(run.translator, source=source, target=target) for source, target in directions]
     costs = costs_of_heads(run) if with_heads else []

@@ -1,6 +1,6 @@
 """Look inside a trained model: python scripts/plot_attention.py RUN "A sentence to translate." [key=value …].
 
-Translates the sentence and shows the weights of every layer and head with that translation, in encoder-decoder
+Translates the sentence and shows the attention weights of every layer and head for that translation, in encoder-decoder
 attention, encoder self-attention and decoder self-attention. The files are written to RUN/attention, or to the folder
 of --output, under a NAME made from the sentence:
 
@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -31,7 +31,7 @@ ACCEPTED = MAY_CHANGE - {change.partition("=")[0] for change in ONE_SEARCH}
 
 @exit_on_user_error()
 def main() -> None:
-    """Find all mistakes before anything is written, and print the translation whatever becomes of the files."""
+    """Find all mistakes before writing anything, and print the translation even if the files cannot be written."""
     sentence_help = f"the sentence to translate, in quotes; at most {MOST_TOKENS} tokens"
     positionals = {"RUN": "a run directory, such as runs/tatoeba-small", "SENTENCE": sentence_help}
     add_options = partial(add_output, default="RUN/attention")

@@ -1,15 +1,15 @@
 """Turn manythings.org's English–Spanish sentence pairs into the leak-free files of the tatoeba configs.
 
 Download spa-eng.zip from https://www.manythings.org/anki/, unpack it and run: python scripts/prepare_tatoeba.py spa.txt
-The held-out pairs are those that Puente's own scores are measured on, identified by their hashes
-(data/tatoeba_held_out.txt), as far as your download has them. Other pairs that share a sentence with them are left out.
+The held-out pairs are the ones on which Puente's own scores are measured, as far as your download has them. They are
+identified by their hashes (data/tatoeba_held_out.txt). Other pairs that share a sentence with them are left out.
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
 
 from cli.command_line import Parser, path
 from common.errors import UserError, exit_on_user_error
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def prepare_tatoeba(file: Path, folder: Path) -> None:
-    """Write ``train.tsv``, ``valid.tsv`` and ``test.tsv`` into the folder and print their contents in numbers."""
+    """Write ``train.tsv``, ``valid.tsv`` and ``test.tsv`` into the folder, and print their sizes."""
     if not file.is_file():
         raise UserError(f"there is no file {file}; unpack spa-eng.zip of manythings.org first")
     reader = RowReader(read_table(DataConfig(malformed="skip"), file))
@@ -55,7 +55,7 @@ def prepare_tatoeba(file: Path, folder: Path) -> None:
 
 
 def split_pairs(pairs: Pairs) -> dict[str, Pairs]:
-    """The pairs by split, in the order of their hashes, which is the same for every download."""
+    """The pairs by split, in the order of their hashes, which does not depend on the download."""
     rows = (line.split() for line in HELD_OUT.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     held_out = {key: split for split, key in rows}
     keys = [key_of(en, es) for en, es in zip(pairs.sources, pairs.targets, strict=True)]
@@ -69,7 +69,7 @@ def split_pairs(pairs: Pairs) -> dict[str, Pairs]:
 
 
 def key_of(english: str, spanish: str) -> str:
-    """Identifies a held-out pair: a hash of its sentences, ignoring case and punctuation."""
+    """A hash that identifies a held-out pair by its sentences, ignoring case and punctuation."""
     return stable_hash(f"{fold(english)}\t{fold(spanish)}")
 
 

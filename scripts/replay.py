@@ -6,9 +6,9 @@
                                               repeats their updates side by side up to the first difference;
                                               --step S: no further than S
 
-Nothing is written but the run's cache of row counts. The updates between the newest checkpoint before S and S are
-repeated, so a run with more checkpoints (training.keep, training.save_every) is replayed faster. Exit code: 0, or 1 if
-two runs differ, or 2 for a mistake.
+Nothing is written except the run's cache of row counts. The script repeats the updates from the newest checkpoint
+before S up to S, so a run with more checkpoints (training.keep, training.save_every) is replayed faster. Exit code: 0,
+or 1 if two runs differ, or 2 for a usage error.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -56,12 +56,12 @@ def parse_arguments() -> argparse.Namespace:
     parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
     parser.add_argument("OTHER", nargs="?", help="a run to compare it with")
-    parser.add_argument("--step", type=int, metavar="S", help="the update to look into; of two runs, the last compared")
+    parser.add_argument("--step", type=int, metavar="S", help="the update to inspect; with two runs, the last one")
     parser.add_argument("--sort", choices=["row", "loss"], default="row", help="order of the pairs; loss: worst first")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     arguments = parser.parse_args()
     if arguments.OTHER is None and arguments.step is None:
-        parser.error("name the update to look into with --step S, or a second run")
+        parser.error("name the update to inspect with --step S, or a second run")
     if arguments.step is not None and arguments.step < 1:
         parser.error(f"--step must be at least 1, not {arguments.step}: updates are counted from 1")
     return arguments

@@ -1,12 +1,12 @@
-"""A report on runs, as one page for a browser: python scripts/report.py RUN [RUN …]
+"""Write a report on runs as one page for a browser: python scripts/report.py RUN [RUN …]
 
-The page has what was trained on what, learning curves, every score with its signature and interval, BLEU by length,
-all sentences of a test set with what differs from their references, the attention of some of them, the data card,
-settings and environment, and the commands that repeat it. Of several runs it has the curves over each other, and a
-comparison of all with the first. It needs no other file and no network.
+The page shows what was trained on which data, learning curves, every score with its signature and interval, BLEU by
+length, all sentences of a test set with their differences from the references, the attention of some of them, the data
+card, settings and environment, and the commands to reproduce it. For several runs, it shows their curves in one plot
+and compares all runs with the first. It needs no other file and no network.
 
-Runs may be in training, and a folder, such as runs/sweeps/NAME, stands for all runs in it. The sentences are those of
-RUN/eval/test.json; where no run has that yet, they are those of the last validation.
+Runs may still be in training. A folder, such as runs/sweeps/NAME, means all runs in it. The sentences are those of
+RUN/eval/test.json or, if no run has that yet, of the last validation.
 """
 
 import shlex
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -37,9 +37,9 @@ def main() -> None:
     parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("RUN", nargs="+", help="run directories, or folders of them; the first run is the baseline")
     parser.add_argument("--set", metavar="SET", help="show the sentences of RUN/eval/SET.json (default: test)")
-    attention = "sentences whose attention is shown, of the first run (default: %(default)s)"
+    attention = "number of sentences of the first run to show attention for (default: %(default)s)"
     parser.add_argument("--attention", type=int, choices=range(21), default=3, metavar="N", help=attention)
-    output = "where the page goes (default: report.html in the first RUN)"
+    output = "the page (default: report.html in the first RUN)"
     parser.add_argument("--output", type=output_file, metavar="FILE.html", help=output)
     arguments = parser.parse_args()
     set_name, runs = read_runs(find_runs(arguments.RUN), arguments.set)

@@ -1,14 +1,14 @@
 """Score existing translations with a trained run: python scripts/score.py RUN [key=value …] < PAIRS.
 
-Each line of standard input is a source, a tab and a translation. Standard output has a line of JSON for each: the
-log-probability of the translation in nats, EOS included; the score that a search would give it (decoding.normalization,
+Each line of standard input is a source, a tab and a translation. Standard output has a line of JSON for each, with the
+translation's log-probability in nats, including EOS; the score that a search would give it (decoding.normalization,
 decoding.length_penalty; no coverage); the perplexity per token; and every token with its log-probability.
 
   {"line": 1, "log_prob": -0.31, "score": -0.23, "perplexity": 1.17, "tokens": ["␣Gracias", ".", "</s>"],
    "token_log_probs": [-0.2, -0.1, -0.01]}
 
-Standard error has the totals. Of a pair that translate.py would translate sentence by sentence, each sentence is scored
-alone if both sides have as many; every other pair is scored as a whole.
+Standard error has the totals. If translate.py would translate a source sentence by sentence, and both sides have the
+same number of sentences, each sentence is scored by itself; every other pair is scored as a whole.
 """
 
 import json
@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def read_pairs(block: list[InputLine]) -> tuple[list[tuple[str, str]], str]:
-    """Sources and translations before the first line that is no pair, and what is wrong with that line."""
+    """The pairs before the first line that is not a pair, and what is wrong with that line."""
     pairs: list[tuple[str, str]] = []
     for line in block:
         columns = line.text.rstrip("\n").split("\t")

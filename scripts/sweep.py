@@ -7,17 +7,17 @@ A sweep file names a base config, changes to it, and seeds:
   grid: {model.positions: [sinusoidal, rotary], model.dropout: [0.1, 0.2]}   # or cells: [{}, {model.norm: post}]
   seeds: [1, 2, 3]
 
-Each combination is a cell, a run in runs/sweeps/NAME/CELL. The same command goes on where the last one stopped, however
-it stopped: cells that are complete are skipped, interrupted ones continue, failed ones are tried again. Ctrl-C saves
-all that are training. At the end, all cells are compared with the first, on the validation set as of their last
-evaluation or, with --set test, on the test set; cells that differ by their seed alone are one system.
+Each combination is a cell: a run in runs/sweeps/NAME/CELL. Give the same command again to continue, however the last
+one stopped: complete cells are skipped, interrupted ones continue, and failed ones are tried again. Ctrl-C saves all
+cells in training. At the end, all cells are compared with the first, on the validation set at their last evaluation or,
+with --set test, on the test set. Cells that differ only in their seed are one system.
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -58,16 +58,16 @@ def main() -> None:
 def make_parser() -> Parser:
     parser = Parser(__doc__, EXAMPLES)
     parser.add_argument("SWEEP", type=Path, help="a sweep file, such as configs/sweeps/small-data.yaml")
-    help = "cells trained at a time (default: one for each GPU, or one on a CPU, whose cores several share)"
+    help = "cells to train at a time (default: one per GPU, or one on a CPU; several share the CPU's cores)"
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help=help)
-    parser.add_argument("--set", choices=["valid", "test"], default="valid", help="what is compared (default: valid)")
+    parser.add_argument("--set", choices=["valid", "test"], default="valid", help="set to compare on (default: valid)")
     parser.add_argument("--status", action="store_true", help="show how far each cell is, and start nothing")
-    parser.add_argument("--cell", type=int, metavar="NUMBER", help="train this cell alone, counted from 0")
+    parser.add_argument("--cell", type=int, metavar="NUMBER", help="train only this cell, counted from 0")
     return parser
 
 
 def train_all(sweep: Sweep, cells: list[Cell], jobs: int | None, set_name: str) -> None:
-    """Train what is not complete, then compare; exit with 128 plus a signal's number, or with 2 if a cell is left."""
+    """Train incomplete cells, then compare; exit with 128 plus a signal's number, or with 2 if any cell is left."""
     with explain_write_errors(sweep.folder):
         sweep.folder.mkdir(parents=True, exist_ok=True)
     states = {cell.name: read_state(cell, set_name) for cell in cells}

@@ -1,23 +1,23 @@
 """Translate standard input to standard output, line by line: python scripts/translate.py RUN [key=value …].
 
 Every line of input gives one line of output, in order, while later lines are still being read; an empty line stays
-empty. A line is translated sentence by sentence, unless the model was trained on such lines; a sentence that is too
+empty. A line is translated sentence by sentence, unless the model was trained on lines like it; a sentence that is too
 long for it is cut, with a note on standard error. At a terminal, or with --interactive, each line is translated as soon
-as it is typed; :help and :quit are for a terminal. With --nbest, --scores or --alignment, each line of output is JSON:
+as it is typed; :help and :quit work at a terminal. With --nbest, --scores or --alignment, each line of output is JSON:
 
   {"line": 1, "source": "Thank you.", "translations": [{"text": "Gracias.", "log_prob": -0.31, "score": -0.23, …}, …]}
 
-Numbers that a translation lacks, and words that it repeats, are reported on standard error, and as "doubts" in JSON.
+Numbers missing from a translation, and words that it repeats, are reported on standard error, and as "doubts" in JSON.
 
-With --format=text, markdown, html or csv, standard input is a document. Its text is translated, and everything else is
-where it was: paragraphs, tags, links, addresses, code, tables, entities. In CSV, --columns names what is text.
+With --format=text, markdown, html or csv, standard input is a document. Its text is translated, and everything else
+stays as it is: paragraphs, tags, links, addresses, code, tables, entities. In CSV, --columns names the columns of text.
 
-At a line that cannot be translated, such as one that is not UTF-8, the program ends after it has written the lines
-before. With --on-error=blank, the line's number and the reason go to standard error, its line of output is blank (as
-JSON, it has "line" and "error"), the other lines are translated, and the exit code is 2.
+At a line that cannot be translated, such as one that is not UTF-8, the program writes the lines before it and stops.
+With --on-error=blank, the line's number and the reason go to standard error, its line of output is blank (as JSON, it
+has "line" and "error"), the other lines are translated, and the exit code is 2.
 
-The search is set by config keys: decoding.beam_size=1 is greedy, decoding.search=sample draws at random,
-decoding.mbr=chrf chooses by minimum Bayes risk, decoding.ensemble=[RUN,…] combines several runs,
+Config keys control the search: decoding.beam_size=1 is greedy, decoding.search=sample draws at random,
+decoding.mbr=chrf chooses by minimum Bayes risk, decoding.ensemble=[RUN,…] combines several runs, and
 decoding.checkpoint=NAME selects another checkpoint.
 """
 
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()
@@ -58,7 +58,7 @@ HELP = """Each line is translated as soon as you press Enter. It may have severa
 The arrow keys bring earlier lines back. :help shows this, :quit or Ctrl-D ends.
 To translate a file, leave: scripts/translate.py RUN < FILE. Its --help lists what else it does, such as --nbest 3."""
 
-Found = list[list[Translation]]  # of each line, several with --nbest; none if it cannot be translated
+Found = list[list[Translation]]  # for each line: several with --nbest, none if it cannot be translated
 
 
 @exit_on_user_error()
@@ -79,10 +79,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--alignment", action="store_true", help="add the words of both sides, and each target word's source word")
     help = "standard input is a document: translate its text, and keep everything else"
     add("--format", choices=(*FORMATS, CSV), help=help)
-    help = "the columns to translate with --format csv, by their header"
+    help = "the columns to translate with --format csv, by name in the header"
     add("--columns", metavar="NAME,…", default="", help=help)
     add("--prefix", metavar="TEXT", default="", help="begin every translation with this text")
-    help = "at a line that cannot be translated: stop (the default), or leave it blank and go on"
+    help = "at a line that cannot be translated: stop (the default), or leave it blank and continue"
     add("--on-error", choices=["stop", "blank"], default="stop", help=help)
 
 
@@ -90,7 +90,7 @@ def translate_file(arguments: argparse.Namespace) -> None:
     """Translate standard input as one document, and write it whole."""
     for option in ("nbest", "scores", "alignment", "prefix", "interactive"):
         if vars(arguments)[option]:
-            raise UserError(f"--format is for a whole document, and --{option} for lines: leave one of them out")
+            raise UserError(f"--format is for a whole document, and --{option} is for lines: leave one of them out")
     run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     translator = run.translator
     lines = list(input_lines())
@@ -110,7 +110,7 @@ def translate_file(arguments: argparse.Namespace) -> None:
 
 
 def translate_lines(arguments: argparse.Namespace) -> None:
-    """Translate standard input in blocks, or line by line for somebody who is typing."""
+    """Translate standard input in blocks, or line by line if someone is typing."""
     run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     check_options(arguments, run)
     translator = run.translator  # loaded before the first line is read
@@ -155,7 +155,7 @@ def translate_block(block: list[InputLine], run: LoadedRun, arguments: argparse.
 
 
 def write_result(text: str) -> None:
-    """A file or a pipe gets the text as it is, in UTF-8; on a terminal, what would steer it is escaped."""
+    """Write the text unchanged, in UTF-8, to a file or a pipe; escape control characters for a terminal."""
     if sys.stdout.isatty():
         print(text, end="", flush=True)
     else:

@@ -1,12 +1,12 @@
-"""Train the seeds of a record again and judge them: python scripts/verify_record.py NAME
+"""Train the seeds of a record again and test its claim: python scripts/verify_record.py NAME
 
-A record is a sweep file of one recipe and several seeds, configs/records/NAME.yaml. It stands if the mean BLEU of its
-seeds on the validation set, as of their last evaluation, is above 50.0 by a one-sided t test, p < 0.01
-(docs/records.md). The seeds are trained one after the other on two fixed cores, in runs/sweeps/NAME/CELL. The same
-command goes on where the last one stopped, and skips what is complete.
+A record is a sweep file of one recipe and several seeds, configs/records/NAME.yaml. It holds if the mean BLEU of its
+seeds on the validation set, at their last evaluation, is above 50.0 by a one-sided t test, p < 0.01
+(docs/records.md). The seeds are trained one after the other on two fixed cores, in runs/sweeps/NAME/CELL. Give the same
+command again to continue after an interruption: it skips complete seeds.
 
-Minutes are those of training up to the last save, with the evaluations before it. How fast the machine is stands beside
-them: the rate of plain matrix products, which is measured right after each training.
+Minutes count training up to the last save, including the evaluations before it. Beside them is the speed of the
+machine: the rate of plain matrix products, measured right after each training.
 
 The exit code is 1 if the target is not reached.
 """
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH
     from cli.process import prepare_process
 
     prepare_process()

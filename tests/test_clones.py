@@ -58,7 +58,7 @@ def test_an_edit_of_a_second_clone_is_seen_by_its_programs(clone, other, program
 
 
 def test_every_script_looks_in_its_own_clone_first():
-    line = "    sys.path.insert(0, str(Path(__file__).parents[1]))  # this clone's rooms, whatever PYTHONPATH has\n"
+    line = "    sys.path.insert(0, str(Path(__file__).parents[1]))  # import from this clone despite PYTHONPATH\n"
     assert [script for script in SCRIPTS if line not in (ROOT / script).read_text(encoding="utf-8")] == []
 
 

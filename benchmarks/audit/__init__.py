@@ -1,1 +1,1 @@
-"""Whether a compiler computes what it should: every part of a config at its real shapes, beside a reference."""
+"""Check that compiled code computes the right numbers: every part of a config at its real shapes, with a reference."""

@@ -1,4 +1,4 @@
-"""Compare what is compiled of a config's parts with their references."""
+"""Compare the compiled results of a config's parts with their references."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -8,13 +8,13 @@ import numpy as np
 
 from common.text_table import Table
 
-PEAK = 100  # tolerances: one element may differ by so much of the root mean square of all
+PEAK = 100  # tolerances: one element may differ by this much, as a share of the root mean square of all
 TINY = 1e-30
 Figures = dict[str, np.ndarray]
 
 
 class Finding(NamedTuple):
-    """The greatest differences of a part's arrays, as shares of their norm and of their root mean square."""
+    """The largest differences of a part's arrays, as shares of their norm and of their root mean square."""
 
     part: str
     norm: float
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
 
 
 def figures_of(tree: Any) -> Figures:
-    """The arrays of a tree by their paths, in float32 where they are bfloat16, which NumPy's files do not have."""
+    """The arrays of a tree by path, with bfloat16 as float32, because NumPy's files do not support bfloat16."""
     leaves = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(tree)}
     return {path: leaf.astype(np.float32) if leaf.dtype == "bfloat16" else leaf for path, leaf in leaves.items()}
 
@@ -38,13 +38,13 @@ def digest(figures: Figures) -> str:
 
 
 def compare(part: str, tolerance: float, found: Figures, expected: Figures, same_bits: bool) -> Finding:
-    """The greatest differences of a part's arrays."""
+    """The largest differences of a part's arrays."""
     norms, peaks = zip(*(difference(found[name], expected[name]) for name in expected), strict=True)
     return Finding(part, max(norms), max(peaks), tolerance, same_bits)
 
 
 def difference(found: np.ndarray, expected: np.ndarray) -> tuple[float, float]:
-    """Norm and greatest element of the difference, as shares of the expected norm and root mean square; inf for NaN."""
+    """Norm and largest element of the difference, as shares of the expected norm and root mean square; inf for NaN."""
     wide = expected.astype(np.float64)
     distance = np.nan_to_num(np.abs(found.astype(np.float64) - wide), nan=np.inf)
     norm = np.linalg.norm(wide) + TINY
@@ -52,11 +52,11 @@ def difference(found: np.ndarray, expected: np.ndarray) -> tuple[float, float]:
 
 
 def as_table(title: str, findings: list[Finding]) -> Table:
-    """The findings for a reader."""
+    """The findings as a table."""
     rows = []
     for each in findings:
         verdict = "right" if each.is_right else "WRONG" if each.same_bits else "OTHER BITS EACH TIME"
         rows.append([each.part, *(f"{share:.0e}" for share in (each.norm, each.peak, each.tolerance)), verdict])
     greatest = f"of one element, as a share of the root mean square, which may be {PEAK} tolerances"
-    note = f"difference: its norm, as a share of the norm of what is right; greatest: {greatest}"
+    note = f"difference: its norm, as a share of the reference's norm; greatest: {greatest}"
     return Table(title, note, ["part", "difference", "greatest", "tolerance", ""], rows)

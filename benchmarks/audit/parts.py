@@ -35,17 +35,17 @@ from training.muon import orthogonalize
 from training.optimizer import optimizer
 from training.state import initial_state_from
 
-# The norm of a difference, as a share of the reference's norm: with the same roundings of operands; through many
-# layers, where a unit whose input is nearly zero is on with one rounding and off with another; with attention in
-# bfloat16, whose weights some kernels round too; through many layers of rounded operands; through many layers whose
-# activations are rounded, and in a search, where another hypothesis may win by rounding.
+# The norm of a difference, as a share of the reference's norm: with the same rounding of operands; through many layers,
+# where a unit with an input near zero may be on with one rounding and off with another; with attention in bfloat16,
+# where some kernels also round the weights; through many layers with rounded operands; through many layers with rounded
+# activations, and in a search, where rounding may let another hypothesis win.
 EXACT, ROUNDED, HALF, NARROW, WIDE = 1e-5, 5e-3, 2e-2, 5e-2, 0.2
-SOURCES, TARGETS = 16, 12  # tokens of a sentence that is searched, and of its translation
+SOURCES, TARGETS = 16, 12  # tokens of a sentence to translate, and of its translation
 
 
 @dataclass(frozen=True)
 class Part:
-    """A computation, and what it should return: by ``reference`` in float64 or, if that is None, without ``jit``."""
+    """A computation, and how to get the right result: ``reference`` in float64 or, if it is None, without ``jit``."""
 
     name: str
     compute: Callable[..., PyTree]
@@ -64,7 +64,7 @@ def parts_of(config: RunConfig) -> Iterator[Part]:
     yield loss_part(cost, config.training.label_smoothing)
     for rate in sorted({model.dropout, model.attention_dropout, model.activation_dropout} - {0.0}):
         shape = data.batch_rows, data.row_length, model.d_model
-        deviation = (rate / (1 - rate) / math.prod(shape)) ** 0.5  # of the share that is kept, as a part of it
+        deviation = (rate / (1 - rate) / math.prod(shape)) ** 0.5  # of the share that is kept, relative to it
         tolerance = 5 * deviation + 2**-16
         yield Part(f"dropout of {rate}", share_kept, (rate, shape), lambda rate, shape: 1 - rate, tolerance)
     yield from updates(cost, config.training)
@@ -100,7 +100,7 @@ def attentions(cost: StepCost) -> Iterator[Part]:
 
 
 def kernels_for(model: ModelConfig, queries: int, keys: int) -> list[str]:
-    """The kernels that support the scaled dot product in the model's shapes on this device."""
+    """The kernels that support the scaled dot product with the model's shapes on this device."""
     widths = model.head_dim, model.value_width
     request = Request(current_device(), model.dtype, "scaled_dot_product", queries, keys, *widths)
     return [kernel for kernel in KERNELS if unsupported(kernel, request) is None]
@@ -115,7 +115,7 @@ def attention_and_gradients(
 
 
 def products(cost: StepCost) -> Iterator[Part]:
-    """The product of every matrix of a dense layer with the source tokens of a batch, and its gradients."""
+    """The product of each dense layer's matrix with the source tokens of a batch, and its gradients."""
     dtype = cost.model.matmul_dtype
 
     def product_and_gradients(x: Any, matrix: Any, cotangent: Any) -> PyTree:
@@ -136,7 +136,7 @@ def dense_shapes(cost: StepCost) -> list[tuple[int, ...]]:
 
 
 def loss_part(cost: StepCost, smoothing: float) -> Part:
-    """The loss in chunks and its gradients, of random outputs of the decoder."""
+    """The loss in chunks and its gradients, for random outputs of the decoder."""
     model, batch = cost.model, cost.batch()
     to_logits, loss = partial(project, dtype=model.matmul_dtype), partial(cross_entropy, smoothing=smoothing)
     x = normal(0, cost.rows, cost.targets, model.d_model)
@@ -158,7 +158,7 @@ def share_kept(rate: float, shape: tuple[int, ...]) -> Any:
 
 
 def updates(cost: StepCost, training: TrainingConfig) -> Iterator[Part]:
-    """Muon's iterations for every shape of a matrix, and two updates of the optimizer by random gradients."""
+    """Muon's iterations for every matrix shape, and two updates of the optimizer with random gradients."""
     if training.optimizer == "muon":
         for shape in dense_shapes(cost):
             name = f"Muon's iterations, {shape[0]} × {shape[1]}"
@@ -175,7 +175,7 @@ def updates(cost: StepCost, training: TrainingConfig) -> Iterator[Part]:
 
 
 def steps(cost: StepCost, training: TrainingConfig) -> Iterator[Part]:
-    """The gradients of a batch by module, also with every operand in float32, and what two steps report."""
+    """The gradients of a batch by module, also with every operand in float32, and the reports of two steps."""
     tolerance = EXACT if cost.model.matmul_dtype == "float32" else NARROW
     params, batch = parameters(cost), cost.batch()
     step = make_programs(build(cost.model, cost.vocab_size), training).train_step
@@ -208,13 +208,13 @@ def parameters(cost: StepCost) -> Params:
 
 
 def by_module(params: Params) -> dict[str, Any]:
-    """All parameters of each module in one vector."""
+    """All parameters of each module as one vector."""
     modules = {f"{part}.{name}": tree for part, modules in params.items() for name, tree in modules.items()}
     return {name: jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(tree)]) for name, tree in modules.items()}
 
 
 def search_part(name: str, model: ModelConfig, config: RunConfig, tolerance: float) -> Part:
-    """The scores of a batch of sentences."""
+    """The scores of a search for a batch of sentences."""
     model, decoding = replace(model, kernel="definition"), config.decoding
     vocab_size, rows = config.tokenizer.vocab_size, batch_size(SOURCES, decoding.batch_sentences)
     params, room = init_params(model, vocab_size, jax.random.key(0)), min(TARGETS, decoding.limit(SOURCES))

@@ -1,4 +1,4 @@
-"""An audit in three processes: what is compiled, the same again, and the references with another way to compile."""
+"""Run an audit in three processes: the compiled parts, the same again, and the references, compiled in another way."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from benchmarks.audit.compare import Finding, compare
 from common.errors import UserError
 from common.programs import program_environment
 
-# Without LLVM's optimization, YNN's kernels and, as long as jaxlib had others, the newer emitters of fusions;
-# references also run without jit.
+# Turn off LLVM's optimization, YNN's kernels and, where jaxlib still has older ones, the newer fusion emitters.
+# References also run without jit.
 OTHER_WAY = "--xla_backend_optimization_level=0 --xla_cpu_experimental_ynn_fusion_type="
 OLDER_EMITTERS = " --xla_cpu_use_fusion_emitters=false" * version("jaxlib").startswith("0.10.")
 
@@ -30,7 +30,7 @@ def audit(config: str, overrides: list[str]) -> list[Finding]:
             place.mkdir()
             compute_apart(name, place, config, overrides)
         parts, again = (json.loads((folders[name] / "parts.json").read_text()) for name in ("compiled", "again"))
-        # Without a flag, a GPU may add in another order each time.
+        # Without this flag, a GPU may add in a different order each time.
         flags = os.environ.get("XLA_FLAGS", "")
         in_any_order = jax.default_backend() == "gpu" and "--xla_gpu_deterministic_ops=true" not in flags
         findings = []

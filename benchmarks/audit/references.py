@@ -1,8 +1,8 @@
-"""What the parts should return, by their definitions in float64 NumPy."""
+"""The right results of the parts, computed by their definitions in float64 NumPy."""
 
 from functools import partial
 
-import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by its name then
+import ml_dtypes  # noqa: F401  (makes NumPy recognise the name bfloat16)
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -52,7 +52,7 @@ def loss_and_gradients(
     smoothing: float,
     dtype: str,
 ) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
-    """Cross-entropy of the logits x · table against smoothed labels, and its gradients, for a row at a time."""
+    """Cross-entropy of the logits x · table against smoothed labels, and its gradients, one row at a time."""
     x, table = operand(x, dtype), operand(table, dtype)
     total, of_x, of_table = 0.0, np.zeros(x.shape), np.zeros(table.shape)
     for row, (outputs, label) in enumerate(zip(x, labels, strict=True)):
@@ -67,7 +67,7 @@ def loss_and_gradients(
 
 
 def orthogonalized(matrix: Float[np.ndarray, "rows columns"]) -> np.ndarray:
-    """Newton and Schulz's iterations, rounded to bfloat16 where Muon rounds."""
+    """Newton-Schulz iterations, rounded to bfloat16 where Muon rounds."""
     if matrix.shape[0] > matrix.shape[1]:
         return orthogonalized(matrix.T).T
     (a, b, c), rounded = COEFFICIENTS, partial(operand, dtype="bfloat16")
@@ -79,5 +79,5 @@ def orthogonalized(matrix: Float[np.ndarray, "rows columns"]) -> np.ndarray:
 
 
 def operand(array: np.ndarray, dtype: str) -> np.ndarray:
-    """An operand of a product, in float64 but with the digits of its dtype."""
+    """An operand of a product, in float64 but rounded to its dtype."""
     return array.astype(np.float32).astype(dtype).astype(np.float64)

@@ -1,7 +1,7 @@
 """One process of an audit: python -m benchmarks.audit.worker compiled|reference FOLDER CONFIG [key=value …].
 
 It writes the arrays of every part to FOLDER/NUMBER.npz, and their names, tolerances and digests to FOLDER/parts.json.
-What is compiled is computed twice. A process of its own, because flags of the compiler are read once.
+Compiled parts are computed twice. This needs a separate process, because compiler flags are read only once.
 """
 
 import json
@@ -17,11 +17,11 @@ from configs.load import load_config
 
 
 def main(mode: str, folder: Path, config_file: str, *overrides: str) -> None:
-    jax.config.update("jax_enable_compilation_cache", False)  # what compiles here and now is to be tried
+    jax.config.update("jax_enable_compilation_cache", False)  # test the compiler itself, not cached programs
     if jax.default_backend() != "cpu":
-        jax.config.update("jax_default_matmul_precision", "float32")  # TF32 is rounding, and would hide a fault
+        jax.config.update("jax_default_matmul_precision", "float32")  # TF32 rounds, which would hide errors
     config, facts, is_reference = load_config(config_file, overrides), [], mode == "reference"
-    with jax.disable_jit(is_reference):  # so that parts without a reference are one operation of JAX after the other
+    with jax.disable_jit(is_reference):  # so that parts without a reference run one JAX operation at a time
         for number, part in enumerate(parts_of(config)):
             compute = (part.reference if is_reference else None) or part.compute
             found = [figures_of(compute(*part.arguments)) for _ in range(1 if is_reference else 2)]

@@ -1,1 +1,1 @@
-"""Programs compiled for accelerators by their vendors' own compilers, which need no device: what they plan to do."""
+"""Compile programs with the accelerator vendors' own compilers, which need no device, and report what they plan."""

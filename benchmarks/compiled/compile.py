@@ -21,11 +21,11 @@ _TOO_LARGE = re.compile(r"Ran out of memory.*?([\d.]+)([KMGT])\b.*?([\d.]+)([KMG
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled training step, in bytes of one device."""
+    """A compiled training step; sizes are bytes on one device."""
 
     seconds: float  # to lower and compile
     held: int  # by arguments
-    written_over: int  # of the arguments, by results
+    written_over: int  # part of the arguments that results overwrite
     temporary: int
     peak: int
 
@@ -34,7 +34,7 @@ def compile_step(config: RunConfig, mesh: Mesh, target: Target) -> Compiled:
     """Compile for a mesh of the target's devices.
 
     UserError if the mesh does not divide the sizes of the config, or if the compiler finds that the step needs more
-    memory than a device has; NVIDIA's does not look (``check_fits``).
+    memory than a device has; NVIDIA's compiler does not check this (see ``check_fits``).
     """
     begun = perf_counter()
     with target.tracing():

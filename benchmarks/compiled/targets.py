@@ -1,6 +1,6 @@
-"""Accelerators that programs are compiled for on any machine: what the compilers have to know about each.
+"""Accelerators to compile for on any machine, with the facts about each that the compilers need.
 
-NVIDIA's compiler takes a GPU's facts as text, Google's knows its TPUs by name. Neither looks for a device.
+NVIDIA's compiler takes a GPU's properties as text; Google's knows its TPUs by name. Neither looks for a device.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from common.text import in_brief
 
 
 class Accelerator(NamedTuple):
-    """A device by its vendor's published figures: bytes of memory, bytes a second, and devices in a node."""
+    """A device by its vendor's published figures: bytes of memory, bytes per second, and devices per node."""
 
     name: str
     memory: float
@@ -31,8 +31,8 @@ class Accelerator(NamedTuple):
     node: int
 
 
-# NVIDIA's data sheets (that a node has eight T4 is assumed), Google's pages "TPU v5e", "TPU v5p" and "TPU v6e", whose
-# pods have no nodes.
+# NVIDIA's data sheets (eight T4 per node are an assumption); Google's pages "TPU v5e", "TPU v5p" and "TPU v6e" (TPU
+# pods have no nodes).
 ACCELERATORS = {
     "t4": Accelerator("NVIDIA T4", 16e9, 0.32e12, 8),
     "h100": Accelerator("NVIDIA H100", 80e9, 3.35e12, 8),
@@ -43,8 +43,8 @@ ACCELERATORS = {
 }
 GPUS = {"t4": (7.5, "turing"), "h100": (9.0, "hopper"), "h200": (9.0, "hopper")}  # compute capability, facts
 TPUS = {"v5e": 2, "v5p": 3, "v6e": 2}  # dimensions of their torus
-# Compilers say on standard error what exceptions say, too. libtpu asks the cloud which TPU it is on unless it is told,
-# and serves one process at a time unless it may serve more.
+# The compilers repeat exceptions on standard error. libtpu asks the cloud which TPU it runs on unless it is told, and
+# serves one process at a time unless more are allowed.
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TPU_STDERR_LOG_LEVEL": "3",
@@ -56,7 +56,7 @@ ENVIRONMENT = {
 
 
 class Target(NamedTuple):
-    """Devices that are not there: only compiling for them is possible."""
+    """Devices that this machine does not have: they can only be compiled for."""
 
     name: str
     accelerator: Accelerator
@@ -66,7 +66,7 @@ class Target(NamedTuple):
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
-        """Trace for this target. Before a call of cuDNN JAX asks a GPU for versions, not publicly: this answers."""
+        """Trace for this target. Patches private functions of JAX that ask a GPU for versions before calling cuDNN."""
         with ExitStack() as stack:
             stack.enter_context(tracing_for(*self.device))
             if self.device.platform == "gpu":
@@ -77,7 +77,7 @@ class Target(NamedTuple):
 
 
 def open_target(name: str) -> Target:
-    """Return the devices of ``name``, such as h200:8 or v5e:4x4. UserError if there are none, or no compiler."""
+    """Return the target ``name``, such as h200:8 or v5e:4x4. UserError if it is unknown or its compiler is missing."""
     chip, _, shape = name.partition(":")
     if chip not in ACCELERATORS:
         near = get_close_matches(chip, ACCELERATORS, 1)
@@ -85,9 +85,9 @@ def open_target(name: str) -> Target:
         forms = "with a number of GPUs, as h200:8, or a slice of TPUs, as v5e:4x4"
         raise UserError(f"unknown target {in_brief(name)}{hint}. Targets are {', '.join(ACCELERATORS)}, {forms}")
     os.environ.update(ENVIRONMENT)
-    jax.config.update("jax_platforms", "cpu")  # a device that is there is left alone
-    jax.config.update("jax_enable_compilation_cache", False)  # what no device can load cannot be read from it
-    # Less search for fast code: on a TPU a third of the time, and the same peak within 2 %.
+    jax.config.update("jax_platforms", "cpu")  # leaves devices of this machine alone
+    jax.config.update("jax_enable_compilation_cache", False)  # no device can load cached programs
+    # Less search for fast code: for a TPU, it takes a third of the time, with the same peak within 2 %.
     jax.config.update("jax_optimization_level", "O0" if chip in TPUS else "UNKNOWN")
     return _open_gpus(name, chip, shape) if chip in GPUS else _open_tpus(name, chip, shape)
 

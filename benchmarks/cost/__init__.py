@@ -1,1 +1,1 @@
-"""Costs by arithmetic, to compare measurements with: operations, bytes, transfers and expected scaling."""
+"""Costs computed by formula, to compare with measurements."""

@@ -1,4 +1,4 @@
-"""Operations of the matrix products of a training step and of decoding: the same work for every engine.
+"""Count operations in the matrix products of training steps and decoding: the same work for every engine.
 
 B batch row · S source position · T target position · K beam · V vocabulary
 """
@@ -20,17 +20,17 @@ from model.transformer import structure
 from training.config import TrainingConfig
 
 MATRICES = {"DN", "DG", "ND", "NHH", "DF", "FD", "VD", "DE"}  # every token is multiplied by these parameters
-OF_SOURCES = re.compile(r"^encoder|cross_attention/(key|value)/")  # their paths, if source tokens are
+OF_SOURCES = re.compile(r"^encoder|cross_attention/(key|value)/")  # paths of those that multiply source tokens
 
 
 @cache
 def list_parameters(model: ModelConfig, vocab_size: int) -> dict[str, Any]:
-    """Return every parameter without its values, but with its shape and axes (model/sharding.py), by its path."""
+    """Return every parameter by its path, without values but with its shape and axes (model/sharding.py)."""
     return {"/".join(map(str, path)): leaf for path, leaf in nnx.to_flat_state(structure(model, vocab_size)[1])}
 
 
 def source_products(model: ModelConfig, vocab_size: int, sources: int) -> int:
-    """Return the multiplications for a row of source tokens: the encoder, and the decoder's keys and values of them."""
+    """Return the multiplications for a row of source tokens: the encoder, and the decoder's keys and values."""
     return sources * _matrix_sizes(model, vocab_size)[0] + model.encoder_layers * _attention(model, sources**2)
 
 
@@ -56,46 +56,46 @@ def _attention(model: ModelConfig, pairs: int) -> int:
 
 @dataclass(frozen=True)
 class StepCost:
-    """A training step on ``rows`` of S source and T target places, all filled by ``batch``."""
+    """A training step on ``rows`` of S source and T target positions; ``batch`` fills all of them."""
 
     model: ModelConfig
     vocab_size: int
     rows: int
     sources: int  # S
     targets: int  # T
-    sentences: int = 1  # that share a row
+    sentences: int = 1  # per row
 
     def __str__(self) -> str:
         packed = f", {self.sentences} sentences a row" if self.sentences > 1 else ""
         return f"{self.rows} × {self.sources} + {self.targets}{packed}"
 
     def places(self) -> int:
-        """Return the number of source and target tokens of full rows."""
+        """Return the number of source and target tokens in full rows."""
         return self.rows * (self.sources + self.targets)
 
     def flops(self) -> int:
-        """Return the operations of all matrix products of a step: a multiplication and an addition each.
+        """Return the operations in all matrix products of a step, counting multiplications and additions.
 
         The backward pass takes twice the operations of the forward pass: the gradients of both factors of a product are
         products of the same size. Attention counts every query with every key of its row, including pairs hidden by
-        causality or packing, as the definition computes them. A kernel that recomputes scores for the gradients does
-        more than is counted, one that skips hidden pairs less. Sums, norms, activations, softmax, dropout and the loss
-        are not counted, nor are the optimizer's products, which Muon has.
+        causality or packing, because the definition computes them. A kernel that recomputes scores for the gradients
+        does more than is counted; one that skips hidden pairs does less. Sums, norms, activations, softmax, dropout and
+        the loss are not counted; neither are products in the optimizer (Muon).
         """
         source = source_products(self.model, self.vocab_size, self.sources)
         pairs = self.targets * (self.targets + self.sources)
         return 2 * 3 * self.rows * (source + target_products(self.model, self.vocab_size, self.targets, pairs))
 
     def of_views(self, training: TrainingConfig) -> "StepCost":
-        """Return the cost of the rows that are computed: consistency training has two views of each."""
+        """Return the cost of all computed rows: consistency training has two views of each row."""
         return self if training.consistency == "none" else replace(self, rows=2 * self.rows)
 
     def parameters(self) -> int:
-        """Return the number of learned values."""
+        """Return the number of parameters."""
         return sum(math.prod(leaf.shape) for leaf in list_parameters(self.model, self.vocab_size).values())
 
     def batch(self) -> Batch:
-        """Return random tokens in every place; the sentences of a row differ by at most one token in length."""
+        """Return random tokens in every position; sentences in a row differ by at most one token in length."""
         generator = np.random.default_rng(0)
         shapes = (self.rows, self.sources), (self.rows, self.targets)
         source, target = (generator.integers(EOS + 1, self.vocab_size, shape, np.int32) for shape in shapes)
@@ -115,7 +115,7 @@ class StepCost:
 class DecodingCost:
     """``batch`` random sentences of ``sources`` tokens; every engine generates exactly ``length`` tokens for each.
 
-    Engines get random weights in the dimensions of ``model``: values do not change the time.
+    Engines get random weights with the dimensions of ``model``: the values do not affect the time.
     """
 
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -134,10 +134,10 @@ class DecodingCost:
         return generator.integers(EOS + 1, self.vocab_size, (self.batch, self.sources), np.int32)
 
     def flops(self, beam_size: int) -> int:
-        """Return the operations of all matrix products for one sentence: a multiplication and an addition each.
+        """Return the operations in all matrix products for one sentence, counting multiplications and additions.
 
-        The encoder runs once; each decoder layer projects the source to keys and values once. Each of the K beams then
-        pays for its tokens: projections, feed-forward network, the source, all earlier tokens, and the vocabulary.
+        The encoder runs once; each decoder layer projects the source to keys and values once. Each of the K beams adds
+        the cost of its tokens: projections, feed-forward network, source, all earlier tokens, and vocabulary.
         """
         pairs = self.length * self.sources + self.length * (self.length + 1) // 2
         beam = target_products(self.model, self.vocab_size, self.length, pairs)

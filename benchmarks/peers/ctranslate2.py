@@ -1,4 +1,4 @@
-"""CTranslate2, with our model exported to it."""
+"""CTranslate2, running our model as exported to it."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +14,9 @@ from model.transformer import init_params
 
 
 class CTranslate2Search:
-    """Beam size → tokens of each sentence. Each of the ``workers`` has its share of the threads and of the batch.
+    """Beam size → tokens of each sentence. The ``workers`` share the threads and the batch equally.
 
-    ``compute_type`` is the dtype of weights and products. UserError if CTranslate2 does not compute in it here.
+    ``compute_type`` is the dtype of weights and products. UserError if CTranslate2 does not support it here.
     """
 
     def __init__(self, cost: DecodingCost, compute_type: str, workers: int = 1):
@@ -30,7 +30,7 @@ class CTranslate2Search:
             params = init_params(cost.model, cost.vocab_size, jax.random.key(0))
             save_model(Path(folder), cost.model, params, pieces, "float32")
             self.translator = ctranslate2.Translator(folder, device_name(), compute_type=compute_type, **threads)
-        # CTranslate2 adds EOS, in place of the last token.
+        # CTranslate2 adds EOS, so it replaces the last token.
         self.sources = [list(map(str, row[:-1])) for row in cost.source_tokens().tolist()]
         self.options = {"min_decoding_length": cost.length, "max_decoding_length": cost.length}
         self.options["max_batch_size"] = -(-cost.batch // workers)

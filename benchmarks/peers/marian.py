@@ -1,4 +1,4 @@
-"""MarianMT of transformers: the Transformer of Vaswani et al. (2017), post-norm, in given dimensions."""
+"""MarianMT from transformers: the post-norm Transformer of Vaswani et al. (2017), with given dimensions."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from training.config import TrainingConfig
 
 
 class MarianLoss(torch.nn.Module):  # type: ignore[misc]
-    """MarianMT with random weights, in the dimensions of a post-norm export: batch → loss."""
+    """MarianMT with random weights and the dimensions of a post-norm export: batch → loss."""
 
     def __init__(self, cost: StepCost, training: TrainingConfig):
         super().__init__()

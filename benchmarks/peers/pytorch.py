@@ -37,13 +37,13 @@ def find_device() -> torch.device:
 
 
 def matrix_product(values: Float32[np.ndarray, "n n"], dtype: str) -> Call:
-    """Return the product of a matrix with itself, in operands of ``dtype``."""
+    """Return the product of a matrix with itself, with operands in ``dtype``."""
     matrix = torch.from_numpy(values).to(DTYPES[dtype])
     return partial(torch.mm, matrix, matrix)
 
 
 def attention_calls(arrays: Sequence[Float32[np.ndarray, "B N T H"]], *, is_causal: bool) -> dict[str, Call]:
-    """Return attention of (gradient of the output, query, key, value): forward alone, and with all gradients."""
+    """Return attention for (gradient of the output, query, key, value): forward alone, and with all gradients."""
     attend = partial(scaled_dot_product_attention, is_causal=is_causal)
     cotangent, *inputs = (torch.from_numpy(array) for array in arrays)
     leaves = [tensor.detach().requires_grad_() for tensor in inputs]
@@ -86,7 +86,7 @@ class TrainingStep:
         return sum(parameter.numel() for parameter in self.loss.parameters() if parameter.requires_grad)
 
     def peak_memory(self) -> int | None:
-        """Return the most bytes used so far: of a GPU what PyTorch reserved, of a CPU the whole process."""
+        """Return the peak memory in bytes: on a GPU what PyTorch reserved, on a CPU that of the whole process."""
         return int(torch.cuda.max_memory_reserved()) if self.device.type == "cuda" else peak_memory()
 
 
@@ -96,7 +96,7 @@ def smoothed_loss(logits: Any, labels: Any, smoothing: float) -> Any:
 
 
 class TransformerLoss(torch.nn.Module):  # type: ignore[misc]
-    """nn.Transformer in given dimensions, with one table for both sides and the logits: batch → loss."""
+    """nn.Transformer with given dimensions and one table for both sides and the logits: batch → loss."""
 
     def __init__(self, cost: StepCost, training: TrainingConfig):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The training pairs as tokens: those that fit a row, in every direction that is trained.
+"""The training pairs as tokens: the pairs that fit into a row, in every trained direction.
 
 P sentence pair · S source position · T target position.
 """
@@ -21,19 +21,19 @@ from data.tokens.subword_sampling import Segmentations
 from data.tokens.table import TokenTable, fits
 from data.tokens.tokenizer import Tokenizer, encode
 
-ALGORITHM = 1  # raise it when the same inputs give other batches
+ALGORITHM = 1  # increase it when the same inputs give different batches
 MAX_ROWS = 16  # a line that would fill more rows is not a sentence
 
-Tags = Int32[np.ndarray, " P"] | None  # the first token of each source; None: its text begins at once
+Tags = Int32[np.ndarray, " P"] | None  # the first token of each source; None: sources start with their text
 
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Pairs that fit a row of ``row_lengths`` (S, T), their likeliest tokens, and their weights (None: all 1).
+    """Pairs that fit into a row of ``row_lengths`` (S, T), their most probable tokens, and weights (None: all 1).
 
-    With ``data.direction=both``, each pair of the corpus comes in both directions, and ``tags`` has the first token of
-    each source (None: the vocabulary has no tags). ``over_long`` counts the pairs that fit no row. ``usual`` is
-    what the sources are like.
+    With ``data.direction=both``, each pair of the corpus appears in both directions, and ``tags`` has the first token
+    of each source (None: the vocabulary has no tags). ``over_long`` counts the pairs too long for a row. ``usual``
+    describes the lengths of the sources.
     """
 
     texts: Pairs
@@ -49,7 +49,7 @@ class EncodedPairs:
         return len(self.texts)
 
     def arrays(self, corpus: Pairs) -> Arrays:
-        """The pairs as arrays; their texts only if they are not those of the corpus."""
+        """The pairs as arrays; texts are included only if they differ from the corpus."""
         optional = {"fitting_weights": self.weights, "tags": self.tags}
         arrays = {name: array for name, array in optional.items() if array is not None}
         for side, table in (("source", self.sources), ("target", self.targets)):
@@ -60,7 +60,7 @@ class EncodedPairs:
 
     @classmethod
     def mapped(cls, arrays: Arrays, corpus: Pairs) -> "EncodedPairs":
-        """The pairs of ``arrays``."""
+        """The pairs stored in ``arrays``."""
         texts = Pairs.mapped("fitting", arrays) if "fitting_source_text" in arrays else corpus
         sides = ([arrays[f"{side}_{name}"] for name in TokenTable._fields] for side in ("source", "target"))
         sources, targets = (TokenTable(*side) for side in sides)
@@ -71,15 +71,15 @@ class EncodedPairs:
 
 
 def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weights: Weights = None) -> EncodedPairs:
-    """Encode the pairs, choose (S, T), and drop pairs that are too long; UserError if none is left."""
+    """Encode the pairs, choose (S, T), and drop pairs that are too long; UserError if none are left."""
     pairs, tags = in_all_directions(corpus, tokenizer, config)
     weights = None if weights is None else np.tile(weights, len(config.directions))
     sources, targets = encode(tokenizer, pairs.sources, tags), encode(tokenizer, pairs.targets)
-    # A line of a million letters, which will be dropped, must not shape the rows of the others.
+    # A line of a million letters, which will be dropped, must not affect the row lengths.
     usual = np.flatnonzero(np.maximum(sources.length, targets.length) <= MAX_ROWS * config.row_length)
     capacity = row_lengths(sources.length[usual], targets.length[usual], config.row_length)
     if config.subword_sampling > 0:
-        # Random subwords lengthen one language more: (S, T) has the ratio of one draw for some 20,000 pairs.
+        # Random subwords lengthen one language more: take the ratio (S, T) from one draw for about 20,000 pairs.
         some = pairs.take(usual[:: 1 + len(usual) // 20_000].tolist())
         sides = (Segmentations(tokenizer, side) for side in (some.sources, some.targets))
         source, target = (each.draw(np.arange(len(some)), config.subword_sampling, seed=0).length for each in sides)
@@ -100,9 +100,9 @@ def encode_pairs(corpus: Pairs, tokenizer: Tokenizer, config: DataConfig, weight
 
 
 def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) -> tuple[Pairs, Tags]:
-    """The pairs in every direction that is trained, one direction after the other, and the tags of their sources.
+    """The pairs in every trained direction, one direction after the other, and the tags of their sources.
 
-    One direction has tags if the vocabulary has them, as that of ``training.init_from`` may.
+    A single direction has tags if the vocabulary has them, as the one from ``training.init_from`` may.
     """
     tags = [tokenizer.tag(direction.target) for direction in config.directions]
     repeated = np.repeat(np.concatenate(tags).astype(np.int32), len(pairs)) if tags[0] else None
@@ -110,9 +110,9 @@ def in_all_directions(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig) ->
 
 
 def fingerprint(pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> str:
-    """SHA-256 of everything that the batches depend on."""
+    """The SHA-256 of everything that the batches depend on."""
     settings = [ALGORITHM, seed, config.row_length, config.batch_rows, config.window, config.subword_sampling]
-    settings += [config.noise, 1] if config.noise else []  # later than the others: old fingerprints stay
+    settings += [config.noise, 1] if config.noise else []  # added later: old fingerprints must not change
     digest = hashlib.sha256(json.dumps(settings).encode() + tokenizer.model)
     for block in in_blocks(zip(pairs.texts.sources, pairs.texts.targets, strict=True)):
         digest.update("".join(f"\n{source}\t{target}" for source, target in block).encode())

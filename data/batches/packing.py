@@ -1,10 +1,10 @@
-"""Several sentence pairs in a row: where each goes, and the arrays that the model reads.
+"""Pack several sentence pairs into each row, and build the arrays that the model reads.
 
 B batch row · S source position · T target position · P sentence pair.
 
 A pair takes one segment of the same row on both sides. Sentences have few distinct lengths, so packing works on a
-histogram whose cells are (source length, target length): it composes one row from the cells, greedily and largest
-first, and lays down as many such rows as the histogram allows (after the histogram packing of Krell et al. 2021,
+histogram with cells (source length, target length). It composes one row from the cells, greedily and largest first,
+and repeats that row as often as the histogram allows (after the histogram packing of Krell et al. 2021,
 https://arxiv.org/abs/2107.02027, extended to two lengths). The cost grows with the number of cells, not of pairs.
 """
 
@@ -23,8 +23,8 @@ Capacity = tuple[int, int]  # (S, T)
 class Batch(NamedTuple):
     """Packed rows, all int32: NumPy on the host, jax on the device.
 
-    Segments are numbered from 1 in each row, 0 is padding; positions restart with each segment. ``target_inputs`` is
-    BOS and the tokens, ``target_labels`` the tokens and EOS: targets are shifted here, once.
+    Segments are numbered from 1 in each row; 0 is padding. Positions restart with each segment. ``target_inputs`` is
+    BOS and the tokens, ``target_labels`` the tokens and EOS: targets are shifted here and nowhere else.
     """
 
     source_tokens: Int32[Any, "B S"]
@@ -55,14 +55,14 @@ class Packed(NamedTuple):
 
 
 def row_lengths(source_length: Indices, target_length: Indices, row_length: int) -> Capacity:
-    """(S, T): ``row_length`` for the side with more tokens, the other in the corpus's ratio, so that both fill up."""
+    """(S, T): ``row_length`` for the side with more tokens, and the other in proportion, so that both sides fill up."""
     source, target = int(source_length.sum()), int(target_length.sum())
     longer = max(source, target, 1)
     return max(1, round(row_length * source / longer)), max(1, round(row_length * target / longer))
 
 
 def place(source_length: Indices, target_length: Indices, capacity: Capacity) -> Placement:
-    """Find a place for every pair. Lengths count EOS and must not exceed the capacity (S, T) of a row."""
+    """Find a place for every pair. Lengths include EOS and must not exceed the capacity (S, T) of a row."""
     both = np.stack([source_length, target_length], axis=1)
     lengths, cell, count = np.unique(both, axis=0, return_inverse=True, return_counts=True)
     waiting = np.argsort(cell, kind="stable")  # the pairs, cell by cell
@@ -87,10 +87,10 @@ def place(source_length: Indices, target_length: Indices, capacity: Capacity) ->
 def compose_row(
     lengths: Int[np.ndarray, "cells 2"], count: Int[np.ndarray, " cells"], capacity: Capacity
 ) -> Int[np.ndarray, " segments"]:
-    """The cells of one row: at each turn the largest that fits, less half of the imbalance it leaves between the sides.
+    """Choose the cells of one row: repeatedly the largest that fits, minus half of the imbalance between the sides.
 
-    The half is measured: it fills 98 % of both sides of the Tatoeba corpus, against 93 % with none of the imbalance and
-    97.8 % with all of it.
+    The factor of one half was measured: it fills 98 % of both sides of the Tatoeba corpus, compared with 93 % without
+    the imbalance and 97.8 % with all of it.
     """
     cells = np.flatnonzero(count)
     share: Float[np.ndarray, "left 2"] = lengths[cells] / np.array(capacity)
@@ -110,7 +110,7 @@ def compose_row(
 def in_row_order(
     sources: TokenTable, targets: TokenTable, placement: Placement, order: Int[np.ndarray, " rows"]
 ) -> Packed:
-    """The placed pairs row by row, with the rows permuted: row i is the one placed as ``order[i]``."""
+    """The placed pairs row by row, with the rows permuted: the new row i is the old row ``order[i]``."""
     row = np.argsort(order)[placement.row]
     pairs = np.argsort(row, kind="stable")
     ordered = Placement(placement.rows, row[pairs], *(array[pairs] for array in placement[2:]))
@@ -118,7 +118,7 @@ def in_row_order(
 
 
 def fill_rows(packed: Packed, first: int, last: int, capacity: Capacity) -> Batch:
-    """The rows from ``first`` up to but not including ``last``; no token of any other row is read."""
+    """The rows from ``first`` up to but not including ``last``; reads no tokens of other rows."""
     pairs = slice(*np.searchsorted(packed.placement.row, [first, last]))
     row, *places = (array[pairs] for array in packed.placement[1:])
     placement = Placement(last - first, row - first, *places)
@@ -140,7 +140,7 @@ def scatter(table: TokenTable, placement: Placement, offset: Indices, width: int
 
 
 def slice_rows(batch: Batch, rows: slice | Int[np.ndarray, " B"]) -> Batch:
-    """Some rows of a batch, or its rows in another order."""
+    """Select rows of a batch, or reorder them."""
     return Batch(*(array[rows] for array in batch))
 
 

@@ -1,7 +1,7 @@
-"""The batch of any training step, computed from (training pairs, tokenizer, data config, seed, step) alone.
+"""The batch of any training step, computed only from (training pairs, tokenizer, data config, seed, step).
 
 An epoch is a permutation of its visits to the pairs, cut into windows. Each window draws its subwords, packs its pairs
-into rows and permutes the rows. The rows of an epoch's windows, one after another, are cut into batches.
+into rows and permutes the rows. The concatenated rows of an epoch's windows are cut into batches.
 """
 
 import copy
@@ -25,12 +25,12 @@ from data.tokens.tokenizer import Tokenizer, encode
 
 Item = TypeVar("Item")
 
-MOST_VISITS = 5e8  # each takes some 16 bytes
+MOST_VISITS = 5e8  # each takes about 16 bytes
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where batches begin: the one after update ``step`` begins with this row of this epoch, both from 0."""
+    """Where batches start: the batch after update ``step`` starts with this row of this epoch, both counted from 0."""
 
     step: int = 0
     epoch: int = 0
@@ -38,9 +38,9 @@ class Start:
 
 
 class BatchStream:
-    """All batches of a training run, by step (from 0). Safe to use from several threads.
+    """All batches of a training run, by step (from 0). Thread-safe.
 
-    ``row_lengths`` is (S, T); ``fingerprint`` identifies all that the batches depend on.
+    ``row_lengths`` is (S, T); ``fingerprint`` identifies everything that the batches depend on.
     """
 
     def __init__(self, encoded: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> None:
@@ -55,13 +55,13 @@ class BatchStream:
             raise UserError("data.weights leave no pair for the first epoch; raise them")
 
     def starting_at(self, start: Start) -> "BatchStream":
-        """The batches of a run that took its first ``start.step`` updates with others."""
+        """The batches of a run that used other batches for its first ``start.step`` updates."""
         stream = copy.copy(self)
         stream.start, stream._first_step = start, {start.epoch: start.step}
         return stream
 
     def batch(self, step: int, rows: slice = slice(None)) -> Batch:
-        """The batch of update ``step + 1``: ``batch_rows`` rows, the last of them empty at the end of an epoch.
+        """The batch of update ``step + 1``: ``batch_rows`` rows; at the end of an epoch, the last ones may be empty.
 
         ``rows`` selects consecutive rows; only their tokens are read.
         """
@@ -80,7 +80,7 @@ class BatchStream:
         return join_rows(parts, len(wanted), self.row_lengths)
 
     def epoch_of(self, step: int) -> tuple[int, int]:
-        """(epoch, index of the step within it), both from 0. Packs no window after the one that contains ``step``."""
+        """(epoch, index of the step in it), both from 0. Packs no windows after the one that contains ``step``."""
         epoch = max(e for e, first in list(self._first_step.items()) if first <= step)
         while not self._contains(epoch, step - self._first_step[epoch]):
             self._first_step[epoch + 1] = self._first_step[epoch] + self.steps_in(epoch)
@@ -96,12 +96,12 @@ class BatchStream:
         return index * self.config.batch_rows + self.start.row * (epoch == self.start.epoch)
 
     def steps_in(self, epoch: int) -> int:
-        """Batches in an epoch: its rows divided by the rows of a batch, rounded up."""
+        """Number of batches in an epoch: its rows divided by the rows of a batch, rounded up."""
         rows = sum(self.windows.rows(epoch, window) for window in range(self.windows.count(epoch)))
         return -(-(rows - self.row_of(epoch, 0)) // self.config.batch_rows)
 
     def expected_steps(self, row: int = 0) -> int:
-        """Batches in an epoch from a row on, if all its windows are like the first one; no other is packed."""
+        """Number of batches in an epoch from a row on, estimated from its first window; packs no other window."""
         visits = self.windows.visits(0)
         rows = -(-self.windows.rows(0, 0) * visits // min(visits, self.config.window))
         return -(-(rows - row) // self.config.batch_rows)
@@ -116,7 +116,7 @@ class BatchStream:
 def prefetch(
     stream: BatchStream, first_step: int, depth: int, rows: slice, prepare: Callable[[int, Batch], Item]
 ) -> Generator[Item, None, None]:
-    """``prepare(step, rows of its batch)`` from ``first_step`` on; a thread, whose errors rise, is ``depth`` ahead."""
+    """Yield ``prepare(step, rows of its batch)`` from ``first_step`` on; a thread works ``depth`` steps ahead."""
     thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     steps = itertools.count(first_step)
 
@@ -134,9 +134,9 @@ def prefetch(
 
 
 def validation_batches(pairs: Pairs, tokenizer: Tokenizer, config: DataConfig, row_lengths: Capacity) -> list[Batch]:
-    """Every held-out pair, packed once. If one is too long for (S, T), all rows grow to the next multiple that fits.
+    """All held-out pairs, packed once. If one is too long for (S, T), all rows grow to the next multiple that fits.
 
-    UserError if one is so long that the batches could exceed the model's memory.
+    UserError if one is so long that the batches might not fit into memory.
     """
     pairs, tags = in_all_directions(pairs, tokenizer, config)
     sources, targets = encode(tokenizer, pairs.sources, tags), encode(tokenizer, pairs.targets)

@@ -1,7 +1,7 @@
-"""Which training pairs come when, and in which rows.
+"""The order of training pairs, and the rows that they are packed into.
 
-An epoch is a permutation of its visits to the pairs, cut into windows, which are sampled, packed and permuted as a
-whole. Random numbers are Philox's raw bits and argsort, because NumPy does not promise stable ``Generator`` methods.
+An epoch is a permutation of its visits to the pairs, cut into windows. Each window is sampled, packed and permuted as a
+whole. Randomness comes from raw Philox bits and argsort, because NumPy may change the results of ``Generator`` methods.
 
 P sentence pair.
 """
@@ -21,7 +21,7 @@ from data.tokens.table import TokenTable, fits, replace_where, token_table, with
 from data.tokens.tokenizer import Tokenizer
 
 ORDER, ROWS, SOURCE_SUBWORDS, TARGET_SUBWORDS, VISITS, NOISE = range(6)  # the uses of random bits
-MAX_CACHED_PAIRS = 2_000_000  # in larger corpora segmentations are not cached: they take some 3 kB of disk a pair
+MAX_CACHED_PAIRS = 2_000_000  # larger corpora do not cache segmentations, which take about 3 kB of disk per pair
 
 
 def random_bits(count: int, seed: int, epoch: int, use: int, window: int = 0) -> UInt64[np.ndarray, " count"]:
@@ -35,9 +35,9 @@ def permutation(count: int, seed: int, epoch: int, use: int, window: int = 0) ->
 
 
 def visits_in(epoch: int, weights: Float[np.ndarray, " P"], seed: int) -> Int[np.ndarray, " P"]:
-    """How often an epoch visits each pair: its weight on average, and never a whole visit off over any first epochs.
+    """How often an epoch visits each pair: on average its weight, and the total is always less than one visit off.
 
-    A pair's visits after e epochs are the integer part of weight · e + u, where u is drawn once for each pair.
+    The number of visits after e epochs is the integer part of weight · e + u, where u is drawn once for each pair.
     """
     u = (random_bits(len(weights), seed, 0, VISITS) >> np.uint64(44)) / 2**20  # few enough bits to add exactly to 1 · e
     before, after = np.floor(weights * epoch + u), np.floor(weights * (epoch + 1) + u)
@@ -45,9 +45,9 @@ def visits_in(epoch: int, weights: Float[np.ndarray, " P"], seed: int) -> Int[np
 
 
 class Windows:
-    """The packed pairs of every (epoch, window). Safe to use from several threads.
+    """The packed pairs of every (epoch, window). Thread-safe.
 
-    ``row_counts`` has the rows of each (epoch, window) that is known: it need not be packed again to find a later step.
+    ``row_counts`` has the row counts of known (epoch, window)s, so that finding a later step does not pack them again.
     """
 
     def __init__(self, pairs: EncodedPairs, tokenizer: Tokenizer, config: DataConfig, seed: int) -> None:
@@ -63,7 +63,7 @@ class Windows:
             self._segmentations[TARGET_SUBWORDS] = Segmentations(tokenizer, pairs.texts.targets)
 
     def visits(self, epoch: int) -> int:
-        """Pairs in an epoch, counted at every visit."""
+        """Number of visits to pairs in an epoch."""
         if self.pairs.weights is None:
             return len(self.pairs)
         if epoch not in self._visits:
@@ -112,7 +112,7 @@ class Windows:
         return in_row_order(sources, targets, placement, order)
 
     def _with_noise(self, sources: TokenTable, chosen: Int[np.ndarray, " P"], epoch: int, window: int) -> TokenTable:
-        """The sources, with noise in a share of them; those that would no longer fit a row stay as they are."""
+        """The sources, with noise in a share of them; sources that would no longer fit into a row stay as they are."""
         draws = uniform(random_bits((1 + DRAWS) * len(chosen), self.seed, epoch, NOISE, window)).reshape(-1, 1 + DRAWS)
         is_noised = draws[:, 0] < self.config.noise
         texts = (self.pairs.texts.sources[i] for i in chosen[is_noised].tolist())

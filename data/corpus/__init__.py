@@ -1,1 +1,1 @@
-"""From rows to one corpus: filters, held-out sets, overlap, warnings, word counts, the report."""
+"""From rows to one corpus: filters, held-out sets, overlap checks, warnings, the report."""

@@ -1,4 +1,4 @@
-"""Sources of pairs → one corpus: rows read and filtered, splits checked for overlap."""
+"""Build one corpus from sources of pairs: read and filter the rows, and check the splits for overlap."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,14 +20,14 @@ from data.sources.report import SourceReport
 from data.sources.source import Source, swap_if_reversed
 
 HELD_OUT, SIDES = ("valid", "test"), ("source", "target")
-Training = list[tuple[Pairs, SourceAccount]]  # each source's pairs and what became of its rows
+Training = list[tuple[Pairs, SourceAccount]]  # each source's pairs and the fate of its rows
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Training pairs of all sources in one, the held-out sets, and what is known of them.
+    """The training pairs of all sources together, the held-out sets, and facts about them.
 
-    ``warnings`` are those of find_warnings; ``hashes`` those of the training sentences, by side.
+    ``warnings`` come from find_warnings; ``hashes`` are of the training sentences, by side.
     """
 
     training: Pairs
@@ -40,7 +40,7 @@ class Corpus:
 
     @property
     def weights(self) -> Weights:
-        """How often an epoch visits each training pair; None if every pair comes once."""
+        """How often an epoch visits each training pair; None if it visits every pair once."""
         accounts = self.files.train
         if all(account.weight == 1 for account in accounts):
             return None
@@ -54,18 +54,18 @@ class Corpus:
         return [Pairs(self.training.sources[part], self.training.targets[part]) for part in parts]
 
     def arrays(self) -> Arrays:
-        """Its sentences and hashes."""
+        """The sentences and hashes as arrays."""
         hashes = {f"{side}_hashes": vars(self.hashes)[side] for side in SIDES}
         return self.training.arrays("training") | self.valid.arrays("valid") | self.test.arrays("test") | hashes
 
     def facts(self) -> dict[str, Any]:
-        """The rest, as JSON has it."""
+        """Everything but the arrays, as JSON values."""
         overlap = {splits: asdict(sides) for splits, sides in self.overlap.items()}
         return {"files": asdict(self.files), "overlap": overlap, "warnings": self.warnings}
 
     @classmethod
     def mapped(cls, arrays: Arrays, facts: dict[str, Any]) -> "Corpus":
-        """The corpus of ``arrays`` and ``facts``."""
+        """Restore the corpus from ``arrays`` and ``facts``."""
         training, valid, test = (Pairs.mapped(split, arrays) for split in ("training", "valid", "test"))
         train, *others = (facts["files"][split] for split in ("train", *HELD_OUT))
         files = Files([SourceAccount(**account) for account in train], *(SourceReport(**each) for each in others))
@@ -84,7 +84,7 @@ def parse_sources(config: DataConfig) -> dict[str, list[Source]]:
 def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
     """Read and filter every source, and check the splits for overlap.
 
-    A held-out set that the config does not name is taken out of the training pairs. UserError if a source cannot be
+    Held-out sets that the config does not name are taken out of the training pairs. UserError if a source cannot be
     read or has no pairs left, or if splits share sentences.
     """
     weights = config.weights or [1.0] * len(config.train)
@@ -112,7 +112,7 @@ def build(config: DataConfig, sources: dict[str, list[Source]]) -> Corpus:
 
 
 def load_training(config: DataConfig, source: Source, weight: float) -> tuple[Pairs, SourceAccount]:
-    """A training source, filtered, and its account."""
+    """The filtered pairs of a training source, and their account."""
     loaded, report = source.load()
     pairs, dropped = filter_pairs(loaded, config.max_length_ratio)
     empty = report.empty + dropped.empty
@@ -121,17 +121,17 @@ def load_training(config: DataConfig, source: Source, weight: float) -> tuple[Pa
 
 
 def filter_pairs(pairs: Pairs, max_length_ratio: float) -> tuple[Pairs, Dropped]:
-    """Drop and count training pairs with an empty or a badly mismatched side. Never applied to held-out pairs."""
+    """Drop and count training pairs with an empty side or badly mismatched lengths. Never applied to held-out pairs."""
     source, target = (np.fromiter(map(len, side), np.int64, len(pairs)) for side in (pairs.sources, pairs.targets))
     short, long = np.minimum(source, target), np.maximum(source, target)
-    # The 5 lets short pairs differ freely: "Hi." / "¿Qué tal estás?".
+    # Adding 5 allows short pairs to differ more: "Hi." / "¿Qué tal estás?".
     mismatched = (short > 0) & (long + 5 > max_length_ratio * (short + 5))
     dropped = Dropped(empty=int((short == 0).sum()), mismatched=int(mismatched.sum()))
     return pairs.select((short > 0) & ~mismatched), dropped
 
 
 def replace_pairs(training: Training, left: Sequence[Pairs], reason: str) -> Training:
-    """The sources with the pairs that are left of each; ``reason`` is the count of the account that grows."""
+    """Replace the pairs of each source by those left; ``reason`` names the account's count of dropped pairs."""
     replaced = []
     for pairs, (_, account) in zip(left, training, strict=True):
         counts: dict[str, Any] = {reason: account.pairs - len(pairs), "pairs": len(pairs)}
@@ -145,11 +145,11 @@ def refuse_nothing_left(training: Training) -> None:
         if len(pairs) == 0:
             reasons = list(asdict(account.dropped()).items())[:-1]  # over_long is counted later
             counts = ", ".join(f"{count} {reason}" for reason, count in reasons)
-            raise UserError(f"no training pair of {account.file} is left of {account.rows} rows: {counts}")
+            raise UserError(f"{account.file} has no training pairs left, out of {account.rows} rows: {counts}")
 
 
 def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[list[Pairs], list[Pairs], int]:
-    """Split the sources into the pairs that stay and ``sets`` held-out sets, with the size that was asked of each."""
+    """Split the sources into the pairs that stay and ``sets`` held-out sets; also return the intended size of a set."""
     everything = concatenate(sources)
     size = min(config.held_out, max(1, len(everything) // 20))
     chosen = hold_out(everything, [size] * sets)
@@ -165,5 +165,5 @@ def take_out(config: DataConfig, sources: Sequence[Pairs], sets: int) -> tuple[l
 
 
 def as_file(config: DataConfig, taken_out: Pairs) -> str:
-    """A held-out set taken out of the training pairs as the content of a file, in the order of the config's columns."""
+    """The file content for a held-out set taken out of the training pairs, in the order of the config's columns."""
     return as_tsv(swap_if_reversed(config, taken_out))

@@ -1,4 +1,4 @@
-"""Do both sides of a corpus have the languages that the config says? Evidence from a random sample, by py3langid."""
+"""Check that both sides of a corpus are in the configured languages, by running py3langid on a random sample."""
 
 import random
 from collections import Counter
@@ -11,15 +11,15 @@ from data.pairs import Pairs
 from data.sources.source import ending_of, form_of
 
 SAMPLE = 1000
-FEWEST, SOME, MOST = 20, 0.1, 0.8  # the least to speak of, and shares: clean corpora have 0.004, of single words 0.05
-EVIDENCE = 0.5  # the probability from which a sentence shows a language; names, numbers and single words seldom do
+FEWEST, SOME, MOST = 20, 0.1, 0.8  # least count to report, and shares: clean corpora have 0.004, single words 0.05
+EVIDENCE = 0.5  # least probability to identify a language; names, numbers and single words rarely reach it
 
 
 def describe_languages(config: DataConfig, pairs: Pairs, file: str, advice: str = "") -> Iterator[str]:
-    """A line each on exchanged sides, on copies, and on a side in another language, with what was seen of it.
+    """Yield a line each on swapped sides, on copies, and on a side in another language, with the evidence.
 
-    Without ``advice`` on sides that are all exchanged, that is what to set so that training reads ``file`` in the right
-    order. Nothing is said of languages that py3langid does not know.
+    ``advice`` says what to do about swapped sides; by default, which setting makes training read ``file`` in the right
+    order. Yields nothing for languages that py3langid does not know.
     """
     wanted = config.source, config.target
     if not set(wanted) <= set(identifier().labels):
@@ -41,7 +41,7 @@ def describe_languages(config: DataConfig, pairs: Pairs, file: str, advice: str 
 
 
 def describe_exchange(config: DataConfig, found: Sequence[tuple[str | None, str | None]], advice: str) -> Iterator[str]:
-    """Pairs that show the other's language on each side, of those that show one of the two on both."""
+    """Yield a line if many pairs have swapped languages, among the pairs with one of the two on each side."""
     source, target = config.source, config.target
     shown = [languages for languages in found if set(languages) <= {source, target}]
     exchanged = shown.count((target, source))
@@ -54,7 +54,7 @@ def describe_exchange(config: DataConfig, found: Sequence[tuple[str | None, str 
 
 
 def is_exchanged(found: Sequence[str | None], wanted: Sequence[str]) -> bool:
-    """Whether each side of a pair shows the language of the other, or none."""
+    """Whether each side of a pair is in the language of the other side, or in no identified language."""
     return all(shown in (None, other) for shown, other in zip(found, reversed(wanted), strict=True))
 
 
@@ -63,13 +63,13 @@ def is_worth_a_word(count: int, of: int) -> bool:
 
 
 def advise_training(config: DataConfig, file: str) -> str:
-    """What to do before a run begins, which may as well translate the other way."""
+    """Advice for before training, when a run can also translate in the other direction."""
     wanted = f" (with data.source={config.target} data.target={config.source} to translate from {config.target})"
     return advise(config, file) + wanted * (form_of(file) == "table")
 
 
 def advise(config: DataConfig, file: str) -> str:
-    """What to do so that a file is read in the right order: tables have an order of columns, all other forms names."""
+    """How to read a file in the right order: tables have an order of columns, all other formats have names."""
     source, target = config.source, config.target
     if form_of(file) == "table":
         exchanged = {source: target, target: source}
@@ -82,7 +82,7 @@ def advise(config: DataConfig, file: str) -> str:
 
 
 def sample(pairs: Pairs) -> list[tuple[str, str]]:
-    """Up to ``SAMPLE`` pairs, drawn at random so that no period of the corpus hides anything; the same each time."""
+    """Up to ``SAMPLE`` pairs, drawn at random in case the corpus has regular patterns; the same ones every time."""
     chosen = random.Random(0).sample(range(len(pairs)), min(SAMPLE, len(pairs)))
     return [(pairs.sources[i], pairs.targets[i]) for i in chosen]
 
@@ -95,6 +95,6 @@ def identifier() -> Any:
 
 
 def find_language(sentence: str) -> str | None:
-    """The code of the language that a sentence shows (Lui and Baldwin 2012); None if it shows none."""
+    """The code of a sentence's language (Lui and Baldwin 2012); None without enough evidence."""
     language, probability = identifier().classify(sentence)
     return str(language) if probability >= EVIDENCE else None

@@ -15,7 +15,7 @@ Fact = TypeVar("Fact")
 
 @dataclass(frozen=True)
 class Sides(Generic[Fact]):
-    """A fact about each side."""
+    """A fact about each of the two sides."""
 
     source: Fact
     target: Fact
@@ -23,7 +23,7 @@ class Sides(Generic[Fact]):
 
 @dataclass(frozen=True)
 class Dropped:
-    """How many rows are not trained on, by reason."""
+    """The number of rows left out of training, by reason."""
 
     malformed: int = 0
     empty: int = 0
@@ -67,13 +67,13 @@ class Files:
 
 @dataclass(frozen=True)
 class SharedSentences:
-    """How many distinct folded sentences two splits share on one side, and up to three of them."""
+    """How many distinct folded sentences two splits share on one side, and up to three examples."""
 
     shared: int
     examples: list[str]
 
 
-Overlap = dict[str, Sides[SharedSentences]]  # by two splits, such as train/valid
+Overlap = dict[str, Sides[SharedSentences]]  # by pair of splits, such as train/valid
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Vocabulary:
 class DataReport:
     """The content of ``data.json``; ``fill`` is the share of real tokens in the rows of the first window.
 
-    ``usual_source`` is what the training sources are like, which decides what is translated whole; ``start`` is where
-    the batches of this corpus and config begin in the run.
+    ``usual_source`` describes the lengths of the training sources, which decide what is translated in one piece;
+    ``start`` is where the batches of this corpus and config start in the run.
     """
 
     direction: str

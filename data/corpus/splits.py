@@ -1,7 +1,7 @@
-"""Held-out sets: taking them out of a corpus, and the check that splits share no sentence.
+"""Take held-out sets out of a corpus, and check that splits share no sentences.
 
-Sentences are compared on each side, without case, punctuation and repeated white space. Pairs that share a sentence
-form a group, and a group goes to one set as a whole: otherwise training would contain a test sentence with another
+Sentences are compared on each side, ignoring case, punctuation and repeated white space. Pairs that share a sentence
+form a group, and a whole group goes into one set: otherwise training would contain a test sentence with another
 translation.
 """
 
@@ -20,13 +20,13 @@ from data.corpus.report import SPLITS, Overlap, SharedSentences, Sides
 from data.pairs import Pairs, fold
 from data.sentences import in_blocks
 
-FAR_BELOW = 0.75  # of the pairs asked for
+FAR_BELOW = 0.75  # of the requested pairs
 
 Hashes = UInt64[np.ndarray, " distinct"]
 
 
 def group_pairs(pairs: Pairs) -> list[list[int]]:
-    """Indices of the pairs in groups that share sentences, directly or through other pairs."""
+    """Group the indices of pairs that share sentences, directly or through other pairs."""
     keys = ([("source", fold(s)), ("target", fold(t))] for s, t in zip(pairs.sources, pairs.targets, strict=True))
     groups: dict[int, list[int]] = {}
     for index, number in enumerate(connect(keys).tolist()):
@@ -35,7 +35,7 @@ def group_pairs(pairs: Pairs) -> list[list[int]]:
 
 
 def connect(rows: Iterable[Iterable[Hashable]]) -> Int[np.ndarray, " rows"]:
-    """The number of each row's group, where rows with a key in common are in one."""
+    """The number of each row's group; rows with a key in common are in the same group."""
     numbers: dict[Hashable, int] = {}
     keys = [[numbers.setdefault(key, len(numbers)) for key in row] for row in rows]
     columns = np.fromiter(chain.from_iterable(keys), np.int64) + len(keys)
@@ -48,9 +48,9 @@ def connect(rows: Iterable[Iterable[Hashable]]) -> Int[np.ndarray, " rows"]:
 def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
     """Indices of disjoint held-out sets of about, never above, ``sizes`` pairs that share no sentence with the rest.
 
-    The sets are filled one after the other or, if that leaves one short, in turn. The choice depends on the sentences
-    alone, not on their order, a seed or the direction. Every sentence takes some hundred bytes of memory: a corpus of
-    many millions should come with held-out sets of its own.
+    The sets are filled one after the other or, if that leaves one short, in turn. The choice depends only on the
+    sentences, not on their order, a seed or the direction. Every sentence takes about a hundred bytes of memory: a
+    corpus of many millions should come with its own held-out sets.
     """
     groups: dict[str, list[int]] = {}
     for group in group_pairs(pairs):  # groups with a pair in common, even in the other direction, have the same key
@@ -64,7 +64,7 @@ def hold_out(pairs: Pairs, sizes: Sequence[int]) -> list[list[int]]:
 
 
 def fill(groups: Iterable[list[int]], sizes: Sequence[int], in_turn: bool = False) -> list[list[int]]:
-    """Put each group into the first set that has room for it or, ``in_turn``, into the emptiest."""
+    """Put each group into the first set with room for it or, if ``in_turn``, into the emptiest set."""
     sets: list[list[int]] = [[] for _ in sizes]
     for group in groups:
         with_room = [number for number, size in enumerate(sizes) if len(sets[number]) + len(group) <= size]
@@ -75,7 +75,7 @@ def fill(groups: Iterable[list[int]], sizes: Sequence[int], in_turn: bool = Fals
 
 
 def is_short(pairs: int, asked: int) -> bool:
-    """Whether a held-out set has far fewer pairs than were asked for."""
+    """Whether a held-out set has far fewer pairs than requested."""
     return pairs < FAR_BELOW * asked
 
 
@@ -98,14 +98,14 @@ def hash_sentences(sentences: Iterable[str]) -> Hashes:
     for block in in_blocks(sentences):
         digests += b"".join([hashlib.blake2b(one.encode(), digest_size=8).digest() for one in set(map(fold, block))])
     hashes = np.frombuffer(digests, dtype="<u8")
-    hashes.sort()  # in place: np.unique would put integers into a table of six times their size
+    hashes.sort()  # in place: np.unique would put the integers into a table six times their size
     is_new = np.ones(len(hashes), dtype=bool)
     is_new[1:] = hashes[1:] != hashes[:-1]
     return hashes[is_new]
 
 
 def find_overlap(splits: dict[str, Pairs]) -> Overlap:
-    """For every two splits and each side, the distinct folded sentences in both."""
+    """For every pair of splits and each side, the distinct folded sentences in both."""
     sources = folded_splits({name: pairs.sources for name, pairs in splits.items()})
     targets = folded_splits({name: pairs.targets for name, pairs in splits.items()})
     sides = sources, targets
@@ -113,7 +113,7 @@ def find_overlap(splits: dict[str, Pairs]) -> Overlap:
 
 
 def folded_splits(splits: dict[str, Sequence[str]]) -> dict[str, set[str]]:
-    """The folded sentences of each split; of ``train``, which may be large, only those that another split has."""
+    """The folded sentences of each split; for ``train``, which may be large, only those also in another split."""
     others = {name: set(map(fold, sentences)) for name, sentences in splits.items() if name != "train"}
     held_out = set().union(*others.values())
     return others | {"train": {folded for folded in map(fold, splits["train"]) if folded in held_out}}

@@ -1,1 +1,1 @@
-"""Readers of sentence pairs, one module for each kind of source."""
+"""Readers of sentence pairs, one module per kind of source."""

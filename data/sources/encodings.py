@@ -1,4 +1,4 @@
-"""Which encoding a file of text seems to have, and what to do if it is not the one that was asked for."""
+"""Guess the encoding of a text file, and advise what to do if it is not the configured one."""
 
 import codecs
 import gzip
@@ -9,7 +9,7 @@ from pathlib import Path
 from common.errors import UserError
 
 BinaryFile = gzip.GzipFile | io.BufferedReader
-SAMPLE = 2**20  # bytes that show an encoding
+SAMPLE = 2**20  # bytes to guess an encoding from
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 # Letters and signs of western text in cp1252; latin-1 has the same from A0 on.
 WESTERN = {*range(0xC0, 0x100), *range(0x91, 0x98), *b"\x80\x85\xa1\xaa\xab\xb0\xb4\xb7\xba\xbb\xbf"}
@@ -21,7 +21,7 @@ def is_utf8(name: str) -> bool:
 
 
 def advise_encoding(file: BinaryFile) -> str:
-    """How to read a file that is not UTF-8; empty if it is, but for a few lines."""
+    """How to read a file that is not UTF-8; empty if it is UTF-8 except for a few lines."""
     encoding = guess_encoding(first_lines(file))
     if encoding == "utf-8":
         return ""
@@ -30,13 +30,13 @@ def advise_encoding(file: BinaryFile) -> str:
 
 
 def first_lines(file: BinaryFile) -> bytes:
-    """The first lines of a file, whole ones if it is longer, unless the first one is."""
+    """The first ``SAMPLE`` bytes of a file, cut after a whole line if the file is longer and has one."""
     content = file.read(SAMPLE)
     return (content[: content.rfind(b"\n") + 1] if len(content) == SAMPLE else b"") or content
 
 
 def guess_encoding(content: bytes) -> str:
-    """The encoding that most of the content seems to have; empty if it is not UTF-8, and unknown."""
+    """The probable encoding of most of the content; empty if it is unknown, but not UTF-8."""
     for mark, encoding in MARKS.items():
         if content.startswith(mark):
             return encoding
@@ -49,10 +49,10 @@ def guess_encoding(content: bytes) -> str:
         return "utf-8"
     accents = ACCENTS.findall(b"\n".join(others))
     if sum(len(accent) == 1 for accent in accents) < 0.7 * len(accents):
-        return ""  # no letters of western Europe among plain ones
+        return ""  # not Western European letters among ASCII ones
     foreign = [byte for byte in b"".join(accents) if byte not in WESTERN]
     if 5 * len(foreign) > sum(map(len, accents)):
-        return ""  # other letters, as Mac OS Roman and MS-DOS have them
+        return ""  # other letters, as in Mac OS Roman and MS-DOS
     return "cp1252" if any(byte < 0xA0 for accent in accents for byte in accent) else "latin-1"
 
 
@@ -65,7 +65,7 @@ def decodes(content: bytes) -> bool:
 
 
 def refuse_utf8(path: Path, encoding: str, file: BinaryFile) -> None:
-    """UserError if the file is UTF-8: most other encodings would make other letters of its bytes."""
+    """UserError if the file is UTF-8: most other encodings would decode its bytes as other letters."""
     content = first_lines(file)
     shows = len("a".encode(encoding)) > 1 or not content.isascii()  # UTF-16 has two bytes even for a letter of ASCII
     if shows and b"\0" not in content and decodes(content):

@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, with the two languages as keys; and the checks that Parquet files share."""
+"""JSON lines: one object per line, with the two languages as keys. Parquet files share the checks."""
 
 import json
 import re
@@ -15,13 +15,13 @@ from data.sources.lines import Malformed
 from data.sources.recognise import name_of
 from data.sources.text import Row, Rows, read_lines
 
-ONE_A_LINE = 'JSON lines have one object a line: {"en": "…", "es": "…"}'
+ONE_A_LINE = 'JSON lines have one object per line: {"en": "…", "es": "…"}'
 UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # NUL, or half of a surrogate pair from a JSON escape
 IN_WORDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
 
 
 def read_jsonl(config: DataConfig, path: Path) -> Rows:
-    """Read one JSON object per line, with the two languages as keys or, if it lacks one, inside a ``translation``."""
+    """Read one JSON object per line, with the two languages as keys or, if one is missing, inside ``translation``."""
 
     def parse(line: str) -> Row:
         try:
@@ -55,7 +55,7 @@ def check_texts(config: DataConfig, cells: tuple[Any, Any]) -> Row:
 
 
 def suggest(config: DataConfig, names: Sequence[str]) -> str:
-    """The settings to read two keys or columns by their own names; empty unless there are two."""
+    """The settings for reading two keys or columns by their own names; empty unless there are two."""
     if len(names) < 2:
         return ""
     by_side = {side: name for name in reversed(names) if (side := name_of(name, config.languages))}
@@ -68,14 +68,14 @@ def suggest(config: DataConfig, names: Sequence[str]) -> str:
 
 
 def name_type(value: object) -> str:
-    """What a value of JSON or Parquet is, in words."""
+    """The type of a JSON or Parquet value, in words."""
     if isinstance(value, str):
         return "text with NUL or half a surrogate pair" if UNWRITABLE.search(value) else "text"
     return IN_WORDS.get(type(value), "a number")
 
 
 def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
-    """Build a JSON object; Malformed if a key repeats, where Python would silently use the last value."""
+    """Build a JSON object; Malformed if a key repeats, because Python would silently use the last value."""
     row = dict(items)
     if len(row) < len(items):
         repeated = next(key for key, times in Counter(key for key, _ in items).items() if times > 1)

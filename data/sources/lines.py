@@ -1,4 +1,4 @@
-"""The lines of a text file, checked strictly: a line that is not text is reported with its number, never repaired."""
+"""Read the lines of a text file strictly: a line that is not text is reported with its number, never repaired."""
 
 import codecs
 import contextlib
@@ -13,17 +13,17 @@ from common.errors import UserError
 from common.files import LONGEST_LINE, TOO_LONG, bounded_lines
 from data.sources.encodings import BinaryFile, advise_encoding, is_utf8, refuse_utf8
 
-IsOpen = Callable[[str], bool]  # whether a record goes on after this text
-MOST_LINES = 100  # of one record
-GZIP = b"\x1f\x8b\x08"  # how such a file begins
+IsOpen = Callable[[str], bool]  # whether a record continues after this text
+MOST_LINES = 100  # in one record
+GZIP = b"\x1f\x8b\x08"  # the first bytes of a gzip file
 
 
 class Malformed(Exception):
     """A row without a sentence pair; the message says why.
 
-    ``advice`` says what to do about it, if there is anything better than to mend such rows or to drop them, and
-    ``for_all`` what to do about a file of which most rows are like that. ``not_text`` is the file of a line whose bytes
-    are no text in the encoding that it should have.
+    ``advice`` says what to do about it, if there is anything better than fixing or dropping such rows, and ``for_all``
+    what to do about a file in which most rows are like that. ``not_text`` is the file of a line with bytes that are not
+    text in the configured encoding.
     """
 
     def __init__(self, message: str, advice: str = "", for_all: str = "", not_text: Path | None = None) -> None:
@@ -31,7 +31,7 @@ class Malformed(Exception):
         self._advice, self.for_all, self._not_text = advice, for_all, not_text
 
     def advice(self) -> str:
-        """The advice; that on an encoding is found here, because it takes a look at the file."""
+        """The advice; advice on an encoding is found only now, because that reads the file."""
         if self._not_text:
             with contextlib.suppress(OSError, EOFError, zlib.error), open_bytes(self._not_text) as file:
                 return advise_encoding(file)
@@ -40,7 +40,7 @@ class Malformed(Exception):
 
 @contextlib.contextmanager
 def explain_read_errors(path: Path) -> Iterator[None]:
-    """Turn what is wrong with a file inside into a UserError."""
+    """Turn errors in reading a file into UserErrors."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -50,7 +50,7 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 
 def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
-    """The lines of a file as UTF-8 without a byte order mark, split at line feeds; a file named .gz is decompressed."""
+    """The lines of a file as UTF-8 without a byte order mark, split at line feeds; .gz files are decompressed."""
     with explain_read_errors(path), open_bytes(path) as file:
         if path.suffix.lower() != ".gz" and file.peek(3).startswith(GZIP):
             raise UserError(f"{path}:1: this is gzip; its name must end in .gz")
@@ -61,9 +61,9 @@ def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
 
 
 def join_lines(lines: Iterable[bytes], first: int, is_open: IsOpen) -> Iterator[tuple[int, bytes]]:
-    """The number of the first line of each record, and its lines; a record goes on while its text ``is_open``.
+    """The number of the first line of each record, and its lines; a record continues while its text ``is_open``.
 
-    A record that stays open for MOST_LINES lines is its first line alone, so that a stray mark costs no other lines.
+    A record that stays open for MOST_LINES lines becomes just its first, so that a stray quotation mark loses no lines.
     """
     rest, ahead, number = iter(lines), list[bytes](), first
 
@@ -80,7 +80,7 @@ def join_lines(lines: Iterable[bytes], first: int, is_open: IsOpen) -> Iterator[
 
 
 def without_end(line: bytes) -> bytes:
-    """A line without LF or CRLF, of which the last line of a file may have neither."""
+    """A line without its LF or CRLF; the last line of a file may have neither."""
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -109,7 +109,7 @@ def decode_line(line: bytes, path: Path, number: int, encoding: str) -> str:
         raise Malformed(f"{place}: a NUL character in the line; remove it", not_text=path)
     if "\r" in text:
         problem = f"{place}: a carriage return inside the line; end lines with LF or CRLF"
-        raise Malformed(problem, for_all="If it ends all lines, save the file with other line ends")
+        raise Malformed(problem, for_all="If it ends all lines, save the file with other line endings")
     if "\ufffd" in text and not is_utf8(encoding):
         character = text.index("\ufffd") + 1
         raise Malformed(f"{place}: invalid {encoding} at character {character} of the line", not_text=path)

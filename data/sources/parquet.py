@@ -1,4 +1,4 @@
-"""Parquet files, and datasets of the Hugging Face hub or local folders of the same layout."""
+"""Parquet files, and datasets on the Hugging Face hub or in local folders with the same layout."""
 
 import hashlib
 import logging
@@ -20,36 +20,36 @@ from data.sources.lines import Malformed
 from data.sources.text import Row, RowReader, Rows, parse_rows
 
 HUB_SPLITS = {"train": "train", "valid": "validation", "test": "test"}  # their names in hub datasets
-WRAPPING = "An error occurred while generating the dataset"  # datasets puts this before the actual fault, or alone
+WRAPPING = "An error occurred while generating the dataset"  # datasets prints this before the actual error, or alone
 
 
 def read_parquet(config: DataConfig, path: Path) -> Rows:
     """Read a Parquet file with the two languages as columns, or inside a ``translation``."""
-    import pyarrow.parquet  # imported late because it is slow; datasets would take the path for a glob pattern
+    import pyarrow.parquet  # imported late because it is slow; datasets would treat the path as a glob pattern
 
     def tables() -> Iterable[Any]:
         try:
-            # Mapped, because a row group, which may be the whole file, would otherwise be copied into memory.
+            # Mapped, because otherwise a row group, which may be the whole file, would be copied into memory.
             with pyarrow.parquet.ParquetFile(path, memory_map=True) as file:
                 yield file.schema_arrow.empty_table()
                 for batch in file.iter_batches(BLOCK):
                     yield pyarrow.Table.from_batches([batch])
-        except Exception as error:  # pyarrow's errors have no common ancestor
+        except Exception as error:  # pyarrow's errors have no common base class
             raise UserError(f"cannot read {path} as Parquet: {first_line(error)}") from error
 
     return read_tables(config, tables(), str(path), partial(sha256_of_file, path))
 
 
 def find_folder(config: DataConfig, name: str) -> Path | None:
-    """The folder of a dataset NAME:CONFIG:SPLIT, relative to ``data.root`` or else to here; None: one of the hub."""
+    """The folder of a dataset NAME:CONFIG:SPLIT, in ``data.root`` or else here; None for a dataset on the hub."""
     place = name.partition(":")[0]
     return next((path.absolute() for path in (Path(config.root) / place, Path(place)) if os.path.isdir(path)), None)
 
 
 def read_dataset(config: DataConfig, name: str, default_split: str) -> Rows:
-    """Read one split of a dataset of the hub or of a folder, written NAME:CONFIG:SPLIT.
+    """Read one split of a dataset on the hub or in a folder, written NAME:CONFIG:SPLIT.
 
-    No code of a dataset is executed: the library no longer supports dataset scripts. The SHA-256 is that of the text.
+    No code from the dataset is executed: the library no longer supports dataset scripts. The SHA-256 is of the text.
     """
     hub_name, part, split = (*name.split(":", 2), "", "")[:3]  # a split may be train[:1000]
     place, split = str(find_folder(config, name) or hub_name), split or HUB_SPLITS[default_split]
@@ -68,18 +68,18 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
     import datasets  # imported late: it takes 0.7 s
 
     datasets.disable_progress_bars()
-    datasets.logging.set_verbosity(logging.CRITICAL)  # faults are reported below, once
+    datasets.logging.set_verbosity(logging.CRITICAL)  # errors are reported below, once
     if not is_local:
         go_offline_unless_reachable()
     try:
-        # The library's cache misses changes to the files of a folder, so a folder gets a cache of its own. What is
-        # mapped from it stays readable after its removal.
+        # The library's cache misses changes to the files in a folder, so a folder gets its own cache. Data mapped from
+        # it stays readable after its removal.
         with tempfile.TemporaryDirectory(dir=scratch_folder()) as cache:
             options: dict[str, Any] = {"cache_dir": cache} if is_local else {}
             builder = datasets.load_dataset_builder(place, config, **options)
             if "na_filter" in vars(builder.config):
-                # Of CSV: pandas would take words such as None and nan for missing cells, and the first cells of rows
-                # that are longer than the header for numbers of rows.
+                # For CSV: pandas would read words such as None and nan as missing cells, and the first cells of rows
+                # longer than the header as an index.
                 options |= {"na_filter": False, "index_col": False}
                 builder = datasets.load_dataset_builder(place, config, **options)
             with warnings.catch_warnings():
@@ -89,7 +89,7 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
     except ConnectionError as error:
         problem = f"the dataset {place} is not on this machine and the hub cannot be reached ({first_line(error)})"
         download = f"download it elsewhere (hf download --repo-type dataset {place} --local-dir FOLDER)"
-        advice = f"connect, or {download} and name FOLDER in place of {place}"
+        advice = f"connect, or {download} and name FOLDER instead of {place}"
         raise UserError(f"{problem}; {advice}, or train offline: configs/quickstart.yaml") from error
     except Exception as error:  # a missing dataset, config or split, each with its own exception class
         fault = error.__cause__ or error
@@ -103,7 +103,7 @@ def load_dataset(place: str, config: str | None, split: str) -> Iterable[Any]:
 
 
 def go_offline_unless_reachable() -> None:
-    """Try the hub once: the library would retry for half a minute, noisily, before it looks for a local copy."""
+    """Try the hub once: the library would retry for half a minute, with warnings, before it looks for a local copy."""
     import datasets
     from huggingface_hub import constants, get_session
 
@@ -127,7 +127,7 @@ def read_tables(config: DataConfig, tables: Iterable[Any], place: str, digest: C
 
 
 def read_cells(config: DataConfig, table: Any, place: str) -> Iterable[tuple[Any, Any]]:
-    """The cells of both languages by row; UserError if a column is missing, no text or not UTF-8."""
+    """The cells of both languages by row; UserError if a column is missing, not text or not UTF-8."""
     given, wanted = set(table.column_names), set(config.languages)
     inside = "" if wanted <= given or "translation" not in given - wanted else "translation."
     names = [inside + language for language in config.languages]

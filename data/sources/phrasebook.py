@@ -1,4 +1,4 @@
-"""The embedded corpus, written for this project: everyday phrases written by hand and sentences of a grammar.
+"""The embedded corpus, written for this project: everyday phrases written by hand, and sentences from a grammar.
 
 ``phrasebook:phrases`` and ``phrasebook:grammar`` are sources for ``data.train``, ``data.valid`` and ``data.test``.
 phrasebook.md describes the table.
@@ -24,16 +24,16 @@ def read_phrasebook(name: str, split: str, languages: tuple[str, str]) -> Rows:
     sets, wanted = phrasebook(), f"{part}:{chosen or split}"
     if wanted not in sets:
         known = ", ".join(f"phrasebook:{name}" for name in sorted(sets))
-        raise UserError(f"data.{split}={name}: there is no such part with a split {chosen or split}; there are {known}")
+        raise UserError(f"data.{split}={name}: there is no such part with a split {chosen or split}; known are {known}")
     rows = [(english, spanish) for english, spanish, _ in sets[wanted]]
     yield from rows if languages[0] == "en" else ((spanish, english) for english, spanish in rows)
     return SourceReport(f"phrasebook:{wanted}", sha256("".join("\t".join(row) + "\n" for row in rows)), len(rows))
 
 
 def combinations(set_name: str) -> dict[str, list[str]]:
-    """By English and by Spanish sentence, the combinations of construction and word for which a set holds it out.
+    """The combinations of construction and word that a held-out sentence tests, by English and by Spanish sentence.
 
-    ``set_name`` is that of a report, such as phrasebook:grammar:test; of any other, nothing is known.
+    ``set_name`` is the set's name in reports, such as phrasebook:grammar:test; for other sets, the result is empty.
     """
     corpus, _, name = set_name.partition(":")
     found = {}
@@ -45,7 +45,7 @@ def combinations(set_name: str) -> dict[str, list[str]]:
 
 @functools.cache
 def phrasebook() -> dict[str, list[tuple[str, str, str]]]:
-    """All pairs by set, such as grammar:train: English, Spanish, group. No held-out set has a sentence of another."""
+    """All pairs by set, such as grammar:train: English, Spanish, group. Held-out sets share no sentence with others."""
     sets: dict[str, list[tuple[str, str, str]]] = {}
     with lzma.open(TABLE, "rt", encoding="utf-8") as lines:
         next(lines)  # the names of the columns

@@ -1,4 +1,4 @@
-"""What a table's first lines show: a header, cells quoted as in CSV, and columns that hold no text."""
+"""Recognise, from a table's first lines, a header, cells quoted as in CSV, and columns without text."""
 
 import re
 from collections import Counter
@@ -17,14 +17,14 @@ COLUMN_NAME = re.compile(r"[^.!?…¿¡]{1,30}")
 QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
 HASH_OR_ADDRESS = re.compile(r"(?=\D*\d)[\da-f-]{8,}|https?://\S+", re.IGNORECASE)
-SEPARATORS = {"|||": "|||", ";": "semicolons", ",": "commas", "\t": "tabs"}  # and how a message calls them
+SEPARATORS = {"|||": "|||", ";": "semicolons", ",": "commas", "\t": "tabs"}  # and their names in messages
 NEARLY_ALL, FEW = 0.9, 0.05
-ENOUGH = 10  # lines that show that a column is always the same, or repeats few values
-LONGEST_VALUE = 3  # words, such as an author's name; a sentence may well have tens of translations
+ENOUGH = 10  # lines needed to see that a column is constant or repeats few values
+LONGEST_VALUE = 3  # words, as in an author's name; a sentence may well have dozens of translations
 
 
 class TableRow(NamedTuple):
-    """A row of a table, the number of its line, from 1, and that of the line after it."""
+    """A row of a table, the number of its first line, counted from 1, and the number of the line after it."""
 
     number: int
     next: int
@@ -34,7 +34,7 @@ class TableRow(NamedTuple):
 def find_header(rows: Sequence[TableRow], languages: Sequence[str]) -> list[str] | None:
     """What each cell of the first line names: a language, "source", "target" or nothing (""). None: there is no header.
 
-    Where most lines name languages, these are codes beside the text.
+    If most lines name languages, the names are codes beside the text, not a header.
     """
     if not rows:
         return None
@@ -44,7 +44,7 @@ def find_header(rows: Sequence[TableRow], languages: Sequence[str]) -> list[str]
 
 
 def names_in(cells: Sequence[str], languages: Sequence[str]) -> list[str] | None:
-    """What each cell names; None if they do not name two sides. Beside one language, "translation" is the other."""
+    """What each cell names; None if they do not name two sides. Next to one language, "translation" is the other."""
     named = [name_of(cell, languages) for cell in cells]
     found, roles = set(languages).intersection(named), {"source", "target"}.intersection(named)
     if len(found) == len(roles) == 1:
@@ -54,7 +54,7 @@ def names_in(cells: Sequence[str], languages: Sequence[str]) -> list[str] | None
 
 
 def may_name_columns(cells: Sequence[str]) -> bool:
-    """Whether all cells are short and none ends as a sentence does, so that they may be a header in other words."""
+    """Whether all cells are short and none ends like a sentence, so that they may be a header with unknown names."""
     return all(COLUMN_NAME.fullmatch(cell.strip()) for cell in cells)
 
 
@@ -71,10 +71,10 @@ def name_of(cell: str, languages: Sequence[str]) -> str:
 
 
 def find_quoting(rows: Sequence[TableRow]) -> tuple[int, str] | None:
-    """The first cell that is quoted as in CSV, and the number of its line; None if quotation marks are text here.
+    """The first cell that is quoted as in CSV, with the number of its line; None if quotation marks are text here.
 
-    Excel quotes cells with a comma or a quotation mark, other programs all cells or those with a quotation mark. Where
-    quotation marks are text, cells have some inside, or a comma without them, and no cell has all of them doubled.
+    Excel quotes cells with a comma or a quotation mark; other programs quote all cells or those with a quotation mark.
+    If quotation marks are text, some cells have them inside or have unquoted commas, and no cell doubles all of them.
     """
     cells = [(row.number, cell) for row in rows for cell in row.cells]
     marked = [(number, cell) for number, cell in cells if '"' in cell]
@@ -89,7 +89,7 @@ def find_quoting(rows: Sequence[TableRow]) -> tuple[int, str] | None:
 
 
 def find_separator(rows: Sequence[TableRow], wanted: str) -> str:
-    """The separator, in words, that nearly all rows have in place of the wanted one; empty if they have none."""
+    """The separator, in words, that nearly all rows have instead of the wanted one; empty if there is none."""
     texts = [row.cells[0] for row in rows if len(row.cells) == 1]
     enough = max(1, NEARLY_ALL * len(rows))
     marks = (mark for mark in SEPARATORS if mark != wanted and sum(mark in text for text in texts) >= enough)
@@ -97,13 +97,13 @@ def find_separator(rows: Sequence[TableRow], wanted: str) -> str:
 
 
 def find_ids(rows: Sequence[TableRow]) -> list[bool]:
-    """Whether each column holds no sentences but ids, numbers, addresses, language codes, or few short values."""
+    """Whether each column has, instead of sentences, ids, numbers, addresses, language codes or few short values."""
     return [holds_ids(column) for column in zip(*(row.cells for row in rows), strict=True)]
 
 
 def holds_ids(column: Sequence[str]) -> bool:
     values = [cell.strip().strip('"') for cell in column]
-    # A value with 0 for each of its numbers, or for all of it: ids of one kind have the same shape.
+    # Replace each number, or a whole hash or address, by 0: ids of one kind then have the same shape.
     shapes = ("0" if HASH_OR_ADDRESS.fullmatch(value) else NUMBER.sub("0", value) for value in values)
     shape, times = Counter(shapes).most_common(1)[0]
     value, repeated = Counter(values).most_common(1)[0]
@@ -115,13 +115,13 @@ def holds_ids(column: Sequence[str]) -> bool:
 
 
 def repeats_few(values: Sequence[str]) -> bool:
-    """Whether short values come back again and again, such as a domain or an author."""
+    """Whether a few short values, such as domains or authors, repeat many times."""
     short = sum(len(value.split()) <= LONGEST_VALUE for value in values)
     return 10 * len(set(values)) <= len(values) and short >= NEARLY_ALL * len(values)
 
 
 def suggest_columns(rows: Sequence[TableRow], languages: Sequence[str]) -> list[str]:
-    """Names for the columns of rows that are equally wide: the languages for the first two with text, _ for others."""
+    """Names for the columns of equally wide rows: the languages for the first two with text, _ for the others."""
     ids = find_ids(rows)
     text = [index for index, is_id in enumerate(ids) if not is_id]
     first, second = text[:2] if len(text) >= 2 else (0, 1)

@@ -1,14 +1,14 @@
-"""What was read of a source."""
+"""The report on reading a source."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What was read: file or dataset, the SHA-256 of its bytes, and its rows.
+    """What was read: the file or dataset, the SHA-256 of its bytes, and the number of its rows.
 
-    Of these, some were left out as malformed, and others as empty: without text on either side, or for training on one.
-    A held-out set that was taken out of the training pairs has no ``file`` until a run is to write it.
+    Malformed and empty rows were left out: rows without text on both sides or, for training, on one.
+    A held-out set that was taken out of the training pairs has no ``file`` until a run writes it.
     """
 
     file: str
@@ -19,7 +19,7 @@ class SourceReport:
 
 
 def describe_unscored(report: SourceReport) -> str | None:
-    """How many rows of a held-out set are in no score, and why; None if all are."""
+    """How many rows of a held-out set are not scored, and why; None if all are scored."""
     unscored = report.malformed + report.empty
     if not unscored:
         return None

@@ -1,4 +1,4 @@
-"""A source of sentence pairs: its name in the config says where the pairs are and which reader reads them."""
+"""A source of sentence pairs: its name in the config determines where the pairs are and which reader reads them."""
 
 import os
 import re
@@ -35,16 +35,16 @@ INSTEAD = {  # of files with these endings
     **dict.fromkeys(SHEETS, "save it as CSV (.csv) or as tab-separated text (.tsv)"),
     **dict.fromkeys((".xml", ".zip", ".tar", ".tgz"), f"known are {', '.join(ENDINGS)} and NAME.LANG"),
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".sdltm", ".po"), "export it as TMX (.tmx)"),
-    ".json": "write one object a line (.jsonl)",
+    ".json": "write one object per line (.jsonl)",
 }
 
 
 @dataclass(frozen=True)
 class Source:
-    """A source of sentence pairs whose files, if it has any, were found.
+    """A source of sentence pairs; its files, if it has any, exist.
 
-    ``files`` are all files that it reads; None for a dataset of the hub, whose files are not known before it is asked.
-    ``rows`` begins to read the rows as the source has them; UserError names what cannot be read, with file and line.
+    ``files`` are all files that it reads; None for a dataset on the hub, as they are not known before a request.
+    ``rows`` reads the rows with the source's own order of columns; UserError names the file and line at fault.
     """
 
     config: DataConfig
@@ -53,9 +53,9 @@ class Source:
 
     @classmethod
     def parse(cls, config: DataConfig, name: str, split: str) -> "Source":
-        """The source of this name; UserError if it cannot be read by its name, or a file is missing.
+        """The source with this name; UserError if the name fits no reader or a file is missing.
 
-        ``split`` (train, valid or test) selects the part of a source that has several.
+        ``split`` (train, valid or test) selects a part of a source that has several.
         """
         if not name.partition(":")[0]:
             raise UserError(f"data.{split}={name} names no file or dataset before its colon")
@@ -103,7 +103,7 @@ class Source:
 
 
 def load_source(config: DataConfig, name: str, split: str) -> tuple[Pairs, SourceReport]:
-    """The pairs of the source of this name, and its report; UserError as in ``Source.parse`` and ``Source.load``."""
+    """The pairs and the report of the source with this name; UserError as in ``Source.parse`` and ``Source.load``."""
     return Source.parse(config, name, split).load()
 
 
@@ -113,7 +113,7 @@ def swap_if_reversed(config: DataConfig, pairs: Pairs) -> Pairs:
 
 
 def form_of(name: str) -> Form:
-    """The form of a source, or of the file of a report, by its name alone."""
+    """The form of a source, or of a report's file, judged only by its name."""
     if name.partition(":")[0] == "phrasebook":
         return "phrasebook"
     if LANGUAGE.search(Path(name).name):
@@ -122,18 +122,18 @@ def form_of(name: str) -> Form:
 
 
 def ending_of(name: str) -> str:
-    """The ending of a file's name without that of compression, in lower case."""
+    """The ending of a file name in lower case, ignoring .gz."""
     return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def refuse_no_dataset(name: str, split: str, folder: Path | None) -> None:
-    """UserError if a name has an ending that is not read, or fits no dataset."""
+    """UserError if a name has an unsupported ending, or cannot be a dataset."""
     if instead := INSTEAD.get(ending_of(name)):
         raise UserError(f"data.{split}: cannot read {name}; {instead}")
     place = name.partition(":")[0]
-    if folder is None and not HUB_NAME.fullmatch(place):  # given the name text, datasets would read any file around
+    if folder is None and not HUB_NAME.fullmatch(place):  # datasets would take a name such as text for any file here
         known = ", ".join(ENDINGS)
-        raise UserError(f"cannot read {place}: it is neither a file ({known}) nor a folder nor OWNER/NAME of the hub")
+        raise UserError(f"cannot read {place}: it is neither a file ({known}) nor a folder nor OWNER/NAME on the hub")
 
 
 def find_file(config: DataConfig, split: str, name: str) -> Path:
@@ -141,7 +141,7 @@ def find_file(config: DataConfig, split: str, name: str) -> Path:
     path = (Path(config.root) / name).absolute()
     if not os.path.exists(path) and os.path.exists(name):  # os.path accepts names that are too long or contain NUL
         path = Path(name).absolute()
-    if not os.path.exists(path) and os.path.isdir(path.parent):  # some systems compose accents, some take them apart
+    if not os.path.exists(path) and os.path.isdir(path.parent):  # some systems compose accents, some decompose them
         composed = unicodedata.normalize("NFC", path.name)
         same = (each for each in path.parent.iterdir() if unicodedata.normalize("NFC", each.name) == composed)
         path = next(same, path)

@@ -1,8 +1,8 @@
-"""Tables of sentence pairs: lines of cells that tabs separate, or in CSV commas or semicolons.
+"""Tables of sentence pairs: lines of cells separated by tabs or, in CSV, by commas or semicolons.
 
-Parsers made for tables silently repair, skip or join bad lines; to most, a quotation mark that nothing closes makes one
-cell of all lines after it. Here every line is checked, and what looks like a header, like Excel's quoting or like a
-column of ids stops with the setting that is meant.
+Table parsers silently repair, skip or join bad lines; in most, an unclosed quotation mark turns all lines after it into
+one cell. Here every line is checked, and anything that looks like a header, like Excel's quoting or like a column of
+ids raises an error that names the right setting.
 """
 
 import csv
@@ -22,31 +22,31 @@ from data.sources.lines import Malformed, join_lines, read_byte_lines
 from data.sources.recognise import TableRow
 from data.sources.text import Row, Rows, read_lines
 
-WIDTH_ROWS, FIRST_LINES = 100, 1000  # that show how many columns a table has, and what is in them
-LONGEST = 10_000  # characters of a row that is looked at
+WIDTH_ROWS, FIRST_LINES = 100, 1000  # to find how many columns a table has, and what they contain
+LONGEST = 10_000  # characters; longer rows are not examined
 NAMES = {"\t": "tab", ",": "comma", ";": "semicolon"}
 
 csv.field_size_limit(LONGEST_LINE)
 
 
 class Cells(NamedTuple):
-    """How the lines of a table are split: at a separator, and whether quotation marks around a cell are taken away."""
+    """How to split the lines of a table: the separator, and whether to remove quotation marks around cells."""
 
     separator: str
     quoted: bool
 
     def split(self, line: str) -> list[str]:
-        """The cells of a line; Malformed if a quotation mark opens a cell that it does not close."""
+        """The cells of a line; Malformed if a quotation mark opens a cell and none closes it."""
         if not self.quoted or '"' not in line:
             return line.split(self.separator)
         try:
             return split_quoted(line, self.separator)
         except csv.Error:
-            problem = "a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)"
+            problem = "a quotation mark opens a cell and none closes it (data.quoting=keep reads marks as text)"
             raise Malformed(problem) from None
 
     def is_open(self, text: str) -> bool:
-        """Whether the last cell has an opening quotation mark and goes on after a line break."""
+        """Whether the last cell has an opening quotation mark and continues after the line break."""
         try:
             split_quoted(text, self.separator)
         except csv.Error as error:
@@ -55,10 +55,10 @@ class Cells(NamedTuple):
 
 
 def read_table(config: DataConfig, path: Path) -> Rows:
-    """Read the columns of the two languages, as data.columns names them, or in CSV the first line.
+    """Read the columns of the two languages, as named by data.columns or, in CSV, by the first line.
 
-    If data.columns names only these two, a third column is ignored where most of the first lines have one:
-    manythings.org puts the attribution there.
+    If data.columns names only these two, a third column is ignored if most of the first lines have one: manythings.org
+    puts the attribution there.
     """
     cells = find_cells(config, path)
     rows = read_first_rows(config, path, cells)
@@ -66,7 +66,7 @@ def read_table(config: DataConfig, path: Path) -> Rows:
     rows = [row for row in rows if row.number >= start]
     if config.quoting == "stop" and not cells.quoted and (found := recognise.find_quoting(rows)):
         problem = f"cells in quotation marks, as Excel writes them, such as {in_brief(found[1])}"
-        advice = "data.quoting=csv takes the marks away, data.quoting=keep takes them for text"
+        advice = "data.quoting=csv removes the marks, data.quoting=keep reads them as text"
         raise UserError(f"{path}:{found[0]}: {problem}: {advice}")
     widths = Counter(len(row.cells) for row in rows[:WIDTH_ROWS])
     by_order = columns is config.columns
@@ -78,7 +78,7 @@ def read_table(config: DataConfig, path: Path) -> Rows:
     first, second = map(columns.index, config.languages)
     name = NAMES[cells.separator]
     other = recognise.find_separator(rows, cells.separator)
-    advice = f"Its lines have {other} in place of {name}s: save it as tab-separated text (.tsv)" if other else ""
+    advice = f"Its lines have {other} instead of {name}s: save it as tab-separated text (.tsv)" if other else ""
 
     def parse(line: str) -> Row:
         found = cells.split(line)
@@ -104,13 +104,13 @@ def count_separators(cells: Sequence[str], name: str = "tab") -> str:
 def split_quoted(line: str, separator: str) -> list[str]:
     """The cells of a line, without the quotation marks around some; csv.Error if a mark opens one and none closes it.
 
-    A carriage return, which no good line has, would end a cell, and becomes a space.
+    A carriage return, which is in no valid line, would end a cell, so it becomes a space.
     """
     return next(csv.reader([line.replace("\r", " ")], delimiter=separator, strict=True))
 
 
 def find_cells(config: DataConfig, path: Path) -> Cells:
-    """Tabs separate cells; in CSV what separates the names in its first line (semicolons in Excel's), else commas."""
+    """Tabs separate cells; in CSV, the separator in the header (semicolons in Excel's), or commas without a header."""
     quoted = {"stop": is_csv(path), "csv": True, "keep": False}[config.quoting]
     if not is_csv(path):
         return Cells("\t", quoted)
@@ -120,7 +120,7 @@ def find_cells(config: DataConfig, path: Path) -> Cells:
 
 
 def read_first_rows(config: DataConfig, path: Path, cells: Cells) -> list[TableRow]:
-    """The first rows that are not blank, as far as they can be decoded and split; very long ones have no cells."""
+    """The first rows that are not blank, as far as they can be decoded and split; very long rows have no cells."""
     lines = islice(read_byte_lines(path, config.encoding), FIRST_LINES)
     rows = []
     for number, record in join_lines(lines, 1, cells.is_open) if cells.quoted else enumerate(lines, 1):
@@ -136,10 +136,10 @@ def read_first_rows(config: DataConfig, path: Path, cells: Cells) -> list[TableR
 
 
 def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tuple[list[str], int]:
-    """What each column holds, and the number of the line after the header, or 1.
+    """What each column contains, and the number of the line after the header, or 1.
 
-    The header of a CSV file names the columns; UserError if it is missing, or names a language twice. In other tables
-    data.columns names them and a header is left out; UserError if data.header or data.columns contradict it.
+    The header of a CSV file names the columns; UserError if it is missing or names a language twice. In other tables,
+    data.columns names them and a header is skipped; UserError if it contradicts data.header or data.columns.
     """
     if not rows:
         return config.columns, 1
@@ -162,8 +162,8 @@ def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tup
             raise UserError(f"{problem}: {names or 'change it to these names'}, {advice}")
         case "stop" if named:
             skip = "data.header=skip" + f" data.columns={as_setting(columns)}" * differs
-            advice = f"{skip} leaves it out, data.header=keep takes it for a pair"
-            raise UserError(f"{place}: a header {first} in place of a pair: {advice}")
+            advice = f"{skip} leaves it out, data.header=keep reads it as a pair"
+            raise UserError(f"{place}: a header {first} instead of a pair: {advice}")
         case "skip" if differs:
             problem = f"a header {first} that does not agree with data.columns={as_setting(config.columns)}"
             raise UserError(f"{place}: {problem}: set data.columns={as_setting(columns)}")
@@ -174,14 +174,14 @@ def read_header(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> tup
 
 
 def describe_first_pair(config: DataConfig, path: Path) -> str | None:
-    """A line to warn with if data.header=skip finds no header; None if it does, or another setting holds."""
+    """A warning if data.header=skip finds no header; None if it does, or with another setting."""
     if config.header != "skip":
         return None
     rows = read_first_rows(config, path, find_cells(config, path))
     if not rows or recognise.find_header(rows, config.languages) or not recognise.may_name_columns(rows[0].cells):
         return None
     line = f"its first line ({in_brief(', '.join(rows[0].cells))}) does not look like a header and is a pair"
-    return f"{path}: {line}, although data.header=skip; take the line out if it is a header"
+    return f"{path}: {line}, although data.header=skip; remove the line if it is a header"
 
 
 def refuse_ids(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> None:
@@ -191,12 +191,12 @@ def refuse_ids(config: DataConfig, path: Path, rows: Sequence[TableRow]) -> None
         example = ", ".join(in_brief(row.cells[place], 20) for row in rows[:3])
         problem = f"{path}:{rows[0].number}: column {place + 1} of 3 does not look like text ({example})"
         columns = as_setting(recognise.suggest_columns(rows, config.languages))
-        same = f"data.columns={as_setting([*config.columns, '_'])} that it is {config.columns[place]} all the same"
-        raise UserError(f"{problem}: data.columns={columns} says what the columns hold, {same}")
+        same = f"data.columns={as_setting([*config.columns, '_'])} if it is {config.columns[place]} after all"
+        raise UserError(f"{problem}: set data.columns={columns}, or {same}")
 
 
 def describe_other_table(config: DataConfig, width: int, usual: Sequence[TableRow]) -> tuple[str, str] | None:
-    """What to say of a line with the usual number of columns, if data.columns names another; and the advice."""
+    """The message and the advice for lines with the usual number of columns, if data.columns names another number."""
     found = len(usual[0].cells) if usual else width
     if found == width or found < 2:
         return None

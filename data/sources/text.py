@@ -1,4 +1,4 @@
-"""Text files of sentence pairs: two parallel files of lines, plain or gzip, and what tables and JSON lines share."""
+"""Text files of sentence pairs: two files of parallel lines, and code that tables and JSON lines share."""
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 Row = tuple[str, str]
 Parse = Callable[[Item, int], Row]  # an item and its number; raises Malformed
 Rows = Generator[Row, None, SourceReport]  # yields both columns of each row, returns the report
-OTHERS = 20  # rows that show whether a first one that is malformed is alone
+OTHERS = 20  # rows to read to see whether only the first one is malformed
 
 
 class RowReader:
@@ -34,9 +34,9 @@ class RowReader:
 
 
 def read_parallel(config: DataConfig, first: Path, second: Path, name: str) -> Rows:
-    """Read two files of equally many lines, where line i of one translates line i of the other.
+    """Read two files with the same number of lines, where line i of one translates line i of the other.
 
-    They are reported as one file ``name`` in their folder; its SHA-256 is that of their two SHA-256s.
+    They are reported as one file ``name`` in their folder; its SHA-256 is the SHA-256 of their two SHA-256s.
     """
 
     def parse(lines: tuple[bytes, bytes], number: int) -> Row:
@@ -51,13 +51,13 @@ def read_parallel(config: DataConfig, first: Path, second: Path, name: str) -> R
 
 
 def pair_lines(encoding: str, first: Path, second: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Line i of both files; UserError if one has more lines, unless these are blank."""
+    """Line i of both files; UserError if one has more lines, unless the extra ones are blank."""
     lines = zip_longest(read_byte_lines(first, encoding), read_byte_lines(second, encoding))
     for number, (one, other) in enumerate(lines, 1):
         if one is None or other is None:
             if not is_blank((one or other or b"").decode(errors="replace")):
                 short, long = (first, second) if one is None else (second, first)
-                raise UserError(f"{short} has no line {number}, and {long} has one: they are not parallel")
+                raise UserError(f"{short} has no line {number}, but {long} has one: they are not parallel")
             one, other = b"", b""
         yield one, other
 
@@ -65,9 +65,9 @@ def pair_lines(encoding: str, first: Path, second: Path) -> Iterator[tuple[bytes
 def read_lines(
     config: DataConfig, path: Path, parse: Callable[[str], Row], first: int = 1, is_open: IsOpen | None = None
 ) -> Rows:
-    """Read one pair per line from line ``first`` on; ``parse`` raises Malformed. A blank line is a pair of nothing.
+    """Read one pair per line from line ``first`` on; ``parse`` raises Malformed. A blank line is an empty pair.
 
-    A pair goes on in the next line while the text so far ``is_open``.
+    A pair continues on the next line while the text so far ``is_open``.
     """
 
     def parse_line(line: bytes, number: int) -> Row:
@@ -93,10 +93,10 @@ def parse_rows(
     kind: str = "lines",
     hint: str = "",
 ) -> Rows:
-    """Yield ``parse(item, number)`` of each numbered item; return the report, with what ``digest`` gives at the end.
+    """Yield ``parse(item, number)`` for each numbered item; return the report, with the ``digest`` computed at the end.
 
-    UserError at the first malformed row unless data.malformed=skip, if more than data.max_malformed are, and if there
-    are no rows, with a ``hint`` at what the file may be.
+    UserError at the first malformed row unless data.malformed=skip, if more than data.max_malformed are malformed, and
+    if there are no rows; then a ``hint`` suggests what the file may be.
     """
     rows, skipped, example, rest = 0, 0, None, iter(items)
     for number, item in rest:
@@ -125,7 +125,7 @@ def parse_rows(
 
 
 def can_be_read(parse: Parse[Item], item: Item, number: int) -> bool:
-    """Whether a row has a pair, and is not blank."""
+    """Whether a row contains a pair that is not blank."""
     try:
         return not all(map(is_blank, parse(item, number)))
     except Malformed:
@@ -133,7 +133,7 @@ def can_be_read(parse: Parse[Item], item: Item, number: int) -> bool:
 
 
 def advise(problem: Malformed, kind: str, drop: str) -> str:
-    """What to do about a row; ``drop`` says how to go on without, and is empty if most rows are like that."""
+    """What to do about a row; ``drop`` says how to continue without it, and is empty if most rows are like that."""
     own = problem.advice() or ("" if drop else problem.for_all)
     return own or drop or f"No other of the first {kind} can be read: is the file in another form?"
 
@@ -141,7 +141,7 @@ def advise(problem: Malformed, kind: str, drop: str) -> str:
 def refuse_too_many(config: DataConfig, place: str, kind: str, rows: int, skipped: int, example: Malformed) -> None:
     """UserError if more rows are malformed than data.max_malformed allows, or all of them."""
     enough = math.ceil(100 * skipped / rows) / 100
-    drop = f"Mend the {kind}, or drop them all the same with data.max_malformed={enough:g}"
+    drop = f"Fix the {kind}, or drop them anyway with data.max_malformed={enough:g}"
     most = skipped == rows or (2 * skipped > rows and example.for_all)
     advice = advise(example, kind, "" if most else drop)
     if skipped == rows:

@@ -1,6 +1,6 @@
 """TMX, the exchange format of translation memories: XML with a <tu> for each pair, in any number of languages.
 
-Of entities, XML's own five alone are expanded, and no other file is read: none can grow in memory or reach others.
+Only XML's five predefined entities are expanded: no entity can exhaust memory or read other files.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from data.sources.jsonl import suggest
 from data.sources.lines import Malformed, explain_read_errors, open_bytes
 from data.sources.text import Row, Rows, parse_rows
 
-LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang", "lang"  # of TMX 1.4, and before
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang", "lang"  # in TMX 1.4, and in earlier versions
 CODES = {"bpt", "ept", "it", "ph", "ut"}  # inline elements whose content is markup, not text
 Unit = dict[str, Any]  # the first segment of each language of a <tu>
 
 
 def read_tmx(config: DataConfig, path: Path) -> Rows:
-    """Read a pair from each unit. The first variant whose language is that of a column, or a form of it, counts."""
+    """Read a pair from each unit: for each column, the first variant in its language or a form of it."""
 
     def parse(unit: Unit, number: int) -> Row:
         try:
@@ -38,14 +38,14 @@ def read_tmx(config: DataConfig, path: Path) -> Rows:
 
 
 def read_units(path: Path) -> Iterator[tuple[int, Unit]]:
-    """Each unit with the number of its line; UserError names the line at which a file is broken."""
+    """Each unit with its line number; UserError names the line at which a file is broken."""
     safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
     with explain_read_errors(path), open_bytes(path) as file:
         found = etree.iterparse(file, tag="{*}tu", **safe)
         try:
             for _, unit in found:
                 yield unit.sourceline, segments_of(unit)
-                while unit.getprevious() is not None:  # what was read would stay in memory
+                while unit.getprevious() is not None:  # units that were read would stay in memory
                     del unit.getparent()[0]
         except etree.XMLSyntaxError:
             problem = next(iter(found.error_log), None)
@@ -62,7 +62,7 @@ def segments_of(unit: Any) -> Unit:
 
 
 def find_segment(config: DataConfig, unit: Unit, wanted: str) -> Any:
-    """The segment in a language or else in a form of it: en-US for en. Malformed names the languages that there are."""
+    """The segment in a language, or else in a form of it: en-US for en. Malformed names the unit's languages."""
     name, forms = subtags(wanted), [(subtags(language), segment) for language, segment in unit.items()]
     exact = [segment for form, segment in forms if form == name]
     if found := exact or [segment for form, segment in forms if form[: len(name)] == name]:
@@ -73,12 +73,12 @@ def find_segment(config: DataConfig, unit: Unit, wanted: str) -> Any:
 
 
 def subtags(language: str) -> list[str]:
-    """The parts of a language's name, such as en and us."""
+    """The parts of a language tag, such as en and us."""
     return language.casefold().replace("_", "-").split("-")
 
 
 def text_of(element: Any) -> str:
-    """The text of a segment without inline codes; that of <hi>, which highlights, stays."""
+    """The text of a segment without inline codes; the text in <hi>, which highlights, stays."""
     if element is None:
         raise Malformed("a variant has no <seg>")
     text = element.text or ""

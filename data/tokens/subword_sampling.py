@@ -1,4 +1,4 @@
-"""Subword regularisation: at every visit a sentence is split into other subwords (Kudo 2018, section 3.2)."""
+"""Subword regularisation: every visit splits a sentence into different subwords (Kudo 2018, section 3.2)."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -10,13 +10,13 @@ from data.sentences import GrowingArray
 from data.tokens.table import GrowingTable, TokenTable, token_table
 from data.tokens.tokenizer import Tokenizer
 
-BLOCK = 10_000  # sentences whose segmentations are in memory as lists, which are far larger than arrays
+BLOCK = 10_000  # sentences to segment at once: as lists, segmentations take far more memory than as arrays
 
 
 class Segmentations:
-    """The likeliest segmentations of each sentence, found at its first draw and then cached on disk.
+    """The most probable segmentations of each sentence, found at its first draw and then cached on disk.
 
-    Finding them takes twenty times as long as the rest of building a batch. The cache takes some 1.1 kB of disk for a
+    Finding them takes twenty times as long as the rest of building a batch. The cache takes about 1.1 kB of disk for a
     sentence of ten tokens.
     """
 
@@ -27,9 +27,9 @@ class Segmentations:
         self.table, self.log_prob = GrowingTable(), GrowingArray(np.float64)
 
     def draw(self, chosen: Int[np.ndarray, " chosen"], alpha: float, seed: int) -> TokenTable:
-        """Draw a segmentation of each chosen sentence; the result depends on the arguments and the texts alone.
+        """Draw a segmentation of each chosen sentence; the result depends only on the arguments and the texts.
 
-        The likeliest segmentations are drawn with probability ∝ P(segmentation)^alpha: a smaller ``alpha`` is more
+        The most probable ones are drawn with probability ∝ P(segmentation)^alpha: a smaller ``alpha`` is more
         random. Needs a unigram vocabulary. SentencePiece's own sampler would draw differently in every process,
         whatever its seed.
         """
@@ -60,7 +60,7 @@ def draw_candidates(
 ) -> Int[np.ndarray, " sentences"]:
     """The index of one candidate for each sentence, drawn with probability ∝ exp(alpha · log_probs) among its own.
 
-    The candidates of sentence i are the next ``counts[i]`` of the flat list, likeliest first.
+    The candidates of sentence i are the next ``counts[i]`` of the flat list, most probable first.
     """
     last = np.cumsum(counts) - 1
     first = last - counts + 1

@@ -23,7 +23,7 @@ class TokenTable(NamedTuple):
         return TokenTable(self.flat, self.start[chosen], self.length[chosen])
 
     def compact(self) -> "TokenTable":
-        """The same sentences, consecutive in a flat array of their own."""
+        """The same sentences, consecutive in a new flat array."""
         start = np.cumsum(self.length) - self.length
         index = np.repeat(self.start - start, self.length) + np.arange(self.length.sum())
         return TokenTable(self.flat[index], start, self.length)
@@ -38,7 +38,7 @@ def token_table(sentences: Iterable[list[int]]) -> TokenTable:
 
 
 class GrowingTable:
-    """A token table on disk that grows by whole tables."""
+    """A token table on disk that grows by appending tables."""
 
     def __init__(self) -> None:
         self._flat, self._start, self._length = GrowingArray(np.int32), GrowingArray(np.int64), GrowingArray(np.int64)
@@ -56,18 +56,18 @@ class GrowingTable:
 
 
 def with_first(table: TokenTable, first: Int[np.ndarray, " sentences"]) -> TokenTable:
-    """Each sentence after a token of its own, in a flat array of their own."""
+    """Put a token before each sentence, in a new flat array."""
     flat, start, length = table.compact()
     return TokenTable(np.insert(flat, start, first), start + np.arange(len(start)), length + 1)
 
 
 def replace_where(mask: Bool[np.ndarray, " sentences"], some: TokenTable, others: TokenTable) -> TokenTable:
-    """The sentences of ``some``, in their order, where ``mask`` is true, elsewhere those of ``others``."""
+    """The sentences of ``some``, in order, where ``mask`` is true, and those of ``others`` elsewhere."""
     start, length = others.start + len(some.flat), others.length.copy()
     start[mask], length[mask] = some.start, some.length
     return TokenTable(np.concatenate([some.flat, others.flat]), start, length)
 
 
 def fits(sources: TokenTable, targets: TokenTable, capacity: tuple[int, int]) -> Bool[np.ndarray, " sentences"]:
-    """Whether each pair fits a row of the capacity (S, T)."""
+    """Whether each pair fits into a row with the capacity (S, T)."""
     return (sources.length <= capacity[0]) & (targets.length <= capacity[1])

@@ -1,6 +1,6 @@
 """Sentences ↔ token ids: one SentencePiece vocabulary for both languages (Kudo and Richardson 2018).
 
-SentencePiece's own normalisation is off, so decoding returns exactly what was encoded.
+SentencePiece's own normalisation is off, so decoding returns exactly the encoded text.
 """
 
 import io
@@ -22,17 +22,17 @@ from data.pairs import Pairs
 from data.sentences import in_blocks
 from data.tokens.table import GrowingTable, TokenTable, token_table, with_first
 
-# SentencePiece writes a space as U+2581, so it would read a real U+2581 back as a space. Normalised text has no white
-# space but the plain space, which leaves U+001F (white space to Python) free to replace it.
+# SentencePiece writes a space as U+2581, so it would decode a real U+2581 as a space. Normalised text has no other
+# white space than the plain space, so U+001F (white space to Python) is free to replace it.
 META, META_STAND_IN = "\u2581", "\x1f"
 
 MAX_SENTENCE_BYTES = 4192  # SentencePiece's own limit: it does not train on longer sentences
-# SentencePiece keeps its training text in memory, some 2 kB a pair. Its own limit, input_sentence_size, is written into
-# the model file, so it would change the vocabulary of every small corpus.
+# SentencePiece keeps its training text in memory, about 2 kB per pair. Its own limit, input_sentence_size, is written
+# into the model file, so it would change the vocabulary of every small corpus.
 MAX_TRAINING_PAIRS = 1_000_000
 CANDIDATES = 16  # segmentations that subword regularisation draws from
-BLOCK = 500  # sentences that a thread takes at a time
-MANY = 64  # texts; fewer are encoded one by one: for a list, SentencePiece starts threads, which takes up to 2 ms
+BLOCK = 500  # sentences per task of a thread
+MANY = 64  # texts; fewer are encoded one by one, because for a list SentencePiece starts threads, in up to 2 ms
 
 
 class Tokenizer:
@@ -48,7 +48,7 @@ class Tokenizer:
         self.scores = np.array([self._processor.get_score(piece) for piece in range(self.vocab_size)])
 
     def tag(self, language: str) -> list[int]:
-        """What precedes a source to be translated into ``language``: its tag, or nothing if there is one direction."""
+        """The tokens to put before a source to translate into ``language``: its tag, or nothing for one direction."""
         piece = int(self._processor.piece_to_id(tag_piece(language)))
         return [piece] if self._processor.is_control(piece) else []
 
@@ -62,16 +62,16 @@ class Tokenizer:
         return list(map(self._processor.encode, texts) if len(texts) < MANY else self._processor.encode(texts))
 
     def spelling(self, beginning: str) -> tuple[Int32[np.ndarray, "states V"], int]:
-        """How tokens spell a text that a translation begins with: the state after each state and token, or -1.
+        """How tokens spell a text that a translation starts with: the next state by state and token, or -1.
 
-        State i has spelled i bytes. A token may come if it spells what comes next, and the last of these may go on:
-        "Ella" completes "Ell". In the last state, any token but PAD, UNK and BOS may come; in the one before, where a
-        space was spelled at the end of the text, EOS may not. With the second result as the first state, only the
-        tokens of ``encode`` may come, where there is no room for others.
+        In state i, i bytes are spelled. A token is allowed if it spells the next bytes, and the last one may continue
+        beyond the text: "Ella" completes "Ell". In the last state, any token but PAD, UNK and BOS is allowed; in the
+        one before, after a space at the end of the text, EOS is not. If the search starts in the state of the second
+        result, only the tokens of ``encode`` are allowed, for when there is no room for others.
         """
         text = (META + beginning.replace(META, META_STAND_IN).replace(" ", META)).encode()
         tokens = self.encode([beginning])[0]
-        last = -(-(len(text) + len(tokens) + 2) // 64) * 64 - 1  # so that a search is compiled for few lengths
+        last = -(-(len(text) + len(tokens) + 2) // 64) * 64 - 1  # so that the search is compiled for few lengths
         table = np.full((last + 1, self.vocab_size), -1, np.int32)
         table[last, EOS:] = table[last - 1, EOS + 1 :] = last
         for state in range(len(text)):
@@ -92,12 +92,12 @@ class Tokenizer:
 
     @cached_property
     def is_byte(self) -> Bool[np.ndarray, " V"]:
-        """Which pieces spell one byte of a character that has no piece of its own."""
+        """Which pieces spell one byte of a character without its own piece."""
         return np.array([self._processor.is_byte(piece) for piece in range(self.vocab_size)])
 
     @cached_property
     def spelled(self) -> dict[int, bytes]:
-        """The bytes of each token that spells some."""
+        """The bytes that each token spells, without tokens that spell none."""
         spelled = {}
         for token, piece in enumerate(self.vocabulary()):
             if self.is_byte[token]:
@@ -107,7 +107,7 @@ class Tokenizer:
         return spelled
 
     def segmentations(self, sentences: Sequence[str]) -> list[list[list[int]]]:
-        """Up to 16 segmentations of each normalised sentence, likeliest first; an empty sentence has an empty one."""
+        """Up to 16 segmentations of each normalised sentence, most probable first; an empty one if it is empty."""
         blocks = in_blocks((s.replace(META, META_STAND_IN) for s in sentences), BLOCK)
         search = partial(self._processor.nbest_encode, nbest_size=CANDIDATES)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -123,19 +123,19 @@ class Tokenizer:
         return [piece.replace(META, "␣") for piece in self._processor.id_to_piece(ids)]
 
     def vocabulary(self) -> list[str]:
-        """Every piece as the SentencePiece file spells it, by its id."""
+        """Every piece as spelled in the SentencePiece file, by id."""
         return list(self._processor.id_to_piece(list(range(self.vocab_size))))
 
 
 def tag_piece(language: str) -> str:
-    """The control symbol for a target language. No text is encoded as one, whatever it says."""
+    """The control symbol for a target language. No text is ever encoded as a control symbol."""
     return f"<2{language}>"
 
 
 def encode(
     tokenizer: Tokenizer, sentences: Iterable[str], tags: Int32[np.ndarray, " sentences"] | None = None
 ) -> TokenTable:
-    """The tokens of all sentences, each after its tag if there are any, mapped."""
+    """The tokens of all sentences, after their tags if there are any, mapped from disk."""
     table = GrowingTable()
     for block in in_blocks(sentences):
         tokens, done = token_table(tokenizer.encode(block)), len(table)
@@ -144,7 +144,7 @@ def encode(
 
 
 def load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    """SentencePiece with a model file, checked, because SentencePiece itself accepts an empty one."""
+    """Load and check a SentencePiece model file: SentencePiece itself accepts an empty one."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
@@ -159,7 +159,7 @@ def load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 def train(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = ()) -> bytes:
     """Train a vocabulary on at most ``MAX_TRAINING_PAIRS`` pairs, evenly spaced in the corpus.
 
-    Returns its SentencePiece file, the same bytes every time. UserError if the size does not suit the text.
+    Returns the SentencePiece file, the same bytes every time. UserError if the vocabulary size does not suit the text.
     """
     model, step = io.BytesIO(), max(1, -(-len(training) // MAX_TRAINING_PAIRS))
     sentences = chain.from_iterable(islice(side, None, None, step) for side in (training.sources, training.targets))
@@ -187,7 +187,7 @@ def train(training: Pairs, config: TokenizerConfig, languages: Sequence[str] = (
 
 
 def explain(message: str, vocab_size: int) -> str:
-    """Turn SentencePiece's complaint into advice."""
+    """Turn SentencePiece's error message into advice."""
     if largest := re.search(r"too high .* <= (\d+)", message):
         if int(largest[1]) < FEWEST_PIECES:
             few = f"it has at most {largest[1]} pieces, and no vocabulary is below {FEWEST_PIECES}: add sentences"

@@ -1,1 +1,1 @@
-"""Attention weights of a sentence and its translation, as a page and an archive."""
+"""The attention weights of a sentence and its translation, as a page and an archive."""

@@ -23,10 +23,10 @@ from evaluation.translate import Translator, read
 from model.decoding.forced import AttentionWeights, compute_attention_weights
 from model.transformer import Params
 
-MOST_TOKENS = 60  # that are still legible along an axis
+MOST_TOKENS = 60  # more would not be legible along an axis
 # One model, and the translation that its search finds.
 ONE_SEARCH = [f"decoding.{change}" for change in ("ensemble=[]", "mbr=none", "candidates=0", "batch_sentences=1")]
-CUT = "…"  # replaces EOS where the length limit ended a translation
+CUT = "…"  # replaces EOS if the length limit ended the translation
 BODY, STYLE, MAPS, SCRIPT = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("page.html", "maps.css", "maps.js", "page.js")
@@ -34,7 +34,7 @@ BODY, STYLE, MAPS, SCRIPT = (
 
 
 class Labels(NamedTuple):
-    """The tokens of rows and columns. ``target_labels[t]`` is predicted after reading ``target_inputs[: t + 1]``."""
+    """The tokens of rows and columns. The model predicts ``target_labels[t]`` from ``target_inputs[: t + 1]``."""
 
     source_tokens: list[str]
     target_inputs: list[str]
@@ -43,7 +43,7 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True)
 class AttendedSentence:
-    """A sentence, the translation that a search found, and the attention weights of both."""
+    """A sentence, its translation, and the attention weights of both."""
 
     sentence: str
     translation: str
@@ -51,7 +51,7 @@ class AttendedSentence:
     labels: Labels
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: encoder-decoder attention, the mean of the last layer's heads, as a table."""
+        """A table for notebooks: encoder-decoder attention, the mean over the heads of the last layer."""
         maps = heat_maps(self)[0]
         rows = ["<th></th>" + "".join(f"<th>{escape(key)}</th>" for key in maps.keys)]
         for query, weights in zip(maps.queries, maps.weights[-1].mean(axis=0), strict=True):
@@ -61,14 +61,14 @@ class AttendedSentence:
 
 
 def translate_and_attend(translator: Translator, params: Params, sentence: str) -> AttendedSentence:
-    """Translate a sentence and compute the attention weights with that translation.
+    """Translate a sentence and compute the attention weights for that translation.
 
-    UserError for a sentence that is empty or no text, and for one that is too long to draw, or whose translation is.
+    UserError if the sentence is empty or not text, or if it or its translation is too long to draw.
     """
     source, pieces = encode_sentence(translator, sentence), translator.tokenizer.pieces
     found = translator.search([params], [source], 1)[0][0]
     check_length("the translation", found.tokens)
-    # Where learned positions set the length limit, there is no row after the last token.
+    # If learned positions set the length limit, there is no row after the last token.
     rows = int(min(len(found.tokens) + 1, translator.positions))
     inputs = [BOS, *found.tokens][:rows]
     model = nnx.merge(translator.graphdefs[0], params)
@@ -100,7 +100,7 @@ def check_length(what: str, tokens: list[int]) -> None:
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """A use of attention: its weights, NaN where a query cannot see a key, and the tokens of rows and columns.
+    """One use of attention: its weights, NaN where a query cannot see a key, and the tokens of rows and columns.
 
     L layer · N query head · T query position · S key position
     """
@@ -113,7 +113,7 @@ class HeatMaps:
     keys_are: str
 
     def for_page(self) -> dict[str, Any]:
-        """What maps.js draws; weights have four decimals, or are null."""
+        """The data for maps.js; weights have four decimals, or are null."""
         weights = np.round(self.weights.astype(np.float64), 4).astype(object)
         weights[np.isnan(self.weights)] = None
         return vars(self) | {"weights": weights.tolist()}
@@ -134,7 +134,7 @@ def heat_maps(attended: AttendedSentence) -> list[HeatMaps]:
 
 
 def render_files(attended: AttendedSentence, run: str) -> dict[str, bytes]:
-    """The page and the archive of weights by the names of their files."""
+    """The page and the archive of weights, by file name."""
     name, archive = slug(attended.sentence), io.BytesIO()
     arrays = {use: np.asarray(array, np.float32) for use, array in attended.weights._asdict().items()}
     texts = {side: np.array(tokens, dtype=np.str_) for side, tokens in attended.labels._asdict().items()}
@@ -150,7 +150,7 @@ def render_attention_page(attended: AttendedSentence, run: str, archive: str) ->
 
 
 def slug(sentence: str) -> str:
-    """A short file name: the sentence's first words, and a digest that distinguishes it from every other sentence."""
+    """A short file name: the sentence's first words, and a digest that tells it apart from other sentences."""
     text = normalise(sentence)
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = textwrap.shorten(" ".join(re.findall(r"[a-z0-9]+", plain)), 40, placeholder="").split()

@@ -1,1 +1,1 @@
-"""Two systems on one test set: by how much they differ, whether that could be chance, and where."""
+"""Compare systems on one test set: how much they differ, whether that could be chance, and where."""

@@ -1,4 +1,4 @@
-"""One system against others: scores, their differences and what chance could do, and where they differ."""
+"""Compare one system with others: scores, their differences and significance, and where they differ."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ FEWEST_SENTENCES = 100
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A run with scores: its name, seed, the model that was scored, and the sentences that the scores are of."""
+    """A run with scores: its name, its seed, the model that was scored, and the scored sentences."""
 
     name: str
     seed: int
-    model: str  # two searches of one have the same
+    model: str  # identifies the model: two searches with one model share it
     sentences: list[Sentence]
     bleu: Statistics
     chrf: Statistics
@@ -36,7 +36,7 @@ def metrics_of(sentences: Sequence[Sentence]) -> tuple[Statistics, Statistics]:
 
 @dataclass(frozen=True)
 class System:
-    """Runs that differ by their seed alone, in its order, and what differs from the baseline's config."""
+    """Runs that differ only in their seed, ordered by it, and the differences from the baseline's config."""
 
     name: str
     runs: list[EvaluatedRun]
@@ -45,7 +45,7 @@ class System:
 
 @dataclass(frozen=True)
 class Score:
-    """A metric's score in each run, and their mean with the interval for other sentences and, if known, seeds."""
+    """A metric's score in each run, and the mean with its interval for other sentences and, if known, other seeds."""
 
     runs: list[float]
     mean: float
@@ -54,19 +54,19 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much a metric differs from the baseline's, and whether that could be chance."""
+    """How much a metric differs from the baseline's, and whether that could be chance."""
 
     difference: float
     interval: Interval
     p: float
-    p_adjusted: float  # by Holm's method, for all systems of the comparison
-    seeds_are_known: bool  # by several runs of any system: else this is about two runs, not two systems
+    p_adjusted: float  # by Holm's method, over all systems of the comparison
+    seeds_are_known: bool  # from several runs of any system; if not, this compares two runs, not two systems
     verdict: str
 
 
 @dataclass(frozen=True)
 class Against:
-    """A system against the baseline."""
+    """A system compared with the baseline."""
 
     name: str
     config: list[str]
@@ -79,17 +79,17 @@ class Against:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of all systems, the baseline's first, and each of the others against the baseline."""
+    """Scores of all systems, the baseline first, and comparisons of the others with the baseline."""
 
     systems: list[str]
     bleu: list[Score]
     chrf: list[Score]
     against: list[Against]
-    notes: list[str]  # what to know of the set before its scores are read
+    notes: list[str]  # what to know about the set when reading its scores
 
 
 def compare_systems(systems: Sequence[System], groups: Groups) -> Comparison:
-    """Compare every other system with the first, on one test set whose sentences are in these groups."""
+    """Compare every other system with the first, on one test set; ``groups`` are the groups of its sentences."""
     sentences = systems[0].runs[0].sentences
     by_bleu = [[run.bleu for run in system.runs] for system in systems]
     bleu = differences_of(systems, by_bleu, groups)
@@ -101,7 +101,7 @@ def compare_systems(systems: Sequence[System], groups: Groups) -> Comparison:
 
 
 def notes_on(sentences: Sequence[Sentence]) -> list[str]:
-    few = f"The set has only {len(sentences)} sentences: another one of so few may well reverse the order."
+    few = f"The set has only {len(sentences)} sentences: another set of this size may well reverse the order."
     bleu = note_on_bleu([sentence.references for sentence in sentences])
     return [few] * (len(sentences) < FEWEST_SENTENCES) + ([f"{bleu}."] if bleu else [])
 
@@ -115,7 +115,7 @@ def set_against(base: System, other: System, bleu: Difference, chrf: Difference,
 def differences_of(
     systems: Sequence[System], statistics: list[list[Statistics]], groups: Groups
 ) -> tuple[list[Score], list[Difference]]:
-    """The scores of all systems by a metric's statistics, and the judged differences of the others from the first."""
+    """The scores of all systems by a metric's statistics, and the differences of the others from the first."""
     effects = [Effects.of(runs, groups) for runs in statistics]
     estimates = list(estimate_differences(systems, effects))
     p_values = [
@@ -133,7 +133,7 @@ def differences_of(
 def estimate_differences(
     systems: Sequence[System], effects: Sequence[Effects]
 ) -> Iterator[tuple[Estimate, SeedVariance]]:
-    """The difference of each other system from the first; the same models are compared run by run."""
+    """The difference of each other system from the first; systems with the same models are compared run by run."""
     seeds = significance.pool(effects)
     for system, each in zip(systems[1:], effects[1:], strict=True):
         if [run.model for run in system.runs] == [run.model for run in systems[0].runs]:
@@ -146,7 +146,7 @@ def estimate_differences(
 def by_source_length(
     systems: Sequence[System], statistics: list[list[Statistics]], groups: Groups
 ) -> list[list[LengthGroup]]:
-    """BLEU of every other system against the first, in each group of source lengths."""
+    """BLEU of every other system compared with the first, in each group of source lengths."""
     found: list[list[LengthGroup]] = [[] for _ in systems[1:]]
     for name, chosen in source_lengths(systems[0].runs[0].sentences).items():
         numbers = np.unique(groups[chosen], return_inverse=True)[1]

@@ -17,7 +17,7 @@ LISTED_SENTENCES = 5
 
 @dataclass(frozen=True)
 class LengthGroup:
-    """A part of the test set, its size, what each system reaches there, and the interval of the difference."""
+    """A part of the test set, its size, each system's score on it, and the interval of the difference."""
 
     name: str
     size: int
@@ -28,7 +28,7 @@ class LengthGroup:
 
 @dataclass(frozen=True)
 class Change:
-    """A sentence, by how much its chrF changes, and a translation of each system."""
+    """A sentence, the change in its chrF, and a translation by each system."""
 
     chrf: float
     source: str
@@ -38,7 +38,7 @@ class Change:
 
 
 def source_lengths(sentences: Sequence[Sentence]) -> dict[str, Bool[np.ndarray, " sentences"]]:
-    """The sentences of each group of source lengths, in words; groups without a sentence are left out."""
+    """The sentences in each group of source lengths, in words; empty groups are left out."""
     lengths = np.array([len(sentence.source.split()) for sentence in sentences])
     groups = {name: (lengths >= first) & (lengths <= last) for name, (first, last) in GROUPS.items()}
     return {name: chosen for name, chosen in groups.items() if chosen.any()}
@@ -47,7 +47,7 @@ def source_lengths(sentences: Sequence[Sentence]) -> dict[str, Bool[np.ndarray, 
 def changed_sentences(
     base: Sequence[Sentence], other: Sequence[Sentence], base_chrf: Sequence[Statistics], chrf: Sequence[Statistics]
 ) -> tuple[list[Change], list[Change]]:
-    """The sentences whose mean chrF rises most, and those whose falls most, with translations of the first runs."""
+    """The sentences with the largest gains and losses in mean chrF, with translations by the first runs."""
     means = [np.mean([run.scores(run.counts) for run in runs], axis=0) for runs in (base_chrf, chrf)]
     changes = (means[1] - means[0]).round(9)
     order = np.argsort(-changes, kind="stable").tolist()

@@ -1,10 +1,10 @@
-"""Whether the difference of two systems' scores could be chance.
+"""Whether the difference between two systems' scores could be chance.
 
-A system may be several runs that differ by their seed alone, and its score is the mean over its runs. Chance has two
-parts: what a seed does to a run, and which sentences the set happens to have, in groups that are easy or hard together.
-Seeds and groups are crossed, because every run translates every sentence, so the variance of a mean is that of seeds,
-plus that of groups, minus what both contain: noise of single sentences in single runs (Searle, Casella and McCulloch
-1992, for two-way random models). The variance of seeds is pooled over all systems of a comparison.
+A system may be several runs that differ only in their seed; its score is the mean over its runs. Chance has two parts:
+the seed's effect on a run, and which sentences the set happens to have, in groups that are easy or hard together. Seeds
+and groups are crossed, because every run translates every sentence. The variance of a mean is therefore that over
+seeds, plus that over groups, minus what both contain: the noise of single sentences in single runs (Searle, Casella and
+McCulloch 1992, for two-way random models). The variance over seeds is pooled over all systems of a comparison.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ from evaluation.sentences import Sentence
 
 SEED, TRIALS = 12345, 10_000
 LEVEL = 0.05
-BLOCK = 500  # trials at once, so that memory does not grow with their number
+BLOCK = 500  # trials at once, so that memory use does not grow with their number
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The counts of each sentence from whose sums sacreBLEU computes a metric, such as matches of n-grams."""
+    """Counts of each sentence, such as n-gram matches; sacreBLEU computes a metric from their sums."""
 
     metric: Any
     counts: Float[np.ndarray, "sentences counts"]
@@ -37,7 +37,7 @@ class Statistics:
         return float(self.scores(self.counts.sum(0, keepdims=True))[0])
 
     def only(self, chosen: Bool[np.ndarray, " sentences"]) -> "Statistics":
-        """Those of some of the sentences."""
+        """The statistics of some of the sentences."""
         return Statistics(self.metric, self.counts[chosen])
 
     def of_groups(self, groups: Groups) -> Float[np.ndarray, "groups counts"]:
@@ -60,10 +60,10 @@ def statistics_of(metric: Any, sentences: Sequence[Sentence]) -> Statistics:
 
 @dataclass(frozen=True)
 class Effects:
-    """Scores of the runs of a system, and by how much each group of sentences moves each of them.
+    """Scores of the runs of a system, and the influence of each group of sentences on each score.
 
-    A group's influence is by how much the score falls if it is left out, times one less than the number of groups: the
-    jackknife (Tukey 1958). Influences are centred, and the variance of their mean is that of the score over other
+    A group's influence is how much the score falls without it, times the number of groups minus one: the jackknife
+    (Tukey 1958). Influences are centred. The variance of their mean estimates the variance of the score over other
     groups.
     """
 
@@ -75,7 +75,7 @@ class Effects:
         return cls(np.array([run.score for run in runs]), np.array([_influences(run, groups) for run in runs]))
 
     def __sub__(self, other: "Effects") -> "Effects":
-        """The differences of runs of the same seeds, in the same order."""
+        """The differences between runs with the same seeds, in the same order."""
         return Effects(self.scores - other.scores, self.influences - other.influences)
 
 
@@ -87,7 +87,7 @@ def _influences(run: Statistics, groups: Groups) -> Float[np.ndarray, " groups"]
 
 
 class SeedVariance(NamedTuple):
-    """The variance of one run's score over seeds, and the part of it that is noise of single groups.
+    """The variance of one run's score over seeds, and the part of it that is noise in single groups.
 
     ``freedom`` is its degrees of freedom: 0 if no system has two runs.
     """
@@ -111,7 +111,7 @@ def pool(systems: Sequence[Effects]) -> SeedVariance:
 
 
 def p_above(scores: Sequence[float], target: float) -> float:
-    """How likely a mean at least as high is if that of all seeds is ``target``: the one-sided t test of one sample."""
+    """How likely a mean this high is if the mean over all seeds is ``target``: the one-sided one-sample t test."""
     mean, error = float(np.mean(scores)), float(np.std(scores, ddof=1)) / len(scores) ** 0.5
     if error == 0:
         return float(mean <= target)
@@ -136,23 +136,23 @@ class Estimate:
 
     @property
     def interval(self) -> Interval:
-        """Student's, at most as wide as all scores."""
+        """Student's t interval, at most as wide as the range of scores."""
         half = min(100.0, float(stdtrit(self.freedom, 0.975)) * self.error) if self.freedom else 100.0
         return Interval(self.value - half, self.value + half)
 
     @property
     def p(self) -> float:
-        """The p-value of Student's t-test that the value is zero, two-sided."""
-        if not self.freedom or not self.error:  # one group; or nothing varies, as between equal translations
+        """The p-value of the two-sided t-test that the value is zero."""
+        if not self.freedom or not self.error:  # one group, or no variation, as between equal translations
             return float(not self.freedom or self.value == 0)
         return 2 * float(stdtr(self.freedom, -abs(self.value) / self.error))
 
 
 def estimate(value: float, influences: Float[np.ndarray, " groups"], share: float, seeds: SeedVariance) -> Estimate:
-    """What seeds and sentences make of a value that has ``share`` of the variance of one run's score.
+    """The estimate of a value that has ``share`` of one run's variance over seeds, with its error.
 
-    ``influences`` are those of the groups on the value. Without several runs of any system, it is an estimate for the
-    very models that were scored. Degrees of freedom are Satterthwaite's (1946).
+    ``influences`` are the influences of the groups on the value. If no system has several runs, the estimate holds only
+    for the models that were scored. Degrees of freedom follow Satterthwaite (1946).
     """
     groups = len(influences)
     by_groups = float(np.square(influences).sum()) / max(1, groups * (groups - 1))
@@ -168,24 +168,24 @@ def of_system(system: Effects, seeds: SeedVariance) -> Estimate:
 
 
 def bleu_interval(sentences: Sequence[Sentence], set_name: str) -> BleuInterval:
-    """The interval of one run's BLEU on the set of this name, between 0 and 100."""
+    """The interval of one run's BLEU on the set with this name, between 0 and 100."""
     groups = group_sentences(sentences, set_name)
     found = of_system(Effects.of([statistics_of(BLEU(), sentences)], groups), pool([])).interval
     return BleuInterval(max(0.0, found.low), min(100.0, found.high), int(groups.max()) + 1)
 
 
 def difference(base: Effects, other: Effects, seeds: SeedVariance) -> Estimate:
-    """The score of another system minus the baseline's; runs of equal seeds are no more alike than others."""
+    """The score of another system minus the baseline's; runs with the same seed are treated as independent."""
     value = float(other.scores.mean() - base.scores.mean())
     influences = other.influences.mean(0) - base.influences.mean(0)
     return estimate(value, influences, 1 / len(base.scores) + 1 / len(other.scores), seeds)
 
 
 def randomisation_p(base: Statistics, other: Statistics, groups: Groups, trials: int = TRIALS) -> float:
-    """The p-value of the difference of two runs by approximate randomisation (Riezler and Maxwell 2005), two-sided.
+    """The two-sided p-value of the difference of two runs by approximate randomisation (Riezler and Maxwell 2005).
 
-    A trial exchanges the translations of each group of sentences with probability ½, as if it were chance which run
-    they are from. p is the share of trials, the observed one included, whose difference is at least as large.
+    Each trial swaps the translations of each group of sentences with probability ½, as if it were chance which run
+    they come from. p is the share of trials, including the observed one, with a difference at least as large.
     """
     rng, observed, as_large = np.random.default_rng(SEED), abs(round(other.score - base.score, 9)), 0
     one, another = base.of_groups(groups), other.of_groups(groups)
@@ -198,7 +198,7 @@ def randomisation_p(base: Statistics, other: Statistics, groups: Groups, trials:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's (1979) adjusted p-values, which keep the chance of any false finding among them below the level."""
+    """Holm's (1979) adjusted p-values, which keep the probability of any false positive below the level."""
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
@@ -207,6 +207,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def judge(difference: float, p: float, seeds_are_known: bool) -> str:
-    """What may be concluded of a difference; without several runs of any system, of these two runs alone."""
+    """The verdict on a difference; if no system has several runs, it is limited to these two runs."""
     found = "no difference found" if p >= LEVEL else "better" if difference > 0 else "worse"
     return found if seeds_are_known else f"of these two runs: {found}"

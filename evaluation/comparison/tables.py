@@ -9,8 +9,8 @@ from evaluation.comparison.differences import Change
 from evaluation.comparison.significance import Interval
 
 HOW = (
-    "Intervals of 95 % and p are for other seeds and other sentences together; where no system has two runs, for other "
-    "sentences alone: what another seed does is not known. p is adjusted by Holm's method for the number of systems."
+    "Intervals of 95 % and p are for other seeds and other sentences together; if no system has two runs, for other "
+    "sentences only: the effect of another seed is not known. p is adjusted by Holm's method for the number of systems."
 )
 
 
@@ -20,13 +20,13 @@ def describe(comparison: Comparison) -> str:
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """The tables of all systems, then those of each system against the baseline."""
+    """The tables of all systems, then those that compare each system with the baseline."""
     each = (table for against in comparison.against for table in tables_of_one(against))
     return [scores(comparison), differences(comparison), *each]
 
 
 def scores(comparison: Comparison) -> Table:
-    """What each system reaches."""
+    """The scores of each system."""
     header = ["system", "runs", "BLEU", "interval", "chrF", "interval"]
     rows = [
         [name, str(len(bleu.runs)), f"{bleu.mean:.2f}", span(bleu.interval), f"{chrf.mean:.2f}", span(chrf.interval)]
@@ -36,7 +36,7 @@ def scores(comparison: Comparison) -> Table:
 
 
 def differences(comparison: Comparison) -> Table:
-    """By how much each system differs from the baseline, and what may be concluded."""
+    """How much each system differs from the baseline, with verdicts."""
     header = ["system", "metric", "difference", "interval", "p", "verdict"]
     rows = [
         [

@@ -1,1 +1,1 @@
-"""Documents: what is text is translated, and everything else stays as it stands, character by character."""
+"""Translate documents: only the text changes, everything else stays as it is, character by character."""

@@ -1,4 +1,4 @@
-"""The parts of an HTML page, found by Python's parser: text, tags within sentences, and all that is kept."""
+"""The parts of an HTML page, found by Python's parser: text, tags within sentences, and everything else, to keep."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -13,13 +13,13 @@ NO_TEXT = frozenset("script style pre code kbd samp var textarea svg math templa
 
 
 class Reader(HTMLParser):
-    """Notes where each thing begins, and what it is."""
+    """Records where each element of the page starts, and its kind."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=False)
         self.starts, self.kinds = list[int](), list[str]()
         self._lines = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
-        self._within: list[str] = []  # elements without text that are open
+        self._within: list[str] = []  # open elements whose content is not to be translated
         self.feed(page)
         self.close()
 

@@ -1,4 +1,4 @@
-"""The parts of Markdown, found by markdown-it: code, links, tables and marks stay; HTML within is read as HTML."""
+"""The parts of Markdown, found by markdown-it: code, links, tables and marks stay; embedded HTML is parsed as HTML."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("te
 
 
 class UnclearError(Exception):
-    """The parser's result does not tell where in the document it is from."""
+    """The parser's result does not show where in the document it comes from."""
 
 
 def markdown_parts(document: str) -> Iterator[Part]:
@@ -47,7 +47,7 @@ def markdown_parts(document: str) -> Iterator[Part]:
 
 
 def locate(content: str, document: str, start: int, stop: int) -> list[int]:
-    """Where each character of a block's content stands: its lines lack indentation and marks of quotes."""
+    """The position of each character of a block's content, from which indentation and quote marks were removed."""
     places: list[int] = []
     for line in content.split("\n"):
         found = document.find(line, start, stop)
@@ -60,7 +60,7 @@ def locate(content: str, document: str, start: int, stop: int) -> list[int]:
 
 
 def inline_parts(block: Token, document: str, places: list[int]) -> Iterator[Part]:
-    """The parts of a block's content; all of it is kept if the parser does not tell where they are."""
+    """The parts of a block's content; all of it is kept if the positions of the parts are unclear."""
 
     def raw(start: int, stop: int) -> str:
         return document[places[start] : places[stop] if stop < len(places) else places[-1] + 1]
@@ -80,10 +80,10 @@ def inline_parts(block: Token, document: str, places: list[int]) -> Iterator[Par
 
 
 def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:
-    """What stands where in the content of a block. UnclearError if that is not clear."""
+    """The kind, start and end of each token in a block's content. UnclearError if they are unclear."""
     done, is_address = 0, False
     for token in tokens:
-        if is_address:  # whose link_open has all of it
+        if is_address:  # link_open has matched all of it
             is_address = token.type != "link_close"
             continue
         is_address = token.markup == "autolink"
@@ -96,7 +96,7 @@ def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:
 
 
 def kind_and_spelling(token: Token) -> tuple[str, str]:
-    """What kind of part a token is, and a pattern of its text. UnclearError for an unknown token."""
+    """The kind of part that a token is, and a pattern for its text. UnclearError for an unknown token."""
     match token.type:
         case "text":
             return "text", re.escape(token.content)

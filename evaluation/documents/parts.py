@@ -1,4 +1,4 @@
-"""The parts of a document in order: together, their ``raw`` texts are the document."""
+"""The parts of a document in order: their ``raw`` texts, joined, are the document."""
 
 import html
 import re
@@ -13,22 +13,22 @@ class Part(NamedTuple):
 
     kind: Kind
     raw: str
-    text: str = ""  # what ``raw`` says, with entities resolved
+    text: str = ""  # ``raw`` with entities resolved
 
 
-# What is no text, wherever it stands: addresses, paths and names of files.
+# Never translated: addresses, paths and file names.
 ADDRESS = re.compile(
     r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)'»”]|www\.[\w.-]+\.\w+(?:/\S*\w)?|[\w.+-]+@[\w-]+(?:\.\w+)+"
 )
-FORMS_OF_TEXT = "'\"‘’“”«»–—…-"  # characters that, though no letters, are part of a sentence
+FORMS_OF_TEXT = "'\"‘’“”«»–—…-"  # characters that are part of a sentence although they are not letters
 
 
 def parts_as(kind: str, raw: str) -> Iterator[Part]:
-    """The parts of what a parser calls text, an entity, a break of a line within text, a mark, or something to keep."""
+    """The parts of what a parser reports as text, an entity, a line break within text, a mark, or something to keep."""
     match kind:
         case "text":
             yield from text_parts(raw)
-        case "entity":  # of a letter or of a mark of punctuation is text; every other one, such as &nbsp;, is kept
+        case "entity":  # text if it is a letter or punctuation; any other entity, such as &nbsp;, is kept
             text = html.unescape(raw)
             is_text = len(text) == 1 and (text.isalnum() or text in FORMS_OF_TEXT)
             yield Part("text", raw, text) if is_text else Part("keep", raw)

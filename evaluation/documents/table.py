@@ -1,4 +1,4 @@
-"""Tables in CSV: the cells of some columns are translated, all others stay."""
+"""CSV tables: the cells of some columns are translated, all others stay."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from evaluation.documents.translate import translate_parts
 from evaluation.translate import Ensemble, OnProgress, Translator
 
 SEPARATORS = ",;\t"
-END = "\0"  # of a cell, between the parts of all cells
+END = "\0"  # marks the end of a cell, between the parts of all cells
 
 Rows = list[list[str]]
 
@@ -20,7 +20,7 @@ Rows = list[list[str]]
 def translate_table(
     translator: Translator, params: Ensemble, table: str, columns: Sequence[str], on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
-    """The table, its ``columns`` translated, and each text with its translation; UserError if broken or without one."""
+    """The table with ``columns`` translated, and each text with its translation; UserError if broken or without one."""
     mark, text = ("\ufeff", table[1:]) if table.startswith("\ufeff") else ("", table)
     first = text.partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)
@@ -36,7 +36,7 @@ def translate_table(
 
 def read_rows(text: str, separator: str) -> Rows:
     if END in text:
-        raise UserError(f"line {text[: text.index(END)].count(chr(10)) + 1} has a NUL byte: this is no table of text")
+        raise UserError(f"line {text[: text.index(END)].count(chr(10)) + 1} has a NUL byte: this is not a text file")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         return list(reader)
@@ -45,9 +45,9 @@ def read_rows(text: str, separator: str) -> Rows:
 
 
 def write_rows(rows: Rows, separator: str, like: str) -> str:
-    """The rows with the line ends of a table, and with quotation marks around all cells if its first one has them."""
+    """Write the rows with the line endings of ``like``, and quote all cells if its first one is quoted."""
     output, end = io.StringIO(), "\r\n" if "\r\n" in like else "\n"
-    dialect = csv.unix_dialect if like.startswith('"') else csv.excel  # which quote all cells, or those that need it
+    dialect = csv.unix_dialect if like.startswith('"') else csv.excel  # quotes all cells, or only those that need it
     csv.writer(output, dialect, delimiter=separator, lineterminator=end).writerows(rows)
     return output.getvalue() if like.endswith("\n") else output.getvalue().removesuffix(end)
 

@@ -1,4 +1,4 @@
-"""The parts of plain text: paragraphs and lines stay, and a sentence goes on where a line was only wrapped."""
+"""The parts of plain text: paragraphs and lines stay, and sentences continue across wrapped lines."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from evaluation.documents.parts import Part, text_parts
 
-NARROW = 40  # characters; in narrower columns, every line stays by itself
+NARROW = 40  # characters; in narrower columns, every line is separate
 PREFIX = re.compile(r"\s*(?:(?:[-*•–>+]|\d+[.)])\s+)*")
 
 
@@ -25,7 +25,7 @@ def plain_parts(text: str) -> Iterator[Part]:
 
 
 def _line(line: str) -> Iterator[Part]:
-    """A line after its indentation and the mark of a list."""
+    """The parts of a line: its indentation and list marker are kept, the rest is text."""
     prefix = PREFIX.match(line)
     assert prefix  # it may be empty
     yield Part("keep", prefix[0])
@@ -33,7 +33,7 @@ def _line(line: str) -> Iterator[Part]:
 
 
 def is_wrapped(before: str, line: str, width: int) -> bool:
-    """Whether a line broke only because its next word had no room in a paragraph of this width."""
+    """Whether a line ended only because its next word did not fit into a paragraph of this width."""
     first = line.split(maxsplit=1)[:1]
     begins_anew = not first or PREFIX.match(line)[0] != ""  # type: ignore[index]
     return width >= NARROW and not begins_anew and len(before.rstrip()) + 1 + len(first[0]) > width

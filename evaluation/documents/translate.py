@@ -1,4 +1,4 @@
-"""A whole document: its text translated, everything else where it was."""
+"""Translate a whole document: its text is translated, and everything else stays where it was."""
 
 import html
 import re
@@ -20,7 +20,7 @@ SPECIAL = re.compile(r"[\\`*_\[\]<>]")  # in Markdown
 
 
 class Format(NamedTuple):
-    """How a kind of document is read, and how it spells text."""
+    """How to split a kind of document into parts, and how to escape text in it."""
 
     parts: Callable[[str], Iterator[Part]]
     spell: Callable[[str], str]
@@ -36,7 +36,7 @@ Find = Callable[[list[Unit]], Iterator[tuple[str, Marks | None]]]
 
 
 class Done(NamedTuple):
-    """What is kept of a document, or a unit with its translation and the places of its marks there."""
+    """A kept piece of the document, or a unit with its translation and the places of its marks in it."""
 
     piece: Unit | str
     text: str
@@ -46,21 +46,21 @@ class Done(NamedTuple):
 def translate_document(
     translator: Translator, params: Ensemble, document: str, form: str, on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
-    """A document in one of ``FORMATS``, translated, and each of its texts with its translation."""
+    """Translate a document in one of ``FORMATS``; return it, and each of its texts with its translation."""
     return translate_parts(translator, params, FORMATS[form].parts(document), form, on_progress)
 
 
 def translate_parts(
     translator: Translator, params: Ensemble, parts: Iterable[Part], form: str, on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
-    """The parts of a document put together again, their text translated, and each text with its translation."""
+    """The document from its parts, with their text translated, and each text with its translation."""
 
     def find(units: list[Unit]) -> Iterator[tuple[str, Marks | None]]:
         found = translator.translate(params, [unit.text for unit in units], on_progress=on_progress)
         marked = [each for unit, each in zip(units, found, strict=True) if unit.spans()]
         aligned = iter(align(translator, params, marked))
         for unit, each in zip(units, found, strict=True):
-            # A model of sentences ends headings and cells of tables with a full stop that they lack, too.
+            # A model trained on sentences adds a full stop to headings and table cells, too.
             text = each.text if unit.text.rstrip()[-1:] in ENDS else each.text.removesuffix(".")
             yield text, place_marks(unit, text, next(aligned)) if unit.spans() else []
 
@@ -70,7 +70,7 @@ def translate_parts(
 
 
 def translate_pieces(pieces: list[Unit | str], find: Find) -> Iterator[Done]:
-    """A unit whose marks find no place in its translation is translated from mark to mark."""
+    """If the marks of a unit cannot be placed in its translation, translate it from mark to mark."""
     found = find([piece for piece in pieces if isinstance(piece, Unit)])
     for piece in pieces:
         text, marks = ("", []) if isinstance(piece, str) else next(found)
@@ -81,7 +81,7 @@ def translate_pieces(pieces: list[Unit | str], find: Find) -> Iterator[Done]:
 
 
 def render(done: Done, form: str) -> str:
-    """The translation as the document spells it, with its marks and the white space around it."""
+    """The translation escaped for the document, with its marks and the white space around it."""
     assert isinstance(done.piece, Unit)
     source, spell, spelled, start = done.piece.text, FORMATS[form].spell, "", 0
     for place, mark in done.marks:

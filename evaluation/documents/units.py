@@ -1,4 +1,4 @@
-"""From the parts of a document to units of translation, and back: the text between two things that are kept."""
+"""From the parts of a document to units of translation, and back; a unit is the text between two kept parts."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from evaluation.documents.parts import Part
 from evaluation.forced_scores import Aligned
 
 Span = tuple[int, int]  # text[start:stop]
-Marks = list[tuple[int, str]]  # places in a translation, and the mark at each
+Marks = list[tuple[int, str]]  # positions in a translation, and the mark at each
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class Unit:
         return "".join(part.text for part in self.parts)
 
     def between_marks(self) -> "Iterator[Unit | str]":
-        """The text from mark to mark, each a unit."""
+        """The texts between marks, each as a unit."""
         return find_units(part if part.kind == "text" else Part("keep", part.raw) for part in self.parts)
 
     def spans(self) -> list[tuple[Span, str, str]]:
-        """The text between each two marks, and the marks, outer ones first."""
+        """The span between each pair of marks, and the marks; outer pairs first."""
         ends = list(accumulate(len(part.text) for part in self.parts))
         pairs = sorted(pair_marks(self.parts))
         return [((ends[one], ends[two]), self.parts[one].raw, self.parts[two].raw) for one, two in pairs]
 
 
 def find_units(parts: Iterable[Part]) -> Iterator[Unit | str]:
-    """The units of a document, and between them what is kept. A mark without its partner is kept."""
+    """The units of a document, and the kept text between them. A mark without its partner is kept."""
     for is_kept, group in groupby(parts, key=lambda part: part.kind == "keep"):
         unit = Unit(list(group))
         if is_kept or not any(map(str.isalpha, unit.text)):
@@ -56,7 +56,7 @@ def unpaired(parts: list[Part]) -> set[int]:
 
 
 def pair_marks(parts: list[Part]) -> list[tuple[int, int]]:
-    """The places of each mark that opens a span and of the one that closes it."""
+    """The places of each opening mark and its closing mark."""
     opened, pairs = list[int](), list[tuple[int, int]]()
     for place, part in enumerate(parts):
         if part.kind == "open":
@@ -67,9 +67,9 @@ def pair_marks(parts: list[Part]) -> list[tuple[int, int]]:
 
 
 def place_marks(unit: Unit, translation: str, aligned: Aligned) -> Marks | None:
-    """Where each mark goes in the translation: around the words that are aligned with those that it is around.
+    """Where each mark goes in the translation: around the words aligned with the words it surrounds in the source.
 
-    None where the words do not tell, or spans that do not overlap would.
+    None if the alignment does not show where, or if spans that did not overlap would overlap.
     """
     sources, targets = find_words(aligned.source_words, unit.text), find_words(aligned.target_words, translation)
     if not sources or not targets:
@@ -87,14 +87,14 @@ def place_marks(unit: Unit, translation: str, aligned: Aligned) -> Marks | None:
             is_inside, overlap = other[0][1] <= one[0][1], found[0] < later[1] and later[0] < found[1]
             if not (found[0] <= later[0] and later[1] <= found[1]) if is_inside else overlap:
                 return None
-    marks: list[tuple[int, int, int, str]] = []  # where two meet, what closes comes first, the inner one before
+    marks: list[tuple[int, int, int, str]] = []  # at the same place, closing marks come first, inner before outer
     for index, ((start, stop), (_, opening, closing)) in enumerate(zip(placed, spans, strict=True)):
         marks += [(start, 1, index, opening), (stop, 0, -index, closing)]
     return [(place, mark) for place, _, _, mark in sorted(marks)]
 
 
 def project(covered: set[int], alignment: list[tuple[int, int]], targets: int) -> range:
-    """The longest run of target words that are aligned with the covered source words; else the one in their place."""
+    """The longest run of target words aligned with the covered source words, or else the word at the same position."""
     runs: list[range] = []
     for source, target in sorted(alignment, key=lambda pair: pair[1]):
         if source in covered:
@@ -106,7 +106,7 @@ def project(covered: set[int], alignment: list[tuple[int, int]], targets: int) -
 
 
 def find_words(words: list[str], text: str) -> list[Span]:
-    """Where the words stand in the text, one after the other; none if one is missing."""
+    """The spans of the words in the text, one after the other; none if a word is missing."""
     spans: list[Span] = []
     done = 0
     for word in words:

@@ -1,1 +1,1 @@
-"""What heat maps of attention mean: what they say of a model, against what it does without a word or a head."""
+"""What attention heat maps mean: compare what they suggest with what the model does without a word or a head."""

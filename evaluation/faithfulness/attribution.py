@@ -1,4 +1,4 @@
-"""How much of a target token each source token accounts for, as several methods have it.
+"""How much each source token contributes to a target token, by several methods.
 
 L layer · N query head · G key/value head · T target position · S source position · D model width
 """
@@ -15,10 +15,10 @@ from model.transformer import Tokens, Transformer
 
 
 class Attributions(NamedTuple):
-    """What each source token accounts for in the prediction of each target token."""
+    """What each source token contributes to the prediction of each target token."""
 
     weights: Float[Array, "L N T S"]  # of encoder-decoder attention
-    norms: Float[Array, "L T S"]  # of what a layer's heads together add for a source token
+    norms: Float[Array, "L T S"]  # of the vector that a layer's heads together add for a source token
     rollout: Float[Array, "T S"]
     gradient: Float[Array, "T S"]  # times input
 
@@ -27,7 +27,7 @@ class Attributions(NamedTuple):
 def attribute(model: Transformer, source: Int[Array, " S"], target: Int[Array, " T"]) -> Attributions:
     """Attribute each token of a translation to its source. Both end with EOS, then PAD.
 
-    Norms are those of Kobayashi et al. (2020, section 3): of the sum over heads of weight times value times output
+    Norms follow Kobayashi et al. (2020, section 3): the norm of the sum over heads of weight times value times output
     projection.
     """
     sources, inputs = Tokens.one_per_row(source[None]), decoder_inputs(target[None])
@@ -40,7 +40,7 @@ def attribute(model: Transformer, source: Int[Array, " S"], target: Int[Array, "
 
 
 def vectors_of_heads(attention: MultiHeadAttention, encoded: Float[Array, "1 S E"]) -> Float[Array, "N S D"]:
-    """What each head would add to its output if it attended to one source token alone."""
+    """What each head would add to the output if it attended to only one source token."""
     value = attention.keys_and_values(encoded).value[0]
     heads = attention.config.num_heads
     projection = attention.output.kernel[...].reshape(heads, value.shape[-1], -1)
@@ -50,8 +50,8 @@ def vectors_of_heads(attention: MultiHeadAttention, encoded: Float[Array, "1 S E
 def rollout(weights: AttentionWeights) -> Float[Array, "T S"]:
     """Attention followed through all layers down to the source (Abnar and Zuidema 2020, section 3).
 
-    A layer passes on one half by its residual connection and one half by the mean of its heads. What the decoder has
-    of its own past is not counted.
+    Half of a layer's output comes from its residual connection, and half from the mean of its heads. What the decoder
+    gets from its own past is not counted.
     """
     encoder, decoder, cross = (each.mean(axis=1) for each in weights)
     seen = jnp.eye(encoder.shape[-1])
@@ -69,7 +69,7 @@ def gradient_times_input(
 ) -> Float[Array, "T S"]:
     """The gradient of each target token's log-probability by the embedding of a source token, times that embedding.
 
-    To first order, the log-probability that is lost if the embedding shrinks to zero (Ancona et al. 2018, section 2).
+    To first order, this is the log-probability lost if the embedding shrinks to zero (Ancona et al. 2018, section 2).
     """
 
     def log_probs(embedded: Float[Array, "1 S D"]) -> Float[Array, " T"]:

@@ -1,4 +1,4 @@
-"""What the words of a source account for: erase one, and see what each word of the translation loses.
+"""What the words of a source contribute: erase one, and measure what each word of the translation loses.
 
 T target position or word · S source position or word
 """
@@ -20,11 +20,11 @@ from evaluation.translate import Translator, pad_rows
 from model.decoding.forced import token_log_probs
 from model.transformer import Params
 
-FEWEST_WORDS = 4  # of a source: among fewer, ranks say little
+FEWEST_WORDS = 4  # in a source: with fewer, ranks mean little
 
 
 class Studied(NamedTuple):
-    """A sentence pair: by how much the log-probability of each target word falls if a source word is erased."""
+    """How much the log-probability of each target word of a sentence pair falls if a source word is erased."""
 
     effects: Float[np.ndarray, "T S"]
     attributed: Float[np.ndarray, "methods T S"]  # what each method attributes to that source word
@@ -34,9 +34,9 @@ class Studied(NamedTuple):
 def study(translator: Translator, params: Params, pairs: Sequence[Pair]) -> Iterator[Studied]:
     """Study each pair of tokens; words are those between spaces, without punctuation at their ends.
 
-    An erased word is left out of the source, and what follows it moves up. Hiding it from attention instead, while all
-    others keep their places, is one of the methods: what two ways of erasing have in common is the most that any
-    method can have in common with one of them.
+    An erased word is left out of the source, and the words after it move up. Hiding the word from attention instead, so
+    that the others keep their positions, is one of the methods: the agreement between these two ways of erasing bounds
+    the agreement of any method with one of them.
     """
     model = nnx.merge(translator.graphdefs[0], params)
     words = [tuple(spell_words(side, translator.tokenizer) for side in pair) for pair in pairs]
@@ -63,7 +63,7 @@ def erase(tokens: list[int], word: range, put: list[int]) -> list[int]:
 
 
 def losses(log_probs: Sequence[np.ndarray], length: int) -> Float[np.ndarray, "T S"]:
-    """By how much each target token's log-probability falls from the first row to each of the others."""
+    """How much each target token's log-probability falls from the first row to each of the others."""
     rows = np.stack([row[:length] for row in log_probs]).astype(np.float64)
     return (rows[0] - rows[1:]).T
 
@@ -74,7 +74,7 @@ def sum_words(values: Float[np.ndarray, "T S"], words: Words, axis: int) -> Floa
 
 
 def methods(found: Attributions) -> dict[str, Float[np.ndarray, "T S"]]:
-    """The attributions by their names; the nearness of places is what any of them should surpass."""
+    """The attributions by name; nearness of positions is the baseline that every method should beat."""
     targets, sources = (np.arange(length) for length in found.rollout.shape)
     maps: dict[str, Any] = {"rollout": found.rollout, "gradient × input": found.gradient}
     maps["nearness of places"] = -abs(targets[:, None] - sources)
@@ -85,7 +85,7 @@ def methods(found: Attributions) -> dict[str, Float[np.ndarray, "T S"]]:
 
 
 def rank_correlation(studied: Studied) -> Float[np.ndarray, " methods"]:
-    """Spearman's correlation over the source words, the mean over the target words; 0 where all ranks are equal."""
+    """Spearman's correlation over source words, averaged over target words; 0 where all ranks are equal."""
     ranks = [rankdata(each, axis=-1) - (each.shape[-1] + 1) / 2 for each in studied[:2]]
     lengths = np.sqrt(np.square(ranks[0]).sum(-1) * np.square(ranks[1]).sum(-1))
     correlations: np.ndarray = (ranks[0] * ranks[1]).sum(-1) / np.where(lengths == 0, 1, lengths)
@@ -93,6 +93,6 @@ def rank_correlation(studied: Studied) -> Float[np.ndarray, " methods"]:
 
 
 def same_first(studied: Studied) -> Float[np.ndarray, " methods"]:
-    """The share of target words for which the source word with the largest value is the one with the largest effect."""
+    """The share of target words for which the source word with the largest value also has the largest effect."""
     agree: np.ndarray = studied.attributed.argmax(-1) == studied.effects.argmax(-1)
     return agree.mean(axis=-1)

@@ -20,7 +20,7 @@ from model.transformer import Params
 
 @dataclass(frozen=True)
 class Findings:
-    """Of one run: how far each method agrees with erasure, and the BLEU that each head is worth."""
+    """Results for one run: how well each method agrees with erasure, and the BLEU that each head is worth."""
 
     run: str
     sentences: int
@@ -32,7 +32,7 @@ class Findings:
 def find(
     run: str, translator: Translator, params: Params, sentences: Sequence[Sentence], set_name: str, count: int
 ) -> Findings | None:
-    """Erase words in up to ``count`` sentences, which lie evenly among those long enough; None if there are none."""
+    """Erase words in up to ``count`` sentences, spaced evenly among those long enough; None if there are none."""
     long = [each for each in sentences if len(each.source.split()) >= FEWEST_WORDS and each.translation]
     if not long:
         return None
@@ -56,8 +56,8 @@ def over_sentences(values: Float[np.ndarray, " sentences"]) -> Estimate:
 def agreement(found: Sequence[Findings]) -> Table:
     note = (
         f"Over {found[0].sentences} sentences, with 95 % intervals for others: Spearman's rank correlation, over the "
-        "words of a source, between what a method says of each and the log-probability that a target word loses if it "
-        "is erased; and the share of target words for which both put the same source word first."
+        "words of a source, between the value that a method gives to each word and the log-probability that a target "
+        "word loses if it is erased; and the share of target words for which both rank the same source word first."
     )
     header = ["method", *(f"{kind}: {each.run}" for kind in ("rank correlation", "same first, %") for each in found)]
     rows = [
@@ -69,7 +69,7 @@ def agreement(found: Sequence[Findings]) -> Table:
 
 
 def heads(found: Sequence[Findings]) -> Table:
-    note = "The change of BLEU, by greedy search, if this head alone is cut. Equal heads of two runs are not alike."
+    note = "The change of BLEU, with greedy search, without this head. The same head of two runs need not be similar."
     rows = [
         [head.attention, str(head.head + 1), *(plus_minus(each.heads[head], "+.2f") for each in found)]
         for head in found[0].heads
@@ -87,7 +87,7 @@ def half(found: Estimate) -> float:
 
 
 def draw(found: Sequence[Findings]) -> bytes:
-    """A PNG picture: left, the rank correlation of each method but single heads; right, BLEU without each head."""
+    """A PNG picture: left, the rank correlation of each method except single heads; right, BLEU without each head."""
     figure = Figure(figsize=(12, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = [name for name in found[0].correlation if ", head" not in name]

@@ -15,7 +15,7 @@ from model.transformer import Params
 
 
 class Head(NamedTuple):
-    """The place of a head; layers and heads are counted from 0."""
+    """The position of a head in the model; layers and heads are counted from 0."""
 
     stack: str
     use: str
@@ -24,7 +24,7 @@ class Head(NamedTuple):
 
     @property
     def attention(self) -> str:
-        """The attention that it is a head of, and its layer, counted from 1."""
+        """The attention that the head belongs to, and its layer, counted from 1."""
         use = {"self_attention": "self-attention", "cross_attention": "encoder-decoder attention"}[self.use]
         return f"{self.stack if self.use == 'self_attention' else ''} {use} {self.layer + 1}".strip()
 
@@ -51,7 +51,7 @@ def without_head(params: Params, head: Head, heads: int) -> Params:
 def changes_without(
     translator: Translator, params: Params, sentences: Sequence[Sentence], set_name: str
 ) -> Iterator[tuple[Head, Estimate]]:
-    """By how much BLEU changes if a head is cut, each alone, with the interval of this model for other sentences."""
+    """How much BLEU changes without each head, one at a time, with the interval for this model and other sentences."""
     groups = group_sentences(sentences, set_name)
 
     def effects(params: Params) -> Effects:

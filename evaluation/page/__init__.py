@@ -1,1 +1,1 @@
-"""A page that holds a trained model and runs it in the reader's browser."""
+"""A page that contains a trained model and runs it in the reader's browser."""

@@ -1,7 +1,7 @@
 """A run as the page reads it: bytes with every parameter, and JSON with everything else.
 
-A matrix is packed with a row for each output. In 8 or 16 bits a row has whole numbers and one scale, the largest of
-the row divided by the largest number.
+A matrix is packed with a row for each output. In 8 or 16 bits, a row has whole numbers and one scale: the row's largest
+absolute value divided by the largest whole number.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ Array = Float[np.ndarray, "..."]
 
 @dataclass(frozen=True)
 class Cost:
-    """What the loss of a head changes in BLEU on the validation set, and half of its interval's width."""
+    """The change of BLEU on the validation set without a head, and half of its interval's width."""
 
     head: Head
     change: float
@@ -46,7 +46,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class PackedRun:
-    """A run in the page: ``facts`` say where in ``content`` each parameter lies."""
+    """A run in the page: ``facts`` record where in ``content`` each parameter is."""
 
     facts: dict[str, Any]
     content: bytes
@@ -55,7 +55,7 @@ class PackedRun:
 def pack_run(
     name: str, translators: list[Translator], vocabulary: str, params: Params, bits: int, costs: list[Cost]
 ) -> PackedRun:
-    """Pack a run; there is a translator for each direction of its one model. ``vocabulary`` is unigram or bpe."""
+    """Pack a run; ``translators`` has one for each direction of its model. ``vocabulary`` is unigram or bpe."""
     translator = translators[0]
     places, content = pack_params(params, bits)
     facts = {
@@ -76,12 +76,12 @@ def pack_run(
 
 
 def sizes(config: ModelConfig) -> dict[str, Any]:
-    """What follows from a config, under the names of its properties."""
+    """Values derived from a config, by the names of its properties."""
     return {"groups": config.groups, "value_width": config.value_width, "final_norm": config.final_norm}
 
 
 def pack_params(params: Params, bits: int) -> tuple[list[dict[str, Any]], bytes]:
-    """Each parameter's name, shape, bits and place, and the bytes of all."""
+    """Each parameter's name, shape, bits and start, and the bytes of all."""
     places, content = [], bytearray()
     for name, array in rows_of_outputs(params):
         own_bits = bits if array.ndim > 1 else 32
@@ -91,7 +91,7 @@ def pack_params(params: Params, bits: int) -> tuple[list[dict[str, Any]], bytes]
 
 
 def rows_of_outputs(params: Params, prefix: str = "") -> Iterator[tuple[str, Array]]:
-    """Every parameter, with its path as the name; kernels are turned, so that a row gives one output."""
+    """Every parameter, named by its path; kernels are transposed, so that a row gives one output."""
     for key, value in params.items():
         if isinstance(value, dict):
             yield from rows_of_outputs(value, f"{prefix}{key}.")
@@ -113,14 +113,14 @@ def pack_array(array: Array, bits: int) -> bytes:
 
 
 def quantise(array: Array, bits: int) -> tuple[Float[np.ndarray, "*rows 1"], np.ndarray]:
-    """A scale for each row, and the whole numbers that it makes the row of, up to half a scale."""
+    """A scale for each row, and whole numbers that, times the scale, give the row to within half a scale."""
     scales = np.abs(array).max(axis=-1, keepdims=True) / np.float32(2 ** (bits - 1) - 1)
     numbers = np.rint(array / np.where(scales == 0, 1, scales))
     return scales, numbers.astype(WHOLE[bits])
 
 
 def describe_tokenizer(tokenizer: Tokenizer, kind: str) -> dict[str, Any]:
-    """The vocabulary as the SentencePiece file spells it; pieces that spell a byte, and symbols, are no text."""
+    """The vocabulary as spelled in the SentencePiece file; byte pieces and symbols are not text."""
     return {
         "type": kind,
         "pieces": tokenizer.vocabulary(),

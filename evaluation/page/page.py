@@ -1,6 +1,6 @@
-"""Put the page together: scripts, the runs, and the HTML around them.
+"""Assemble the page: scripts, runs, and the HTML around them.
 
-A worker runs the model, so its part of the scripts is data to the page, which makes a Blob of it.
+A web worker runs the model. The page holds the worker's scripts as data, and makes a Blob of them to start it.
 """
 
 from collections.abc import Sequence

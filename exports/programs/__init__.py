@@ -1,1 +1,1 @@
-"""Programs that run without this project: those that an export takes along, and those that check one."""
+"""Programs that run without this project: the ones included in an export, and the one that checks it."""

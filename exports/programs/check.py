@@ -1,4 +1,4 @@
-"""Ask an export what it says: python check.py FOLDER <questions.json >answers.json, in a fresh process."""
+"""Get results from an export: python check.py FOLDER <questions.json >answers.json, in a new process."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Translate standard input line by line: python translate.py <lines.txt. The README names what it needs."""
+"""Translate standard input line by line: python translate.py <lines.txt. The README lists the requirements."""
 
 import os
 import sys
@@ -13,16 +13,16 @@ class Model(LineTranslator):
     """The model of this folder, with the search settings of the run that it was exported from."""
 
     library = f"ctranslate2 {ctranslate2.__version__}"
-    batch = sys.maxsize  # all: CTranslate2 makes batches itself, and searches several at a time
+    batch = sys.maxsize  # all: CTranslate2 makes its own batches, and searches several at a time
 
     def __init__(self, **options: Any) -> None:
         super().__init__("tokenizer.model")
-        if options.get("device", "cpu") == "cpu":  # a worker on each core is faster than one worker on all of them
+        if options.get("device", "cpu") == "cpu":  # one worker per core is faster than one worker on all cores
             options = {"inter_threads": os.cpu_count() or 1, "intra_threads": 1} | options
         self.translator = ctranslate2.Translator(str(FOLDER), **options)
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
-        """The best translation of each source, among twice as many as the beam holds; first of those that ended."""
+        """The best translation of each source among twice the beam size, preferring finished ones."""
         size = self.facts["search"]["beam_size"]
         found = 2 * size if size > 1 else 1
         options = {"beam_size": size, "num_hypotheses": found, "patience": found / size, "length_penalty": 1e-9}
@@ -31,11 +31,11 @@ class Model(LineTranslator):
         return [max(zip(each.scores, each.hypotheses, strict=True), key=self.rank)[1] for each in results]
 
     def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
-        """The log-probability of each piece of the target, </s> included."""
+        """The log-probability of each piece of the target, including </s>."""
         return list(self.translator.score_batch([source], [target], max_input_length=0)[0].log_probs)
 
     def rank(self, hypothesis: tuple[float, Pieces]) -> tuple[bool, float]:
-        """Whether it ended, and its log-probability over a function of the length that CTranslate2 does not have."""
+        """Whether it ended, and its log-probability divided by a length penalty that CTranslate2 does not have."""
         log_prob, tokens = hypothesis
         search = self.facts["search"]
         base = {"gnmt": (5 + len(tokens)) / 6, "length": len(tokens)}[search["normalization"]]

@@ -1,4 +1,4 @@
-"""Lines of text to pieces and back, as the run that was exported does it. Needs sentencepiece and sentencex alone."""
+"""Convert lines of text to pieces and back, like the exported run. Needs only sentencepiece and sentencex."""
 
 import json
 import sys
@@ -17,16 +17,16 @@ Pieces = list[str]
 
 
 class LineTranslator:
-    """The facts of this folder, its tokenizer, and the translation of lines by ``search``."""
+    """The settings in this folder, its tokenizer, and the translation of lines with ``search``."""
 
-    batch = 32  # sources searched at once
+    batch = 32  # sources to search at once
 
     def __init__(self, tokenizer: str) -> None:
         self.facts = json.loads((FOLDER / "export.json").read_text(encoding="utf-8"))
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(FOLDER / tokenizer))
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
-        """The best translation of each source in at most ``limit`` pieces, first of those that ended."""
+        """The best translation of each source in at most ``limit`` pieces, preferring finished ones."""
         raise NotImplementedError
 
     def translate_pieces(self, sources: list[Pieces]) -> list[Pieces]:
@@ -42,7 +42,7 @@ class LineTranslator:
         return [found[index] for index in range(len(sources))]
 
     def translate(self, lines: list[str]) -> list[str]:
-        """Translate each line, as the run does; an empty line stays empty."""
+        """Translate each line like the run; an empty line stays empty."""
         texts, usual = [self.read(line) for line in lines], Usual(**self.facts["lines"]["usual"])
         split = [self.split(text, usual) for text in texts]
         found = self.translate_parts(split)
@@ -57,13 +57,13 @@ class LineTranslator:
         return [" ".join(filter(None, [self.decode(next(found)) for _ in parts])) for parts in split]
 
     def split(self, text: str, usual: Usual) -> list[str]:
-        """The line, or the parts in which the run translates it; an empty line has none."""
+        """The line, or the parts that the run translates it in; an empty line has none."""
         if most := self.facts["lines"]["max_source_tokens"]:
             return cut(text, most, self.count) if text else []
         return split_line(text, self.facts["source"], usual, self.count) if text else []
 
     def has_lost(self, text: str, translation: str) -> bool:
-        """Whether a line that was translated whole has lost a sentence."""
+        """Whether a line that was translated in one piece has lost a sentence."""
         is_whole = not self.facts["lines"]["max_source_tokens"]
         return is_whole and has_fewer_sentences(translation, self.facts["target"], text, self.facts["source"])
 
@@ -72,12 +72,12 @@ class LineTranslator:
         return in_sentence_case(self.normalise(without_invisible(line)))
 
     def count(self, texts: list[str]) -> list[int]:
-        """The tokens of each text, its end included."""
+        """The number of tokens of each text, including its end."""
         return [len(self.encode(text)) + 1 for text in texts]
 
     def encode(self, line: str) -> Pieces:
         """The pieces of a line, after the tag of the target language if the model has tags."""
-        text = self.normalise(line).replace("\u2581", "\x1f")  # which SentencePiece would read as a space
+        text = self.normalise(line).replace("\u2581", "\x1f")  # SentencePiece would read it as a space
         return self.facts["tag"] + self.pieces.encode(text, out_type=str) if text else []
 
     def decode(self, tokens: Pieces) -> str:
@@ -88,17 +88,17 @@ class LineTranslator:
         return "" if is_blank(text) else unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", " ").split()))
 
     def ids(self, pieces: Pieces) -> list[int]:
-        """The numbers of pieces, and of </s> after them."""
+        """The ids of the pieces, and of </s> after them."""
         return [self.pieces.piece_to_id(piece) for piece in [*pieces, END]]
 
     def limit(self, source: Pieces) -> int:
-        """The most tokens of a translation, its end included."""
+        """The most tokens in a translation, including its end."""
         search = self.facts["search"]
         asked = int((len(source) + 1) * search["max_length_factor"] + search["max_length_extra"])
         return max(1, min(asked, self.facts["longest_target"]))
 
     def translate_input(self) -> None:
-        """Translate standard input, whose lines end with line feeds alone, to standard output; or say why not."""
+        """Translate standard input, split only at line feeds, to standard output, or exit with the reason why not."""
         try:
             lines = [line.decode("utf-8").removesuffix("\n") for line in sys.stdin.buffer]
             sys.stdout.buffer.writelines(f"{translation}\n".encode() for translation in self.translate(lines))

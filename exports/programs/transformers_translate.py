@@ -1,4 +1,4 @@
-"""Translate standard input line by line: python translate.py <lines.txt. The README names what it needs."""
+"""Translate standard input line by line: python translate.py <lines.txt. The README lists the requirements."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from sentences import END, FOLDER, LineTranslator, Pieces
 
 
 class GNMT(float):
-    """A length penalty by which transformers' beam search divides by ((5 + length) / 6) ** penalty."""
+    """A length penalty that makes transformers' beam search divide by ((5 + length) / 6) ** penalty."""
 
-    def __rpow__(self, length: float, modulo: None = None) -> float:  # in place of length ** penalty
+    def __rpow__(self, length: float, modulo: None = None) -> float:  # instead of length ** penalty
         return float(((5 + length) / 6) ** float(self))
 
 
@@ -25,7 +25,7 @@ class Model(LineTranslator):
         self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(FOLDER, **options).eval()
 
     def search(self, sources: list[Pieces], limit: int) -> list[Pieces]:
-        """The best translation of each source, first of those that ended; generation_config.json has the beam size."""
+        """The best translation of each source, preferring finished ones; generation_config.json has the beam size."""
         search = self.facts["search"]
         size, kind = search["beam_size"], {"gnmt": GNMT, "length": float}[search["normalization"]]
         options = {"length_penalty": kind(search["length_penalty"]), "num_return_sequences": size} if size > 1 else {}
@@ -36,7 +36,7 @@ class Model(LineTranslator):
         return [max(cut[first : first + size], key=lambda each: END in each) for first in range(0, len(cut), size)]
 
     def log_probs(self, source: Pieces, target: Pieces) -> list[float]:
-        """The log-probability of each piece of the target, </s> included."""
+        """The log-probability of each piece of the target, including </s>."""
         ids = self.ids(target)
         decoder = torch.tensor([[self.model.config.decoder_start_token_id, *ids[:-1]]], device=self.model.device)
         with torch.inference_mode():
@@ -44,7 +44,7 @@ class Model(LineTranslator):
         return [float(row[token]) for row, token in zip(logits.float().log_softmax(-1), ids, strict=True)]
 
     def inputs(self, sources: list[Pieces]) -> dict[str, torch.Tensor]:
-        """Token numbers and a mask, with </s> after each source."""
+        """Token ids and a mask, with </s> after each source."""
         rows = [torch.tensor(self.ids(source)) for source in sources]
         masks = [torch.ones_like(row) for row in rows]
         padded = (torch.nn.utils.rnn.pad_sequence(each, batch_first=True) for each in (rows, masks))

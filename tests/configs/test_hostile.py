@@ -20,8 +20,8 @@ def nine_times(level: int) -> str:
 BOMB = "\n".join(f"a{level}: &a{level} [{nine_times(level)}]" for level in range(9))
 MERGED = "a0: &a0 {k: 1}\n" + "\n".join(f"a{level}: &a{level}\n  <<: [{nine_times(level)}]" for level in range(1, 9))
 LINES = BOMB.replace("\n", ", ")
-TOO_DEEP = "nested above 20 levels; a config has sections, keys and lists"
-TOO_MANY = "above 10,000 values, aliases expanded; write fewer"
+TOO_DEEP = "nested more than 20 levels deep; a config has sections, keys and lists"
+TOO_MANY = "more than 10,000 values after expanding aliases; write fewer"
 THOUSANDS = "1" + ":59" * 3000  # to YAML, a number in base 60
 
 FILES = {  # what a config file holds, and what is said of it

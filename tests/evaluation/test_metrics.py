@@ -62,8 +62,8 @@ def test_bleu_of_words_alone_has_a_note(references, long):
     scores = score([group[-1] for group in references], references)
     assert scores.chrf == pytest.approx(100) and (scores.bleu == 0) == (long == 0)
     assert scores.bleu_note == (
-        f"BLEU counts up to four words in a row, and only {long} of {len(references)} sentences have references of so "
-        "many: read chrF instead"
+        f"BLEU counts up to four words in a row, and only {long} of {len(references)} sentences have references "
+        "that long: read chrF instead"
     )
 
 

@@ -49,7 +49,7 @@ def test_the_best_checkpoints(run, run_main):
     code, out, err = run_main(script.main, "--best", 2, run)
     assert code == 0
     assert out.startswith(f"step      2  BLEU 30.00\nstep      6  BLEU 25.00\nwritten  {run}/averages/best-2\n")
-    assert err == "note: metrics.jsonl has no validation BLEU of step 8, which is left out\n"
+    assert err == "note: metrics.jsonl has no validation BLEU for step 8, which is left out\n"
     numbers, step = first_numbers(run, "best-2")
     assert step == 6
     np.testing.assert_allclose(numbers, 4 * first_numbers(run, "0")[0], rtol=1e-6)

@@ -45,7 +45,7 @@ def test_runs_that_differ_by_their_seed_are_one_system(runs, run_main, tmp_path)
     assert against["bleu"]["difference"] == pytest.approx(expected)
     assert 0 < against["bleu"]["interval"]["low"] < expected < against["bleu"]["interval"]["high"]
     assert against["bleu"]["p"] < 0.05 and against["bleu"]["verdict"] == "better"
-    few = "The set has only 40 sentences: another one of so few may well reverse the order."
+    few = "The set has only 40 sentences: another set of this size may well reverse the order."
     assert facts["notes"] == [few, "40 sentences in 40 groups."]
     assert out.startswith(f"SCORES\n{few} 40 sentences in 40 groups.\nsystem")
     for heading in ("SCORES", "DIFFERENCES", "WHAT DIFFERS", "BLEU BY WORDS OF THE SOURCE", "LARGEST GAINS"):

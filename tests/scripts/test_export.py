@@ -137,7 +137,7 @@ def test_without_the_other_library_nothing_is_compared(run_dir, run_main, tmp_pa
     monkeypatch.setitem(sys.modules, "transformers", None)
     code, out, err = run_main(main, run_dir, "hf", tmp_path / "new", "--license", "cc-by-2.0")
     assert (code, err) == (0, "")
-    assert out.endswith("\nnot compared with the run, which takes pip install torch transformers\n")
+    assert out.endswith("\nnot compared with the run, which needs pip install torch transformers\n")
     readme = (tmp_path / "new/README.md").read_text()
     assert "\nlicense: cc-by-2.0\n" in readme and readme.endswith("## Checked\n\nNot compared with the run.\n")
 

@@ -332,7 +332,7 @@ def test_other_machines_and_lines_are_reported(light, with_checkpoints, run_main
 
 
 def test_mistakes_end_in_one_line(light, small_experiment, tmp_path, refuses):
-    refuses(script.main, "name the update to look into with --step S, or a second run", light)
+    refuses(script.main, "name the update to inspect with --step S, or a second run", light)
     refuses(script.main, "--step must be at least 1, not 0", light, "--step", "0")
     refuses(script.main, f"{light}/eval is not a run directory", light, f"{light}/eval")
     for runs in ([light], [light, light]):

@@ -188,7 +188,7 @@ def test_a_source_of_which_nothing_is_left_is_named_with_the_reasons(tmp_path, s
     )
     with pytest.raises(UserError) as caught:
         prepare_and_save(settings, TOKENIZER, 1, tmp_path / "run")
-    assert str(caught.value) == f"no training pair of {tmp_path / 'b.tsv'} is left of {counts}"
+    assert str(caught.value) == f"{tmp_path / 'b.tsv'} has no training pairs left, out of {counts}"
     assert not (tmp_path / "run").exists()
 
 
@@ -213,7 +213,7 @@ def test_what_little_can_be_held_out_is_shared_and_a_short_set_is_told(tmp_path)
     corpus = build_corpus(config(tmp_path, train=["a.tsv"], valid="", test=""))
     assert (len(corpus.valid), len(corpus.test)) == (10, 10)
     assert corpus.warnings == [
-        f"data.{split}: only 10 pairs can be taken out of the training pairs where 51 are asked for, because the "
+        f"data.{split}: only 10 of the requested 51 pairs can be taken out of the training pairs, because the "
         f"others share too many sentences: name a file in data.{split}"
         for split in ("valid", "test")
     ]

@@ -55,7 +55,7 @@ def test_letters_of_another_encoding_are_reported_and_counted(tmp_path, encoding
     assert find_misread(Pairs(spoilt, sentences)) == spoilt
     count = 2 * len(ENGLISH) + 4
     assert warnings(tmp_path, Pairs([*ENGLISH, "What?", "Hello!"], [*SPANISH, spoilt[1], spoilt[2]])) == [
-        f"a.tsv: 2 of {count} sentences have letters that UTF-8 becomes in another encoding (Â¿QuÃ©?): mend "
+        f"a.tsv: 2 of {count} sentences look like UTF-8 read in another encoding (Â¿QuÃ©?): fix "
         "these lines, or convert the file again"
     ]
 
@@ -69,7 +69,7 @@ def test_a_first_line_that_may_be_a_header_is_reported_if_headers_are_to_be_skip
     pairs = Pairs(["Deutsch", *ENGLISH], ["Französisch", *SPANISH])
     assert warnings(tmp_path, pairs, header="skip") == [
         "a.tsv: its first line (Deutsch, Französisch) does not look like a header and is a pair, although "
-        "data.header=skip; take the line out if it is a header"
+        "data.header=skip; remove the line if it is a header"
     ]
     assert warnings(tmp_path, pairs) == warnings(tmp_path, pairs, header="keep") == []
     assert warnings(tmp_path, Pairs(["English", *ENGLISH], ["Spanish", *SPANISH]), header="skip") == []

@@ -248,7 +248,7 @@ def test_a_name_that_can_be_nothing_is_refused_at_once(tmp_path, monkeypatch, na
     monkeypatch.chdir(tmp_path)
     told = refused(tmp_path / "nowhere", name)
     assert told.startswith(f"cannot read {name.partition(':')[0]}: it is neither a file (.tsv, ")
-    assert told.endswith(") nor a folder nor OWNER/NAME of the hub")
+    assert told.endswith(") nor a folder nor OWNER/NAME on the hub")
 
 
 @pytest.mark.slow
@@ -273,5 +273,5 @@ def test_a_hub_that_does_not_answer_is_given_up_in_one_line_that_says_what_to_do
     assert told.startswith("error: the dataset nobody/nothing is not on this machine and the hub cannot be reached (")
     assert told.count("\n") == 1 and told.endswith(
         "; connect, or download it elsewhere (hf download --repo-type dataset nobody/nothing --local-dir FOLDER) and "
-        "name FOLDER in place of nobody/nothing, or train offline: configs/quickstart.yaml\n"
+        "name FOLDER instead of nobody/nothing, or train offline: configs/quickstart.yaml\n"
     )

@@ -47,8 +47,8 @@ def test_a_column_of_ids_is_not_taken_for_a_language(tmp_path, ids):
     ids = [cell[-10:] for cell in ids]
     write(tmp_path, ids, ENGLISH, SPANISH)
     assert refused(tmp_path) == (
-        f"a.tsv:1: column 1 of 3 does not look like text ({', '.join(ids[:3])}): data.columns=[_,en,es] says what the "
-        "columns hold, data.columns=[en,es,_] that it is en all the same"
+        f"a.tsv:1: column 1 of 3 does not look like text ({', '.join(ids[:3])}): set "
+        "data.columns=[_,en,es], or data.columns=[en,es,_] if it is en after all"
     )
     assert load(tmp_path, columns=["_", "en", "es"])[0] == READ
     assert load(tmp_path, columns=["en", "es", "_"])[0] == Pairs(ids, ENGLISH)
@@ -113,8 +113,8 @@ def test_a_header_is_no_pair_unless_someone_says_so(tmp_path, header):
     write(tmp_path, ENGLISH, SPANISH, header=header)
     cells = header.removeprefix("\ufeff").replace("\t", ", ")
     assert refused(tmp_path) == (
-        f"a.tsv:1: a header ({cells}) in place of a pair: data.header=skip leaves it out, data.header=keep takes it "
-        "for a pair"
+        f"a.tsv:1: a header ({cells}) instead of a pair: data.header=skip leaves it out, data.header=keep reads it "
+        "as a pair"
     )
     pairs, report = load(tmp_path, header="skip")
     assert (pairs, report.rows) == (READ, 6)
@@ -124,7 +124,7 @@ def test_a_header_is_no_pair_unless_someone_says_so(tmp_path, header):
 def test_a_header_tells_when_the_columns_are_others(tmp_path):
     write(tmp_path, IDS, SPANISH, ENGLISH, header="id\tes\ten")
     asked = "data.header=skip data.columns=[_,es,en] leaves it out"
-    assert f"a.tsv:1: a header (id, es, en) in place of a pair: {asked}, " in refused(tmp_path)
+    assert f"a.tsv:1: a header (id, es, en) instead of a pair: {asked}, " in refused(tmp_path)
     assert refused(tmp_path, header="skip", columns=["id", "en", "es"]) == (
         "a.tsv:1: a header (id, es, en) that does not agree with data.columns=[id,en,es]: set data.columns=[_,es,en]"
     )
@@ -144,7 +144,7 @@ def test_a_pair_about_languages_is_no_header(tmp_path, first):
 
 def test_a_header_may_follow_blank_lines(tmp_path):
     write(tmp_path, ENGLISH, SPANISH, header="\n \t\nEnglish\tSpanish")
-    assert refused(tmp_path).startswith("a.tsv:3: a header (English, Spanish) in place of a pair: data.header=skip ")
+    assert refused(tmp_path).startswith("a.tsv:3: a header (English, Spanish) instead of a pair: data.header=skip ")
     pairs, report = load(tmp_path, header="skip")
     assert (pairs, report.rows) == (READ, 6)
     (tmp_path / "a.tsv").write_text(f"{'x' * 20_000}\tuno\nen\tes\n")  # a long pair comes first
@@ -168,8 +168,8 @@ def test_quoting_is_no_text_unless_someone_says_so(tmp_path, marks):
     write(tmp_path, list(map(quote, ENGLISH)), list(map(quote, SPANISH)))
     line, cell = (2, '"She said ""no""."') if marks == '"' else (1, '"Yes, I do."')
     assert refused(tmp_path) == (
-        f"a.tsv:{line}: cells in quotation marks, as Excel writes them, such as {cell}: data.quoting=csv takes the "
-        "marks away, data.quoting=keep takes them for text"
+        f"a.tsv:{line}: cells in quotation marks, as Excel writes them, such as {cell}: data.quoting=csv removes "
+        "the marks, data.quoting=keep reads them as text"
     )
     assert load(tmp_path, quoting="csv")[0] == READ
     assert load(tmp_path, quoting="keep")[0].sources[1] == '"She said ""no""."'
@@ -196,7 +196,7 @@ def test_a_quotation_mark_that_is_not_closed_is_malformed(tmp_path, line):
     with pytest.raises(Malformed):
         Cells("\t", quoted=True).split(line)
     (tmp_path / "a.tsv").write_text(f"x\ty\n{line}\n")
-    told = "a.tsv:2: a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)"
+    told = "a.tsv:2: a quotation mark opens a cell and none closes it (data.quoting=keep reads marks as text)"
     assert refused(tmp_path, quoting="csv").startswith(f"{told}. data.malformed=skip drops and ")
 
 
@@ -262,8 +262,8 @@ def test_csv_without_names_is_read_in_the_order_of_the_columns(tmp_path):
     [
         ("Hello, you,Hola", "2 commas in the line; it needs exactly one, between the two sentences"),
         ("Hello", "no comma in the line; it needs exactly one, between the two sentences"),
-        ('"Hello,Hola', "a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)"),
-        ('"Hi" all,Hola', "a quotation mark opens a cell and none closes it (data.quoting=keep takes marks for text)"),
+        ('"Hello,Hola', "a quotation mark opens a cell and none closes it (data.quoting=keep reads marks as text)"),
+        ('"Hi" all,Hola', "a quotation mark opens a cell and none closes it (data.quoting=keep reads marks as text)"),
     ],
 )
 def test_a_bad_line_of_csv_costs_no_other_line(tmp_path, line, told):
@@ -302,5 +302,5 @@ def test_no_more_than_a_share_of_a_files_lines_is_dropped(tmp_path, share, bad):
     assert refused(tmp_path, **changes) == (
         f"a.tsv: {bad} of 200 lines are malformed, above data.max_malformed={share:g}; the first is "
         f"a.tsv:{201 - bad}: no tab in the line; it needs exactly one, between the two sentences. "
-        f"Mend the lines, or drop them all the same with data.max_malformed={0.02 if bad == 3 else 0.01}"
+        f"Fix the lines, or drop them anyway with data.max_malformed={0.02 if bad == 3 else 0.01}"
     )

@@ -187,7 +187,7 @@ def test_a_bad_line_of_one_parallel_file_costs_its_pair(tmp_path, side, bad, pro
 def test_parallel_files_have_as_many_lines(tmp_path, ends, malformed, packed):
     write(tmp_path, {f"n.{ends[0]}": "a\nb\n\n", f"n.{ends[1]}": "a\nb\n\n\nc\n\nd\n"}, packed)
     gz = ".gz" * packed
-    told = f"n.{ends[0]}{gz} has no line 5, and n.{ends[1]}{gz} has one: they are not parallel"
+    told = f"n.{ends[0]}{gz} has no line 5, but n.{ends[1]}{gz} has one: they are not parallel"
     assert refused(tmp_path, f"n.LANG{gz}", malformed=malformed) == told
 
 
@@ -247,7 +247,7 @@ OTHER_ENDINGS |= {
     "ods": SHEET,
     "numbers": SHEET,
     "sdlxliff": "export it as TMX (.tmx)",
-    "json": "write one object a line (.jsonl)",
+    "json": "write one object per line (.jsonl)",
 }
 
 
@@ -258,16 +258,16 @@ def test_an_ending_of_another_form_is_named_with_what_to_do(tmp_path, ending, ad
 
 
 NOT_A_PAIR = "; it needs exactly one, between the two sentences"
-AN_OBJECT = 'JSON lines have one object a line: {"en": "…", "es": "…"}'
+AN_OBJECT = 'JSON lines have one object per line: {"en": "…", "es": "…"}'
 WHOLE = [  # a file of which no line can be read: its text, the problem of its first line, and what to do
     ("a.tsv", "one\rtwo\tdos\r", "a carriage return inside the line; end lines with LF or CRLF",
-     "If it ends all lines, save the file with other line ends"),
+     "If it ends all lines, save the file with other line endings"),
     *(("a.tsv", f'"Yes, I do."{mark}"Sí."\n"No."{mark}"No."\n"I see."{mark}"Veo."\n', f"no tab in the line{NOT_A_PAIR}",
-       f"Its lines have {name} in place of tabs: {TABS}") for mark, name in ((",", "commas"), (";", "semicolons"))),
+       f"Its lines have {name} instead of tabs: {TABS}") for mark, name in ((",", "commas"), (";", "semicolons"))),
     ("a.txt", "one ||| uno\ntwo ||| dos\n", f"no tab in the line{NOT_A_PAIR}",
-     "Its lines have ||| in place of tabs: " + TABS),
+     "Its lines have ||| instead of tabs: " + TABS),
     ("a.csv", "one\tuno\ntwo\tdos\n", f"no comma in the line{NOT_A_PAIR}",
-     "Its lines have tabs in place of commas: " + TABS),
+     "Its lines have tabs instead of commas: " + TABS),
     ("a.tsv", "one\ntwo\n", f"no tab in the line{NOT_A_PAIR}",
      "No other of the first lines can be read: is the file in another form?"),
     ("a.jsonl", '{"id": 1, "src": "one", "tgt": "uno"}\n' * 3, "the object has no en and no es, only id, src, tgt",
