@@ -123,7 +123,7 @@ REFUSED = {
         lambda here: with_longer_pairs(here / "corpus" / "train.tsv"),
         "model.max_positions=64 ends before the longest row",
     ),
-    "an ensemble": ([*LEARN_FASTER, "decoding.ensemble=[other]"], None, "decoding.ensemble is for runs"),
+    "an ensemble": ([*LEARN_FASTER, "decoding.ensemble=[other]"], None, "decoding.ensemble is for trained runs"),
     "a kernel that cannot": ([*LEARN_FASTER, "model.kernel=tpu"], None, "kernel tpu needs a TPU"),
     "a damaged record": ([], lambda here: (here / "run" / "data.json").write_text("{}"), "data.json is missing"),
     "a lost tokenizer": (LEARN_FASTER, lambda here: (here / "run" / "tokenizer.json").unlink(), "tokenizer.json"),
