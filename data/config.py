@@ -10,7 +10,7 @@ FEWEST_PIECES = 300
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the sentence pairs come from, which ones are dropped, and how they are packed into batches."""
+    """Where the sentence pairs come from, which are dropped, and how they are packed into batches."""
 
     root: str = option(
         ".", "folder of relative file names; PUENTE_CORPUS overrides a config's", changes="nothing", of_text=False

@@ -209,7 +209,11 @@ def test_a_document_keeps_what_is_no_text(run_dir, run_main, refuses):
     code, out, err = run_main(translate.main, run_dir, GREEDY, "--format=text", text=b"Tom\xff")
     assert (code, out, err) == (2, "", "error: line 1 of the document: invalid UTF-8 at byte 4 of the line\n")
     refuses(
-        translate.main, "--format is for a whole document, and --scores for lines", run_dir, "--format=text", "--scores"
+        translate.main,
+        "--format is for a whole document, and --scores is for lines",
+        run_dir,
+        "--format=text",
+        "--scores",
     )
 
 
