@@ -216,7 +216,7 @@ def test_reports_that_score_another_model_or_test_set_are_set_aside(here, overri
             assert aside == {name: name for name in expected}
             assert {path.name for path in reports.iterdir() if path.is_file()} == names - expected
     told = (here / "run" / "log.txt").read_text()
-    assert told.count("reports of before are in") == bool(moved)
+    assert told.count("earlier reports are now in") == bool(moved)
 
 
 @pytest.mark.slow
