@@ -1,4 +1,4 @@
-"""Locks between processes: the operating system's or, on file systems without locks (maybe Lustre), a lease.
+"""Locks between processes: the operating system's or, on a file system without any, as Lustre may be, a lease.
 
 An operating-system lock ends with its holder, however that ends. A lease is a file that its holder keeps refreshing:
 it is taken over at once if the process it names is known to be dead, and otherwise, e.g. from another machine, once it

@@ -164,7 +164,7 @@ class DivergenceCheck:
         if in_row >= self.limit:
             epoch, batch = self.stream.epoch_of(step - 1)
             raise UserError(
-                f"loss, gradient or update were not finite {in_row} times in a row, up to step {step} (batch {batch} "
+                f"loss, gradient or update was not finite {in_row} times in a row, up to step {step} (batch {batch} "
                 f"of epoch {epoch}, from 0); {self.run_dir} stays at its last checkpoint. python scripts/replay.py "
                 f"{self.run_dir} --step {step - in_row + 1} shows where it began; a lower training.learning_rate with "
                 "allow_changes=true may help"

@@ -115,7 +115,7 @@ function heat(weight) {
 }
 
 /**
- * A pixel for each cell, of the colour of its weight; where there is none, the canvas stays transparent.
+ * Paint one pixel per cell in the colour of its weight; a cell without a weight stays transparent.
  * @param {HTMLCanvasElement} canvas
  * @param {(number | null)[][]} weights
  */
@@ -133,8 +133,8 @@ function paint(canvas, weights) {
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
- * Arrow keys walk over rows of elements. One of them is in the order of the Tab key: at first the first, then the last
- * that had the focus. Returns what makes another one that, and calls arrive().
+ * Arrow keys move the focus over rows of elements. The Tab key reaches one of them: the first, or the one that had the
+ * focus last. Returns a function that makes another one reachable and calls arrive().
  * @param {HTMLElement[][]} grid
  * @param {(y: number, x: number) => void} [arrive]
  */

@@ -29,7 +29,7 @@
  */
 /** @typedef {{ keys: Float64Array[], values: Float64Array[] }} Memory A row for each token that queries attend to. */
 /**
- * @typedef {object} Attended What one attention read and gave, row by row, for who wants to look.
+ * @typedef {object} Attended The inputs, weights and outputs of one attention, row by row.
  * @property {Float64Array[]} queries
  * @property {Memory[]} memories
  * @property {Float64Array[][]} weights of each row and head
@@ -97,17 +97,18 @@ function learned({ score }) {
 }
 
 /**
- * Queries or keys, each head's with root mean square 1 and times its scale (Henry et al. 2020).
+ * Queries or keys, normalized for each head to a root mean square of 1, then multiplied by its scale (Henry et al.
+ * 2020).
  * @param {Float64Array} row
  * @param {number} width of a head
  * @param {Float32Array} [scales] none for keys
  */
 function normalized(row, width, scales) {
-  return row.map((value, i) => {
-    const head = Math.floor(i / width),
-      own = headOf(row, head, width);
-    return (value / Math.sqrt(dot(own, own) / width + 1e-6)) * (scales?.[head] ?? 1);
+  const factors = Array.from({ length: row.length / width }, (_, head) => {
+    const own = headOf(row, head, width);
+    return (scales?.[head] ?? 1) / Math.sqrt(dot(own, own) / width + 1e-6);
   });
+  return row.map((value, i) => value * factors[Math.floor(i / width)]);
 }
 
 /**
@@ -125,7 +126,7 @@ function mixed(own, first, shares) {
 }
 
 /**
- * What multiplies each head's output in each row of x: a sigmoid (Qiu et al. 2025), or 1 without gates.
+ * The factor of each head's output in each row of x: a sigmoid (Qiu et al. 2025), or 1 without gates.
  * @param {Projections} projections
  * @param {Matrix} x
  * @param {number} heads

@@ -44,8 +44,8 @@ function projectionsAt(model, { stack, use, layer }) {
 }
 
 /**
- * What each head adds to the residual stream of each row for each key: weight times value times output projection,
- * and times the head's gate.
+ * The vector that each head adds to the residual stream of each row for each key: the weight, times the value, times
+ * the output projection, times the head's gate.
  * @param {Transformer} model
  * @param {Place} place
  * @param {Attended} attended

@@ -172,8 +172,8 @@ class Transformer {
   }
 
   /**
-   * The keys and values of tokens; with positions, which self-attention has, keys may be rotated, and values mixed with
-   * those of the stack's first block.
+   * The keys and values of tokens. In self-attention, which has positions, keys may be rotated, and values may be mixed
+   * with those of the stack's first block.
    * @param {Projections} projections
    * @param {Matrix} x
    * @param {number[]} [positions]
@@ -239,7 +239,7 @@ class Transformer {
   }
 
   /**
-   * The query of every head, as scores read it.
+   * The queries of all heads, normalized and rotated where the model does so.
    * @param {Projections} projections
    * @param {Float64Array} row
    * @param {number} [position]

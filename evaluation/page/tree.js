@@ -74,8 +74,8 @@ function drawTree(tree, translations, take) {
 }
 
 /**
- * Arrow keys go to the parent, to the likeliest child, and up and down among the hypotheses of the same length. One
- * node is in the order of the Tab key: at first the first, then the last that had the focus.
+ * Arrow keys move the focus to the parent, to the most likely child, and up and down among hypotheses of the same
+ * length. The Tab key reaches one node: the first, or the one that had the focus last.
  * @param {SVGElement[]} drawn
  * @param {NamedBranch[]} tree
  * @param {number[][]} children
