@@ -88,6 +88,15 @@ def corpus_root() -> Path:
     return CORPUS
 
 
+@pytest.fixture(scope="session")
+def trained_run() -> Path:
+    """A run of configs/tatoeba-small.yaml with a report on its test set; without it, the test is skipped."""
+    run = ROOT / "runs/tatoeba-small"
+    if not (run / "eval/test.json").exists():
+        pytest.skip(f"needs {run}: python train.py configs/tatoeba-small.yaml, then python eval.py runs/tatoeba-small")
+    return run
+
+
 def made_up_pairs(first: int, count: int) -> str:
     """Pairs of made-up sentences, no two alike."""
     numbers = range(first, first + count)

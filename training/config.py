@@ -159,7 +159,7 @@ class MeshConfig:
         "HOST:PORT of the first of several processes, with mesh.processes and mesh.process; detected automatically "
         "on SLURM, Open MPI, Kubernetes (indexed jobs) and Cloud TPU",
     )
-    processes: int = harmless(0, "number of processes, if mesh.coordinator is set")
+    processes: int = harmless(0, "number of processes, if mesh.coordinator is set", min=0)
     process: int = harmless(0, "number of this process, from 0")
 
     def __post_init__(self) -> None:

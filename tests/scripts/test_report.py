@@ -125,28 +125,46 @@ def test_hostile_names_settings_and_sentences_stay_text(make_run, report, tmp_pa
     assert_accessible(html, tmp_path)
 
 
+READER = """
+const say = (text) => byId("report").append(element("p", { class: "said" }, text));
+const texts = (selector) => [...document.querySelectorAll(selector)].map((each) => each.textContent).join("|");
+const change = (selector, value) => {
+  const input = document.querySelector(selector);
+  input.value = value;
+  ["input", "change"].forEach((name) => input.dispatchEvent(new Event(name)));
+};
+const sources = "#sentences .source", order = "#sentences select", search = "#sentences input", axis = "#curves select";
+"""
+
+
+def said(html, folder):
+    drawn = Parsed(in_browser(html, folder)).elements
+    return ["".join(text) for _, attributes, text in drawn if attributes.get("class") == "said"]
+
+
 @pytest.mark.slow
 def test_sentences_are_searched_and_sorted_and_differences_are_marked(make_run, report, monkeypatch, tmp_path):
     texts = [sentence("a b", ["uno dos tres", "cuatro cinco"], "uno tres dos seis"), sentence("c d", ["once"], "once")]
     script = """
-    const say = (text) => byId("report").append(element("p", { class: "said" }, text));
-    const texts = (selector) => [...document.querySelectorAll(selector)].map((each) => each.textContent).join("|");
-    const change = (input, value) => {
-      input.value = value;
-      ["input", "change"].forEach((name) => input.dispatchEvent(new Event(name)));
-    };
-    const sources = "#sentences .source", order = document.querySelector("#sentences select");
     say(texts(sources)); change(order, 1); say(texts(sources));
-    change(document.querySelector("#sentences input"), "CINCO a"); say(texts(sources)); say(texts("u, mark"));
-    change(document.querySelector("#curves select"), "minutes");
-    say(texts("#curves output"));
+    change(search, "CINCO a"); say(texts(sources)); say(texts("u, mark"));
+    change(axis, "minutes"); say(texts("#curves output"));
     """
-    monkeypatch.setattr(page, "SCRIPTS", [*page.SCRIPTS, script])
+    monkeypatch.setattr(page, "SCRIPTS", [*page.SCRIPTS, READER, script])
     run = make_run("one", 0, 1, sentences=texts)
     append_line(run / "metrics.jsonl", json.dumps({"step": 5, "kind": "valid", "minutes": 1.5, "bleu": 30.25}))
-    drawn = Parsed(in_browser(report(run)[0], tmp_path)).elements
-    said = ["".join(text) for _, attributes, text in drawn if attributes.get("class") == "said"]
-    assert said == ["a b|c d", "c d|a b", "a b", "tres|tres|seis", "1.5 minutes: 30.25"]
+    assert said(report(run)[0], tmp_path) == ["a b|c d", "c d|a b", "a b", "tres|tres|seis", "1.5 minutes: 30.25"]
+
+
+@pytest.mark.slow
+def test_what_a_reader_does_with_a_trained_run(trained_run, report, monkeypatch, tmp_path):
+    html, contents = report(trained_run, "--attention", 2)
+    assert_accessible(html, tmp_path)
+    chosen = contents["sentences"][7][0]
+    script = f"change(search, {json.dumps(chosen)}); say(texts(sources)); change(axis, 'minutes'); say(texts('output'));"
+    monkeypatch.setattr(page, "SCRIPTS", [*page.SCRIPTS, READER, script])
+    found, shown = said(report(trained_run, "--attention", 2)[0], tmp_path)
+    assert chosen in found.split("|") and f" minutes: {contents['runs'][0]['valid'][-1]}" in shown
 
 
 def test_mistakes_end_in_one_line_and_code_2(make_run, refuses, tmp_path):

@@ -8,7 +8,8 @@ const { readFileSync } = require("node:fs");
 const { after, test } = require("node:test");
 
 const [program, address, text] = process.argv.slice(2);
-const facts = JSON.parse(text); // { line, translation, title, axe }
+const facts = JSON.parse(text); // { title, axe, beam, expected: [[line, translation], …] }
+[facts.line, facts.translation] = facts.expected.at(-1);
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"];
 const LONGEST = 120_000; // ms that anything may take
 
@@ -131,6 +132,17 @@ checkThat("a typed sentence has the translation of the search", async () => {
   assert.deepEqual(await page.run(`[${TRANSLATION}, document.querySelectorAll(".uses canvas").length]`), ["", 0]);
 });
 
+checkThat("sentences have their translations, and the first words come soon", async () => {
+  const waited = [];
+  for (const [line, translation] of facts.expected) {
+    await page.type(line);
+    assert.equal(await page.run(TRANSLATION), translation, line);
+    waited.push(Number((await page.run(`document.querySelector(".note").textContent`)).match(/ (\d+) ms$/)[1]));
+  }
+  waited.sort((a, b) => a - b);
+  console.log(`first word: median ${waited[waited.length >> 1]} ms, worst ${waited.at(-1)} ms of ${waited.length}`);
+});
+
 checkThat("a link restores a head that is cut and an alternative that is taken", async () => {
   await page.type(facts.line);
   await page.run(`document.querySelectorAll(".costs button")[1].click()`);
@@ -157,7 +169,7 @@ checkThat("what a link has wrong is left out", async () => {
   const wrong = "b=99&u=x&cut0=a.b.1.2&heads0=9.9+-5.1&prefix0=9999+1&weight0=x:2&cell0=7+7+7&choice0=x";
   await page.run(`location.hash = "#s=Tom&${wrong}"`);
   await page.wait(`line.value === "Tom" && ${READY} && ${UNDO} === 0`);
-  assert.deepEqual(await page.run("[beam.value, units.value]"), ["2", "pieces"]);
+  assert.deepEqual(await page.run("[beam.value, units.value]"), [facts.beam, "pieces"]);
 });
 
 checkThat("the keyboard reaches a cell and its numbers", async () => {

@@ -16,13 +16,13 @@ from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer, train
 from evaluation.faithfulness.attribution import attribute, vectors_of_heads
 from evaluation.faithfulness.heads import Head, without_head
-from evaluation.page.pack import pack_run, quantise
+from evaluation.page.pack import pack_run
 from evaluation.translate import read
 from model.decoding.forced import compute_attention_weights, token_log_probs
 from model.transformer import Tokens
 from tests.drawn import drawn_params, make_ending
 from tests.evaluation.conftest import SENTENCES
-from tests.evaluation.page.node import UNCHANGED, ask
+from tests.evaluation.page.node import UNCHANGED, ask, rounded
 from tests.variants import variants
 
 HOSTILE = [
@@ -72,17 +72,8 @@ def forced(source, target, **changes):
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_fewer_bits_are_a_model_with_rounded_parameters(translator, params, tmp_path, bits):
-    def rounded(path, array):
-        if array.ndim < 2:
-            return array
-        is_kernel = jax.tree_util.keystr(path[-1:], simple=True) == "kernel"
-        scales, numbers = quantise(np.asarray(array.T if is_kernel else array), bits)
-        assert np.abs(numbers).max() == 2 ** (bits - 1) - 1
-        return jnp.asarray(scales * numbers).T if is_kernel else jnp.asarray(scales * numbers)
-
-    near = jax.tree_util.tree_map_with_path(rounded, params[0])
     source, target = [20, 30, 40, EOS], [50, 60, EOS]
-    model = nnx.merge(translator.graphdefs[0], near)
+    model = nnx.merge(translator.graphdefs[0], rounded(params[0], bits))
     expected = token_log_probs((model,), jnp.array([source]), jnp.array([target]))[0]
     [found] = ask(pack_run("run", [translator], "unigram", params[0], bits, []), tmp_path, forced(source, target))
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)

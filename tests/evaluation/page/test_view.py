@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from evaluation.faithfulness.heads import Head
-from evaluation.page.pack import Cost, pack_run
+from evaluation.page.pack import Cost, PackedRun, pack_run
 from evaluation.page.page import render_live_page
+from evaluation.report import sentences_beside
+from evaluation.sentences import read_sentences
+from experiment.load_run import load_run
+from scripts.page import CHANGES
+from tests.evaluation.page.node import rounded
 from tests.payloads import AXE, find_browser
+from training.run.layout import report_path
 
 READER = Path(__file__).with_name("browse.js")
 HOSTILE = "</script><script>document.title='broken'</script>$policy"
@@ -21,20 +27,32 @@ LINE = "Tom runs here."
 @pytest.mark.slow
 def test_what_a_reader_does(translator, params, tmp_path):
     """Two runs, of which one has a name that would be a script; browse.js says what happens on their page."""
-    node, chromium = shutil.which("node"), find_browser()
-    if node is None:
-        pytest.skip("needs Node.js")
     there, back = replace(translator, source="en", target="es"), replace(translator, source="es", target="en")
     costs = [Cost(Head("decoder", "cross_attention", 0, head), -1.5 * head, 0.25) for head in range(2)]
     runs = [pack_run(name, [there, back], "unigram", params[0], 32, costs) for name in (HOSTILE, "other")]
-    page = tmp_path / "page.html"
+    read(runs, f"{HOSTILE} and other", translator, params, [LINE], tmp_path)
+
+
+@pytest.mark.slow
+def test_what_a_reader_does_with_a_trained_run(trained_run, tmp_path):
+    """A hundred sentences of its test set, and how long each first word took: pytest -rP shows it."""
+    run = load_run(trained_run, CHANGES)
+    heads = [Head("decoder", "cross_attention", 0, head) for head in range(4)]
+    packed = pack_run("small", [run.translator], "unigram", run.params[0], 8, [Cost(head, 0, 0) for head in heads])
+    lines = [each.source for each in read_sentences(sentences_beside(report_path(trained_run, "test")))[:100]]
+    read([packed], "small", run.translator, (rounded(run.params[0], 8),), lines, tmp_path)
+
+
+def read(runs: list[PackedRun], title: str, translator, params, lines: list[str], folder: Path) -> None:
+    """browse.js finds nothing wrong with a page of these runs; the last line is the one that it looks at closely."""
+    node, chromium = shutil.which("node"), find_browser()
+    if node is None:
+        pytest.skip("needs Node.js")
+    page = folder / "page.html"
     page.write_text(render_live_page(runs), encoding="utf-8")
-    facts = {
-        "axe": str(AXE),
-        "line": LINE,
-        "translation": translator.translate(params, [LINE])[0].text,
-        "title": f"{HOSTILE} and other",
-    }
+    expected = [(line, each.text) for line, each in zip(lines, translator.translate(params, lines), strict=True)]
+    facts = {"title": title, "beam": str(translator.decoding.beam_size), "axe": str(AXE), "expected": expected}
     command = [node, str(READER), chromium, page.as_uri(), json.dumps(facts)]
     done = subprocess.run(command, capture_output=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stdout.decode()[-4000:]
+    print(f"{page.stat().st_size / 1e6:.1f} MB\n{done.stdout.decode()}")
+    assert done.returncode == 0
