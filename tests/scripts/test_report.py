@@ -161,7 +161,7 @@ def test_what_a_reader_does_with_a_trained_run(trained_run, report, monkeypatch,
     html, contents = report(trained_run, "--attention", 2)
     assert_accessible(html, tmp_path)
     chosen = contents["sentences"][7][0]
-    script = f"change(search, {json.dumps(chosen)}); say(texts(sources)); change(axis, 'minutes'); say(texts('output'));"
+    script = f"change(search, {json.dumps(chosen)}); say(texts(sources)); change(axis, 'minutes'); say(texts('output'))"
     monkeypatch.setattr(page, "SCRIPTS", [*page.SCRIPTS, READER, script])
     found, shown = said(report(trained_run, "--attention", 2)[0], tmp_path)
     assert chosen in found.split("|") and f" minutes: {contents['runs'][0]['valid'][-1]}" in shown
