@@ -164,7 +164,8 @@ def test_what_a_reader_does_with_a_trained_run(trained_run, report, monkeypatch,
     script = f"change(search, {json.dumps(chosen)}); say(texts(sources)); change(axis, 'minutes'); say(texts('output'))"
     monkeypatch.setattr(page, "SCRIPTS", [*page.SCRIPTS, READER, script])
     found, shown = said(report(trained_run, "--attention", 2)[0], tmp_path)
-    assert chosen in found.split("|") and f" minutes: {contents['runs'][0]['valid'][-1]}" in shown
+    curve = contents["runs"][0]["curves"]["valid"]
+    assert chosen in found.split("|") and f"{curve['minutes'][-1]:.4g} minutes: {curve['bleu'][-1]:.4g}" in shown
 
 
 def test_mistakes_end_in_one_line_and_code_2(make_run, refuses, tmp_path):
