@@ -14,6 +14,7 @@ function action(text, act, attributes = {}) {
 
 /** @param {number} share */
 function percent(share) {
+  if (share < 0.0005) return "< 0.1 %";
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 }
 

@@ -10,7 +10,8 @@ const FORMULAS = {
 
 /** @param {number} value */
 function shown(value) {
-  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2).replace("-", "−");
+  const digits = Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2);
+  return digits.replace(/^-(?!0.00$)/, "−").replace("-", "");
 }
 
 /**
@@ -54,7 +55,7 @@ function drawSteps(cell, { score, head_dim: width }, at, [query, ...keys]) {
   const products = cell.query.map((q, i) => q * cell.key[i]),
     weighted = value.map((v) => weights[at] * v);
   const division =
-    divisor === 1 ? "" : ` / √${width} = ${shown(match)} / ${shown(divisor)} = ${shown(match / divisor)}`;
+    divisor === 1 ? "" : `, ${shown(match)} / √${width} = ${shown(match)} / ${shown(divisor)} = ${shown(match / divisor)}`;
   const added = bias
     ? `, ${bias < 0 ? "−" : "+"} ${shown(Math.abs(bias))} for the distance = ${scores[at].toFixed(3)}`
     : "";
@@ -72,7 +73,7 @@ function drawSteps(cell, { score, head_dim: width }, at, [query, ...keys]) {
       numbersRow("k", cell.key),
       ...(isProduct ? [numbersRow("q × k", products)] : []),
     ),
-    element("p", { class: "formula" }, `${FORMULAS[score]} = ${match.toFixed(3)}${division}${added}`),
+    element("p", { class: "formula" }, `${FORMULAS[score]} = ${shown(match)}${division}${added}`),
     element("p", {}, `The softmax of the scores of all keys makes this ${weights[at].toFixed(4)}:`),
     numbersTable("scores and weights", names, numbersRow("score", scores, at), numbersRow("weight", weights, at)),
     element(

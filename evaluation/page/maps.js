@@ -143,8 +143,9 @@ function drawSmallMaps(maps, scales, chosen, choose) {
  * @param {string} term
  * @param {(row: number, key: number) => void} open is called with places in the map
  */
-function drawLargeMap({ name, map }, scales, term, open) {
-  const line = element("output", {}, `${term}, ${name}: point at a cell`);
+function drawLargeMap({ name, map, choice }, scales, term, open) {
+  const hint = choice.head < 0 ? "; choose a head to open one" : ", or click on it for its numbers";
+  const line = element("output", {}, `${term}, ${name}: point at a cell${hint}`);
   const tell = (/** @type {number} */ y, /** @type {number} */ x) => {
     const value = map.values[y][x],
       [query, key] = [map.queries[y].text, map.keys[x].text];
@@ -174,7 +175,7 @@ function drawLargeMap({ name, map }, scales, term, open) {
   const body = cells.map((row, y) => element("tr", {}, element("th", { scope: "row" }, map.queries[y].text), ...row));
   const table = element(
     "table",
-    { class: "map", role: "grid", "aria-label": `${term}, ${name}` },
+    { class: choice.head < 0 ? "map" : "map opens", role: "grid", "aria-label": `${term}, ${name}` },
     element("thead", {}, head),
     element("tbody", {}, ...body),
   );

@@ -84,7 +84,7 @@ class Panel {
     const direction = this.facts.directions.findIndex((each) => each.source === source && each.target === target);
     this.gradient = undefined;
     this.asked = performance.now();
-    this.isWaiting = true;
+    this.isWaiting = this.id > 0; // the first question waits until the model is read
     const question = { line, direction, beam, prefix, changes, chosen, isChanged: isChanged(changes) };
     this.worker.postMessage({ id: ++this.id, kind: "translate", question });
     this.setBusy(true);
