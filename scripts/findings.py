@@ -5,9 +5,9 @@ The findings on those pages are based on reports kept in docs/reports/NAME.tar.x
 NAME/*, and the system of the first run is the baseline. With config KEYs, the table has only the systems that change no
 other key; p is adjusted for all systems. With lengths instead of compare, it shows BLEU by words of the source.
 
---keep adds an archive. For every run in a folder, it has the config and, sentence by sentence, the counts from which
-BLEU and chrF on the validation set are computed, but no text of the corpus. Instead of runs, the folder may have
-reports, each in a folder of its own, as eval.py --output writes them.
+--keep adds the runs in a folder to an archive, or replaces those of the same name. For every run, the archive has the
+config and, sentence by sentence, the counts from which BLEU and chrF on the validation set are computed, but no text of
+the corpus. Instead of runs, the folder may have reports, each in a folder of its own, as eval.py --output writes them.
 """
 
 import io
@@ -53,25 +53,42 @@ def main() -> None:
     parser.add_argument("--docs", type=path, default=DOCS, metavar="FOLDER", help="where the pages are")
     arguments = parser.parse_args()
     if arguments.keep:
-        write_atomically(arguments.docs / "reports" / f"{arguments.keep.name}.tar.xz", pack(arguments.keep))
+        archive = arguments.docs / "reports" / f"{arguments.keep.name}.tar.xz"
+        write_atomically(archive, pack(arguments.keep, archive))
     for page, text in compute(arguments.docs).items():
         write_atomically(page, text)
         print(f"written  {page}")
 
 
-def pack(folder: Path) -> bytes:
-    """The archive of all runs in a folder that have a report on the validation set, or of reports without runs."""
+def pack(folder: Path, kept: Path) -> bytes:
+    """The archive ``kept``, if it exists, with all runs in a folder that have a report on the validation set.
+
+    If the folder has reports without runs, they are packed instead.
+    """
     content, found = io.BytesIO(), find_reported(folder)
     if not found:
         expected = "RUN/eval/valid.json, and no reports of eval.py --output"
         raise UserError(f"{folder} has no run with a report on the validation set, {expected}")
-    with tarfile.open(fileobj=content, mode="w:xz", preset=9) as archive:
-        for kept, path in found.items():
+    with tempfile.TemporaryDirectory() as files:
+        if kept.exists():
+            extract(kept, files)
+        for run, path in found.items():
             for name, data in files_of(read_reported(str(path), "valid")).items():
-                member = tarfile.TarInfo(f"{folder.name}/{kept}/{name}")
-                member.size = len(data)
-                archive.addfile(member, io.BytesIO(data))
+                write_atomically(Path(files, folder.name, run, name), data)
+        with tarfile.open(fileobj=content, mode="w:xz", preset=9) as archive:
+            for file in sorted(Path(files).glob("*/*/*")):
+                member = tarfile.TarInfo(str(file.relative_to(files)))
+                member.size = file.stat().st_size
+                archive.addfile(member, io.BytesIO(file.read_bytes()))
     return content.getvalue()
+
+
+def extract(kept: Path, folder: str) -> None:
+    try:
+        with tarfile.open(kept) as archive:
+            archive.extractall(folder, filter="data")
+    except (tarfile.TarError, LZMAError, EOFError) as error:
+        raise UserError(f"{kept} is damaged: restore it") from error
 
 
 def find_reported(folder: Path) -> dict[str, Path]:
@@ -111,11 +128,7 @@ def compute(docs: Path) -> dict[Path, str]:
     """The pages with tables, computed from the archives."""
     with tempfile.TemporaryDirectory() as folder:
         for file in docs.glob("reports/*.tar.xz"):
-            try:
-                with tarfile.open(file) as archive:
-                    archive.extractall(folder, filter="data")
-            except (tarfile.TarError, LZMAError, EOFError) as error:
-                raise UserError(f"{file} is damaged: restore it") from error
+            extract(file, folder)
         return {
             page: BLOCK.sub(lambda found: found[1] + table(Path(folder), found[2], found[3].split()) + found[5], text)
             for page in sorted(docs.glob("*.md"))
