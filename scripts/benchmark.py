@@ -42,8 +42,8 @@ GPU_CONFIG, GPU_BATCH = ROOT / "configs/tatoeba-base.yaml", 512
 # The peers were measured with this: a corpus, our usual dimensions and no averaging of parameters.
 RECIPE = ROOT / "configs/tatoeba-small.yaml"
 RECIPE_CHANGES = (
-    "model.positions=sinusoidal model.matmul_dtype=float32 training.optimizer=adam training.embedding_rate=1 "
-    "training.ema_decay=0 data.batch_rows=64"
+    "model.positions=sinusoidal model.query_key_norm=false model.matmul_dtype=float32 training.optimizer=adam "
+    "training.embedding_rate=1 training.dropout_factor=[] training.ema_decay=0 data.batch_rows=64"
 ).split()
 ROWS, LENGTH, SENTENCE = 256, 16, 16  # rows in a batch; tokens in a row; tokens in a sentence that shares its row
 GPU_RECIPE, GPU_ROWS, GPU_KERNELS = ROOT / "configs/transformer-base.yaml", "64,128,256", "definition,xla,cudnn"

@@ -43,7 +43,7 @@ TOLERANCE = 1e-4  # nats per token, for an export in float32
 
 @exit_on_user_error()
 def main() -> None:
-    run_help = "a run directory, such as runs/tatoeba-small"
+    run_help = "a run directory, such as runs/quickstart"
     positionals = {"RUN": run_help, "FORMAT": "ct2 or hf", "FOLDER": "a new folder"}
     arguments = parse_command_line(__doc__, positionals, add_options, MAY_CHANGE - PRECISION)
     require_sense(arguments)
