@@ -1,5 +1,6 @@
 """The experiments in configs/: each loads, states only what it changes, and opens with what a reader wants to know."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import jax
@@ -15,13 +16,14 @@ each_config = pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.ste
 
 
 @each_config
-def test_it_states_only_what_differs_from_the_defaults(path):
+def test_it_states_only_what_differs_from_the_defaults_or_from_the_config_that_it_extends(path):
     stated = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(stated, dict)
+    extended = asdict(load_config(path.with_name(stated["extends"]), [])) if "extends" in stated else {}
     for key, default in ((key, KEYS[key].default) for key in KEYS):
         section, _, name = key.rpartition(".")
-        values = stated.get(section, {}) if section else stated
-        assert name not in values or values[name] != default, f"{key} is the default"
+        values, before = (each.get(section, {}) if section else each for each in (stated, extended))
+        assert name not in values or values[name] != before.get(name, default), f"{key} changes nothing"
 
 
 @each_config
