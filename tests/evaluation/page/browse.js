@@ -201,6 +201,18 @@ checkThat("the keyboard climbs the tree and goes on from a node", async () => {
   assert.equal(await page.run("document.activeElement.closest('svg')?.classList.value"), "tree");
 });
 
+checkThat("pointing at a word colours what is read for it", async () => {
+  await page.type(facts.line);
+  const colours = `[...document.querySelectorAll(".chips")[0].children].map((chip) => parseFloat(chip.style.getPropertyValue("--read")))`;
+  const box = `(({ x, y, width, height }) => [x + width / 2, y + height / 2])(document.querySelectorAll(".chips")[1].children[0].getBoundingClientRect())`;
+  await page.run(`document.querySelectorAll(".chips")[1].scrollIntoView({ block: "center" })`);
+  const [x, y] = await page.run(box);
+  await page.send("Input.dispatchMouseEvent", { type: "mouseMoved", x, y });
+  assert.ok((await page.run(colours)).some((share) => share > 0));
+  await page.send("Input.dispatchMouseEvent", { type: "mouseMoved", x: 1, y: 1 });
+  assert.ok((await page.run(colours)).every((share) => share === 0));
+});
+
 checkThat("measures, words and the theme redraw the maps", async () => {
   await page.type(facts.line);
   const pixels = `${CROSS}.querySelector("canvas").toDataURL()`;
