@@ -84,6 +84,7 @@ def pack(folder: Path, kept: Path) -> bytes:
 
 
 def extract(kept: Path, folder: str) -> None:
+    """UserError for a damaged archive."""
     try:
         with tarfile.open(kept) as archive:
             archive.extractall(folder, filter="data")

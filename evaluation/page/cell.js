@@ -11,7 +11,7 @@ const FORMULAS = {
 /** @param {number} value */
 function shown(value) {
   const digits = Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2);
-  return digits.replace(/^-(?!0.00$)/, "−").replace("-", "");
+  return digits === "-0.00" ? "0.00" : digits.replace("-", "−");
 }
 
 /**
