@@ -6,7 +6,7 @@ import ml_dtypes  # noqa: F401  (makes NumPy recognise the name bfloat16)
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from training.muon import COEFFICIENTS, ITERATIONS
+from training.muon import COEFFICIENTS
 
 
 def square_rows(rows: Float[np.ndarray, "rows 3"]) -> np.ndarray:
@@ -67,12 +67,12 @@ def loss_and_gradients(
 
 
 def orthogonalized(matrix: Float[np.ndarray, "rows columns"]) -> np.ndarray:
-    """Newton-Schulz iterations, rounded to bfloat16 where Muon rounds."""
+    """Iterations of Polar Express, rounded to bfloat16 where Muon rounds."""
     if matrix.shape[0] > matrix.shape[1]:
         return orthogonalized(matrix.T).T
-    (a, b, c), rounded = COEFFICIENTS, partial(operand, dtype="bfloat16")
+    rounded = partial(operand, dtype="bfloat16")
     x = rounded(matrix / np.linalg.norm(matrix.astype(np.float64)))
-    for _ in range(ITERATIONS):
+    for a, b, c in COEFFICIENTS:
         squared = rounded(x @ x.T)
         x = rounded(a * x + rounded(b * (x @ x.T) + c * squared @ squared) @ x)
     return x
