@@ -44,7 +44,7 @@ CORES, ROUNDS = 2, 5
 @exit_on_user_error()
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument("NAME", help="a record of configs/records, such as minutes-22, or a file FILE.yaml")
+    parser.add_argument("NAME", help="a record of configs/records, such as minutes-14, or a file FILE.yaml")
     name = parser.parse_args().NAME
     use_cores(CORES)
     record = load_record(Path(name) if name.endswith(".yaml") else SHIPPED / "records" / f"{name}.yaml")
