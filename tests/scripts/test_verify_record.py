@@ -27,6 +27,6 @@ def test_seeds_are_trained_once_measured_and_found_too_low(tmp_path, small_exper
         assert code == 1 or b"mine.yaml: a record is one recipe with at least two seeds" in done.stderr
     out = done.stdout.decode()
     assert "base,seed=1 complete\n" in out and "base,seed=2 complete\n" in out
-    assert "the target is not reached: mean 0.00 of 2 seeds, one-sided p = 1, and below 0.01 is needed" in out
+    assert "the target is not reached: mean 0.00 of 2 seeds, one-sided p = 1 (a record needs p < 0.01)" in out
     assert read_json_object(tmp_path / "runs/sweeps/mine/base,seed=2" / MACHINE)["flops_per_second"]["jax"] > 1e8
     assert call("scripts/verify_record.py", "mine.yaml", code=1).stdout.decode() == out[out.index("RECORD") :]
