@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from common.text_table import Table, as_text
 from evaluation.comparison.compare import Against, Comparison
@@ -21,7 +22,11 @@ def describe(comparison: Comparison) -> str:
 
 def tables_of(comparison: Comparison) -> list[Table]:
     """The tables of all systems, then those that compare each system with the baseline."""
-    each = (table for against in comparison.against for table in tables_of_one(against))
+    each = (
+        replace(table, note=f"In {against.name}. {table.note}".rstrip())
+        for against in comparison.against
+        for table in tables_of_one(against)
+    )
     return [scores(comparison), differences(comparison), *each]
 
 

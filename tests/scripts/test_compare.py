@@ -61,7 +61,8 @@ def test_seeds_of_one_config_are_compared_with_each_other(runs, run_main, tmp_pa
 
 def test_p_values_of_several_systems_are_adjusted(runs, make_run, run_main, tmp_path):
     third = make_run("third", 0.4, 77, "training.seed=1", "model.dropout=0.2")
-    _, facts = compared(run_main, tmp_path, runs[0], runs[2], third)
+    out, facts = compared(run_main, tmp_path, runs[0], runs[2], third)
+    assert [f"LARGEST GAINS\nIn {run}. By chrF" in out for run in (runs[0], runs[2], third)] == [False, True, True]
     first, second = (each["bleu"] for each in facts["against"])
     assert first["p"] < second["p"]
     assert first["p_adjusted"] == pytest.approx(2 * first["p"])
