@@ -92,7 +92,9 @@ def copy_tree(tree: Path) -> Path:
         if (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tree / name)
-    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)  # tests ask git for the files
+    git = ["git", "-c", "user.name=tests", "-c", "user.email=tests@localhost"]  # tests ask it for files and the commit
+    subprocess.run([*git, "init", "-q"], cwd=tree, check=True)
+    subprocess.run([*git, "commit", "-q", "--no-gpg-sign", "--allow-empty", "-m", "mutations"], cwd=tree, check=True)
     programs = ROOT / ".jax_cache"
     programs.mkdir(exist_ok=True)
     (tree / ".jax_cache").symlink_to(programs)
