@@ -140,6 +140,11 @@ def read_json_object(path: Path) -> dict[str, Any]:
         return {}
 
 
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON object for people to read; not atomically."""
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def sha256(content: str | bytes) -> str:
     """SHA-256 of bytes, or of a string's UTF-8, in hexadecimal."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()

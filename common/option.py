@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import field, fields
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +56,11 @@ def option(
     if isinstance(default, list):
         return field(default_factory=default.copy, hash=False, metadata=metadata)  # a list has no hash
     return field(default=default, metadata=metadata)
+
+
+of_training = partial(option, changes="training")
+of_validation = partial(option, changes="validation")
+harmless = partial(option, changes="nothing")
 
 
 def select(config: Any, which: Literal["of_text", "of_file"]) -> dict[str, Any]:

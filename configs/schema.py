@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from common.option import harmless
 from data.config import DataConfig, TokenizerConfig
 from model.config import DecodingConfig, ModelConfig
-from training.config import MeshConfig, TrainingConfig, harmless
+from training.config import MeshConfig, TrainingConfig
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from common.option import option, require_in_bounds
+from common.option import harmless, of_training, of_validation, option, require_in_bounds
 from common.text import is_encoding
 
 FEWEST_PIECES = 300
@@ -12,25 +12,20 @@ FEWEST_PIECES = 300
 class DataConfig:
     """Where the sentence pairs come from, which are dropped, and how they are packed into batches."""
 
-    root: str = option(
-        ".", "folder of relative file names; PUENTE_CORPUS overrides a config's", changes="nothing", of_text=False
-    )
-    train: list[str] = option(
+    root: str = harmless(".", "folder of relative file names; PUENTE_CORPUS overrides a config's", of_text=False)
+    train: list[str] = of_training(
         ["train.tsv"],
         "sources of training pairs, each one of: a file NAME.tsv or .txt (with the two columns of data.columns and an "
         "optional third, which is ignored, or all that it names), NAME.csv, .jsonl, .parquet or .tmx; two files with "
         "parallel lines, written NAME.LANG, where LANG means each language of data.columns; a dataset on the Hugging "
         "Face hub, or a local folder like one, written NAME:CONFIG:SPLIT; phrasebook:grammar and phrasebook:phrases, "
         "which need no download. Text files may end in .gz",
-        changes="training",
     )
-    weights: list[float] = option(
-        [], "visits to a pair per epoch for each source of data.train, such as [1, 0.5]; empty: 1", changes="training"
+    weights: list[float] = of_training(
+        [], "visits to a pair per epoch for each source of data.train, such as [1, 0.5]; empty: 1"
     )
-    valid: str = option(
-        "valid.tsv", "pairs that choose the best checkpoint; empty: taken out of data.train", changes="validation"
-    )
-    test: str = option("test.tsv", "pairs that eval.py scores; empty: taken out of data.train", changes="nothing")
+    valid: str = of_validation("valid.tsv", "pairs that choose the best checkpoint; empty: taken out of data.train")
+    test: str = harmless("test.tsv", "pairs that eval.py scores; empty: taken out of data.train")
     held_out: int = option(1000, "pairs in each set taken out of data.train, at most 5 % of them", min=1)
     columns: list[str] = option(
         ["en", "es"],
@@ -45,66 +40,51 @@ class DataConfig:
         "one: from data.source to data.target; both: also the reverse, with one model and a tag before each source",
         choices=("one", "both"),
     )
-    header: str = option(
+    header: str = of_training(
         "stop",
         "what to do if a table's first line names its columns: stop, skip the line, or keep it as a pair; for CSV, "
         "stop and skip read the columns by these names, and stop requires them",
         choices=("stop", "skip", "keep"),
-        changes="training",
         of_file=True,
     )
-    quoting: str = option(
+    quoting: str = of_training(
         "stop",
         "what to do if a table has cells in quotation marks, as Excel writes them: stop, read them as csv, or keep the "
         "marks; for CSV files, stop reads them as csv",
         choices=("stop", "csv", "keep"),
-        changes="training",
         of_file=True,
     )
-    encoding: str = option(
-        "utf-8", "encoding of text files, as Python names it, such as latin-1", changes="training", of_file=True
+    encoding: str = of_training("utf-8", "encoding of text files, as Python names it, such as latin-1", of_file=True)
+    max_length_ratio: float = of_training(
+        3.5, "drop training pairs if (characters + 5) of one side is more than this many times that of the other", min=1
     )
-    max_length_ratio: float = option(
-        3.5,
-        "drop training pairs if (characters + 5) of one side is more than this many times that of the other",
-        min=1,
-        changes="training",
+    allow_overlap: list[str] = harmless([], "splits that may share sentences: train/valid, train/test, valid/test")
+    drop_overlap: bool = of_training(
+        False, "drop training pairs that share a sentence with valid or test instead of stopping"
     )
-    allow_overlap: list[str] = option(
-        [], "splits that may share sentences: train/valid, train/test, valid/test", changes="nothing"
+    malformed: str = of_training(
+        "stop", "at a line that cannot be read, stop, or skip it and count it", choices=("stop", "skip"), of_file=True
     )
-    drop_overlap: bool = option(
-        False, "drop training pairs that share a sentence with valid or test instead of stopping", changes="training"
-    )
-    malformed: str = option(
-        "stop",
-        "at a line that cannot be read, stop, or skip it and count it",
-        choices=("stop", "skip"),
-        changes="training",
-        of_file=True,
-    )
-    max_malformed: float = option(0.01, "largest share of a file's lines to skip", min=0, max=1, changes="nothing")
-    row_length: int = option(
+    max_malformed: float = harmless(0.01, "largest share of a file's lines to skip", min=0, max=1)
+    row_length: int = of_training(
         64,
         "tokens in a packed row, on the longer side; training pairs longer than a row on either side are dropped",
         min=8,
-        changes="training",
     )
-    batch_rows: int = option(64, "packed rows in a training step's batch", min=1, changes="training", of_text=False)
-    window: int = option(65536, "pairs that are shuffled and packed together", min=1, changes="training", of_text=False)
-    subword_sampling: float = option(
-        0.0, "random subwords (unigram only): 0 is off, less is more random (try 0.2)", min=0, max=1, changes="training"
+    batch_rows: int = of_training(64, "packed rows in a training step's batch", min=1, of_text=False)
+    window: int = of_training(65536, "pairs that are shuffled and packed together", min=1, of_text=False)
+    subword_sampling: float = of_training(
+        0.0, "random subwords (unigram only): 0 is off, less is more random (try 0.2)", min=0, max=1
     )
-    noise: float = option(
+    noise: float = of_training(
         0.0,
         "share of sources that get noise at each visit in training, as when people type: a typo, different case and "
         "punctuation (try 0.3); the targets stay as they are",
         min=0,
         max=1,
-        changes="training",
         of_text=False,
     )
-    prefetch: int = option(64, "batches prepared ahead", min=1, max=10_000, changes="nothing", of_text=False)
+    prefetch: int = harmless(64, "batches prepared ahead", min=1, max=10_000, of_text=False)
 
     def __post_init__(self) -> None:
         require_in_bounds("data", self)
@@ -126,13 +106,8 @@ class DataConfig:
     @property
     def directions(self) -> list["DataConfig"]:
         """A config for each trained direction, with its source and target."""
-        match self.direction:
-            case "one":
-                return [self]
-            case "both":
-                return [self, replace(self, source=self.target, target=self.source)]
-            case _:
-                raise NotImplementedError(f"data.direction={self.direction}")
+        reverse = replace(self, source=self.target, target=self.source)
+        return {"one": [self], "both": [self, reverse]}[self.direction]
 
     @property
     def tags(self) -> list[str]:

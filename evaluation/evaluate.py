@@ -9,7 +9,7 @@ from data.pairs import Pairs
 from evaluation.comparison.significance import bleu_interval
 from evaluation.metrics import Scores, group_references, score
 from evaluation.sentences import Sentence
-from evaluation.translate import Ensemble, Translation, Translator
+from evaluation.translate import Ensemble, Translator
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,10 @@ def evaluate(
         translations = translator.translate(params, sources, on_progress=bar.update)
     seconds = time.perf_counter() - start
     scores = score([translation.text for translation in translations], references)
-    facts = zip(sources, references, translations, strict=True)
-    sentences = [sentence_of(*each) for each in facts]
+    sentences = [
+        Sentence(source, known, found.text, found.tokens, found.log_prob, found.score, found.ended, len(found.sources))
+        for source, known, found in zip(sources, references, translations, strict=True)
+    ]
     if set_name is not None:
         scores = replace(scores, bleu_interval=bleu_interval(sentences, set_name))
     return Evaluation(sentences, scores, seconds)
-
-
-def sentence_of(source: str, references: list[str], found: Translation) -> Sentence:
-    facts = found.text, found.tokens, found.log_prob, found.score, found.ended, len(found.sources)
-    return Sentence(source, references, *facts)

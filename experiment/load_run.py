@@ -19,7 +19,7 @@ from data.pairs import Pairs
 from data.tokens.tokenizer import Tokenizer
 from evaluation.over_devices import replicate_on_all
 from evaluation.report import sentences_beside
-from evaluation.sentences import read_sentences
+from evaluation.sentences import Sentence, read_sentences
 from evaluation.translate import Translator
 from experiment.initial import load_recorded
 from model.transformer import Params
@@ -122,13 +122,18 @@ class LoadedRun:
         translator = Translator(models, self.tokenizer, config.decoding, self._usual_source(), *languages)
         return translator, replicate_on_all(tuple(params for params, _ in checkpoints)), checkpoints[0][1]
 
+    def validated(self) -> tuple[list[Sentence], str]:
+        """The sentences of the last validation and the name of their set; UserError if there are none yet."""
+        report = report_path(self.folder, "valid")
+        return read_sentences(sentences_beside(report)), str(read_json_object(report).get("test_set", ""))
+
     def _usual_source(self) -> Usual:
         """The typical size of training sources; for older runs, estimated from the validation set and row length."""
         if recorded := load_usual_source(self.folder):
             return recorded
         lines: list[str] = []
         with suppress(UserError):  # it has not been evaluated yet
-            lines = [each.source for each in read_sentences(sentences_beside(report_path(self.folder, "valid")))]
+            lines = [each.source for each in self.validated()[0]]
         data = self.saved.data
         return Usual(count_usual_sentences(lines, [data.source] * len(lines)), data.row_length)
 

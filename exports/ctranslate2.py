@@ -88,7 +88,7 @@ def set_layer(layer: Any, config: ModelConfig, params: Params) -> None:
     """Self-attention, encoder-decoder attention in the decoder, and the feed-forward network."""
     is_decoder = "cross_attention" in params
     parts = [layer.self_attention, *([layer.attention] if is_decoder else []), layer.ffn]
-    for part, residual in zip(parts, range(len(parts)), strict=True):
+    for residual, part in enumerate(parts):
         set_norm(part.layer_norm, params["residuals"][residual]["norm"])
     query, *keys_values, output = join(config, params["self_attention"])
     set_linear(layer.self_attention.linear, stack_rows(query, *keys_values), output)

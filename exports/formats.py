@@ -55,10 +55,8 @@ def find_obstacle(form: str, config: ModelConfig) -> str:
             raise NotImplementedError(f"the format {form}")
 
 
-def save_model(
-    form: str, folder: Path, translator: Translator, params: Params, languages: tuple[str, str], quantization: str
-) -> None:
-    """Write a model, its tokenizer and program; ``languages`` are source and target, ``quantization`` is for ct2."""
+def save_model(form: str, folder: Path, translator: Translator, params: Params, quantization: str) -> None:
+    """Write a model, its tokenizer and program; ``quantization`` is for ct2."""
     config, tokenizer = translator.models[0], translator.tokenizer
     shutil.copyfile(PROGRAMS / FORMATS[form].program, folder / "translate.py")
     for module in (PROGRAMS / "sentences.py", DATA / "capitals.py", DATA / "invisible.py", DATA / "long_lines.py"):
@@ -74,7 +72,7 @@ def save_model(
 
             limit = translator.limit(translator.longest)
             transformers.save_model(folder, config, translator.decoding, params, tokenizer.vocab_size, limit)
-            transformers.save_tokenizer(folder, config, tokenizer, languages)
+            transformers.save_tokenizer(folder, config, tokenizer, (translator.source, translator.target))
         case _:
             raise NotImplementedError(f"the format {form}")
 

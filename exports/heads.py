@@ -72,13 +72,7 @@ def pad_axis(array: Array, length: int, axis: int = 1) -> Array:
 
 def scale_of(config: ModelConfig) -> float:
     """The factor that scales the dot product of a query and a key."""
-    match config.score:
-        case "scaled_dot_product":
-            return 1 / math.sqrt(config.head_dim)
-        case "dot_product" | "general":
-            return 1.0
-        case _:
-            raise NotImplementedError(f"model.score={config.score}")
+    return {"scaled_dot_product": 1 / math.sqrt(config.head_dim), "dot_product": 1.0, "general": 1.0}[config.score]
 
 
 def longest(config: ModelConfig) -> int:

@@ -7,7 +7,6 @@ values: those of groups are repeated. Norms add 1e-5 to the variance, ours 1e-6:
 differ by 5e-6 over the variance.
 """
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from safetensors.numpy import save
 
+from common.files import write_json
 from common.special_tokens import BOS, EOS, PAD
 from data.tokens.tokenizer import Tokenizer, tag_piece
 from exports.heads import Heads, Linear, dense, join_heads, longest, pad_axis, position_table, scale_of, split_heads
@@ -191,7 +191,3 @@ def save_tokenizer(folder: Path, config: ModelConfig, tokenizer: Tokenizer, lang
         "separate_vocabs": False,
     }
     write_json(folder / "tokenizer_config.json", facts)
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

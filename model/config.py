@@ -6,7 +6,7 @@ from functools import partial
 
 from attention.kernels import KERNELS
 from attention.scores import SCORES
-from common.option import option, require_in_bounds
+from common.option import harmless, of_training, of_validation, option, require_in_bounds
 from model.activations import ACTIVATIONS
 
 POSITIONS = {  # each kind, and where it acts
@@ -19,7 +19,6 @@ POSITIONS = {  # each kind, and where it acts
 NORMS, DTYPES = ("pre", "post"), ("float32", "bfloat16")
 AVERAGE_NAME = r"[A-Za-z][A-Za-z0-9._-]{0,99}"  # never a step number, a path, or a hidden file
 
-of_training = partial(option, changes="training")
 share = partial(of_training, min=0, below=1)
 
 
@@ -115,81 +114,69 @@ class ModelConfig:
     @property
     def final_norm(self) -> bool:
         """Whether each sublayer is preceded by a norm, so that the stack needs a final one."""
-        match self.norm:
-            case "pre":
-                return True
-            case "post":
-                return False
-            case _:
-                raise NotImplementedError(f"model.norm={self.norm}")
-
-
-search_option = partial(option, changes="validation")
+        return {"pre": True, "post": False}[self.norm]
 
 
 @dataclass(frozen=True)
 class DecodingConfig:
     """How to search for translations; the same in validation, eval.py and scripts/translate.py."""
 
-    search: str = search_option("beam", "sample draws tokens at random", ("beam", "sample"))
-    beam_size: int = search_option(5, "live hypotheses per sentence; 1 is greedy decoding", min=1, max=10_000)
-    normalization: str = search_option(
+    search: str = of_validation("beam", "sample draws tokens at random", ("beam", "sample"))
+    beam_size: int = of_validation(5, "live hypotheses per sentence; 1 is greedy decoding", min=1, max=10_000)
+    normalization: str = of_validation(
         "gnmt",
         "score = log-probability / divisor ** length_penalty; the divisor is (5 + length) / 6 for gnmt (Wu et al. "
         "2016) and the length for length",
         ("gnmt", "length"),
     )
-    length_penalty: float = search_option(
+    length_penalty: float = of_validation(
         1.0, "exponent of the normalization; 0: the most likely translation, however short", min=0
     )
-    coverage_penalty: float = search_option(
+    coverage_penalty: float = of_validation(
         0.0, "GNMT's beta, which penalizes source tokens without attention, for example 0.2; 0: off", min=0
     )
-    temperature: float = search_option(
+    temperature: float = of_validation(
         1.0, "for search=sample: below 1, likely tokens become more likely; above 1, less likely", min=0.001
     )
-    top_k: int = search_option(0, "for search=sample: draw from the k most likely tokens; 0: all", min=0)
-    top_p: float = search_option(
+    top_k: int = of_validation(0, "for search=sample: draw from the k most likely tokens; 0: all", min=0)
+    top_p: float = of_validation(
         1.0, "for search=sample: draw from the most likely tokens with this total probability", above=0, max=1
     )
-    seed: int = search_option(1, "for search=sample: the same seed draws the same translations", min=0, below=2**32)
-    mbr: str = search_option(
+    seed: int = of_validation(1, "for search=sample: the same seed draws the same translations", min=0, below=2**32)
+    mbr: str = of_validation(
         "none",
         "minimum-Bayes-risk decoding: pick the candidate most similar to all the others by this metric",
         ("none", "bleu", "chrf"),
     )
-    candidates: int = search_option(
+    candidates: int = of_validation(
         0, "number of translations that mbr chooses from, beam or samples; 0: beam_size", min=0, max=10_000
     )
-    ensemble: list[str] = option(
+    ensemble: list[str] = harmless(
         [],
         "more runs, RUN or RUN:CHECKPOINT, to ensemble with this one by averaging their probabilities; for eval.py and "
         "scripts",
-        changes="nothing",
         compared=True,
     )
-    max_source_tokens: int = search_option(
+    max_source_tokens: int = of_validation(
         0,
         "longer sources are translated in pieces of as many sentences as fit; 0: sentence by sentence, unless the "
         "training data had such sources (docs/decoding.md)",
         min=0,
     )
-    max_length_factor: float = search_option(
+    max_length_factor: float = of_validation(
         2.0, "maximum translation length: this × source tokens + max_length_extra", min=0, max=100
     )
-    max_length_extra: int = search_option(
+    max_length_extra: int = of_validation(
         10, "maximum translation length: max_length_factor × source tokens + this", min=1, max=10_000
     )
-    batch_sentences: int = option(
+    batch_sentences: int = harmless(
         64,
         "sentences translated at once, a fixed shape per length bucket; waiting sentences replace finished ones",
         min=1,
-        changes="nothing",
     )
-    checkpoint: str = option(
+    checkpoint: str = harmless(
         "best",
         "best, latest, a step number, or the name of an average made by scripts/average_checkpoints.py",
-        changes="nothing",
         compared=True,
     )
 
@@ -211,10 +198,4 @@ class DecodingConfig:
     @property
     def draws(self) -> bool:
         """Whether the search draws tokens at random."""
-        match self.search:
-            case "beam":
-                return False
-            case "sample":
-                return True
-            case _:
-                raise NotImplementedError(f"decoding.search={self.search}")
+        return {"beam": False, "sample": True}[self.search]

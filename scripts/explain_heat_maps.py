@@ -19,15 +19,12 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser, output_file, positive_integer
 from common.errors import UserError, exit_on_user_error
-from common.files import read_json_object, write_atomically
+from common.files import write_atomically
 from common.text_table import as_text
 from evaluation.faithfulness.erasure import FEWEST_WORDS
 from evaluation.faithfulness.findings import Findings, agreement, draw, find, heads
 from evaluation.faithfulness.heads import heads_of
-from evaluation.report import sentences_beside
-from evaluation.sentences import read_sentences
 from experiment.load_run import LoadedRun, load_run
-from training.run.layout import report_path
 
 # One model and greedy search, because the search matters little here; float32, because the effects are small.
 GREEDY = ["search=beam", "beam_size=1", "mbr=none", "candidates=0", "ensemble=[]"]
@@ -57,10 +54,7 @@ def main() -> None:
 
 def study_run(run: LoadedRun, count: int) -> Findings:
     """UserError for a run without a report on its validation set, or without sentences that are long enough."""
-    report = report_path(run.folder, "valid")
-    sentences = read_sentences(sentences_beside(report))
-    set_name = str(read_json_object(report).get("test_set", ""))
-    found = find(str(run.folder), run.translator, run.params[0], sentences, set_name, count)
+    found = find(str(run.folder), run.translator, run.params[0], *run.validated(), count)
     if found is None:
         raise UserError(f"{run.folder} has no sentence of {FEWEST_WORDS} words in its validation set")
     return found

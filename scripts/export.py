@@ -11,7 +11,6 @@ data.target choose one.
 """
 
 import argparse
-import json
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ if __name__ == "__main__":
 
 from cli.command_line import parse_command_line, positive_integer
 from common.errors import UserError, exit_on_user_error
-from common.files import read_json_object, write_folder
+from common.files import read_json_object, write_folder, write_json
 from configs.load import load_run_config
 from evaluation.translate import Translator
 from experiment.load_run import MAY_CHANGE, PRECISION, LoadedRun, load_run
@@ -87,15 +86,14 @@ def export(run: LoadedRun, arguments: argparse.Namespace) -> Check | None:
     form, quantization = arguments.FORMAT, arguments.quantization
     can_check = not arguments.no_check and not missing_packages(FORMATS[form].checking)
     with write_folder(Path(arguments.FOLDER)) as new:
-        languages = run.config.data.source, run.config.data.target
-        save_model(form, new, run.translator, run.params[0], languages, quantization)
+        save_model(form, new, run.translator, run.params[0], quantization)
         sizes = dict.fromkeys(("longest_source", "longest_target"), longest(run.config.model))
         facts = facts_of(run, sizes["longest_source"]) | {"format": form, "quantization": quantization} | sizes
-        write_facts(new, facts)
+        write_json(new / "export.json", facts)
         found = check_export(run, new, arguments.sentences, sizes["longest_source"]) if can_check else None
         if found and quantization == "float32" and found.log_prob_difference > TOLERANCE:
             raise UserError(f"nothing was exported, because the export is not the same model: {found.lines()[1]}")
-        write_facts(new, facts | {"check": found and asdict(found)})
+        write_json(new / "export.json", facts | {"check": found and asdict(found)})
         describe_folder(new, run, arguments, facts, found)
     return found
 
@@ -122,10 +120,6 @@ def translator_of(run: LoadedRun, longest_source: int) -> Translator:
     decoding = replace(decoding, max_source_tokens=min(decoding.max_source_tokens, longest_source))
     usual = replace(translator.usual, tokens=min(translator.usual.tokens, longest_source))
     return replace(translator, decoding=decoding, usual=usual)
-
-
-def write_facts(folder: Path, facts: dict[str, Any]) -> None:
-    (folder / "export.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def check_export(run: LoadedRun, folder: Path, sentences: int, longest_source: int) -> Check | None:

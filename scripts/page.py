@@ -17,14 +17,11 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser, output_file
 from common.errors import UserError, exit_on_user_error
-from common.files import read_json_object, write_atomically
+from common.files import write_atomically
 from evaluation.faithfulness.heads import changes_without
 from evaluation.page.pack import BITS, Cost, PackedRun, pack_run
 from evaluation.page.page import render_live_page
-from evaluation.report import sentences_beside
-from evaluation.sentences import read_sentences
 from experiment.load_run import LoadedRun, load_run
-from training.run.layout import report_path
 
 ONE_MODEL = ["search=beam", "mbr=none", "candidates=0", "ensemble=[]"]
 CHANGES = [f"decoding.{change}" for change in ONE_MODEL] + ["model.dtype=float32", "model.matmul_dtype=float32"]
@@ -62,10 +59,8 @@ def pack(run: LoadedRun, bits: int, with_heads: bool) -> PackedRun:
 
 def costs_of_heads(run: LoadedRun) -> list[Cost]:
     """UserError for a run without a report on its validation set."""
-    report = report_path(run.folder, "valid")
-    sentences, set_name = read_sentences(sentences_beside(report)), str(read_json_object(report).get("test_set", ""))
     greedy = replace(run.translator, decoding=replace(run.translator.decoding, beam_size=1))
-    found = changes_without(greedy, run.params[0], sentences, set_name)
+    found = changes_without(greedy, run.params[0], *run.validated())
     return [Cost(head, change.value, (change.interval.high - change.interval.low) / 2) for head, change in found]
 
 

@@ -2,16 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
-from common.option import option, require_in_bounds
+from common.option import harmless, of_training, option, require_in_bounds
 
 ENDING = "cosine", "linear", "wsd"  # schedules that fall to zero at the last step
 Points = list[list[float]]  # of a schedule: [STEP, FACTOR]
-
-of_training = partial(option, changes="training")
-harmless = partial(option, changes="nothing")  # except for rounding on another mesh
 
 
 @dataclass(frozen=True)
@@ -55,17 +51,16 @@ class TrainingConfig:
     weight_decay: float = of_training(
         0.0, "decoupled decay, on all but biases and norms for adamw, on matrices of dense layers for muon", min=0
     )
-    dropout_factor: Points = option(
+    dropout_factor: Points = of_training(
         [],
         "factor for model.dropout and model.activation_dropout, as [STEP, FACTOR] points, linear in between, "
         "such as [[0, 0], [1100, 0], [2000, 1]]; empty: 1",
-        changes="training",
     )
-    word_dropout_factor: Points = option([], "the same for both rates of word dropout", changes="training")
-    weight_decay_factor: Points = option(
-        [], "the same for training.weight_decay, which also scales with the learning rate", changes="training"
+    word_dropout_factor: Points = of_training([], "the same for both rates of word dropout")
+    weight_decay_factor: Points = of_training(
+        [], "the same for training.weight_decay, which also scales with the learning rate"
     )
-    learning_rate_factor: Points = option([], "the same for the rate of training.schedule", changes="training")
+    learning_rate_factor: Points = of_training([], "the same for the rate of training.schedule")
     clip_norm: float = of_training(1.0, "maximum global norm of the gradient; 0: no clipping", min=0)
     label_smoothing: float = of_training(0.1, "probability spread evenly over the vocabulary", min=0, below=1)
     consistency: str = of_training(
@@ -98,10 +93,8 @@ class TrainingConfig:
     eval_every: int = harmless(500, "updates between evaluations, each preceded by a save", min=1, compared=True)
     save_every: int = harmless(0, "updates between additional saves; 0: save only before evaluations", min=0)
     save_minutes: float = harmless(0.0, "save when this many minutes have passed since the last save; 0: never", min=0)
-    profile: list[int] = option(
-        [],
-        "FROM,TO: the updates to profile, such as [21,30]; view RUN/profile with XProf or Perfetto",
-        changes="nothing",
+    profile: list[int] = harmless(
+        [], "FROM,TO: the updates to profile, such as [21,30]; view RUN/profile with XProf or Perfetto"
     )
     keep: int = harmless(1, "number of newest checkpoints to keep, besides the best", min=1)
     patience: int = harmless(

@@ -123,8 +123,7 @@ class TransformerLoss(torch.nn.Module):  # type: ignore[misc]
 def build_transformer(model: ModelConfig) -> torch.nn.Transformer:
     """Return an nn.Transformer with this project's dropout: none on attention weights or in the feed-forward layers."""
     sizes = model.d_model, model.num_heads, model.encoder_layers, model.decoder_layers, model.d_ff
-    norm_first = {"pre": True, "post": False}[model.norm]
-    transformer = torch.nn.Transformer(*sizes, dropout=model.dropout, batch_first=True, norm_first=norm_first)
+    transformer = torch.nn.Transformer(*sizes, dropout=model.dropout, batch_first=True, norm_first=model.final_norm)
     for layer in [*transformer.encoder.layers, *transformer.decoder.layers]:
         layer.dropout.p = layer.self_attn.dropout = 0.0
     for layer in transformer.decoder.layers:

@@ -9,7 +9,6 @@ import numpy as np
 
 from common.errors import UserError
 from common.page.page import embed, fill, render_page
-from common.text_table import Table
 from configs.keys import DEFAULTS
 from configs.load import flatten
 from data.card import build_card, build_tables
@@ -68,12 +67,8 @@ def compare(found: Sequence[ReportedRun]) -> dict[str, Any]:
         comparison = compare_reported(found)
     except UserError as error:
         return {"problem": str(error)}
-    against = [{"name": each.name, "tables": as_dicts(tables_of_one(each))} for each in comparison.against]
+    against = [{"name": each.name, "tables": [*map(vars, tables_of_one(each))]} for each in comparison.against]
     return {"problem": "", "verdicts": vars(differences(comparison)), "against": against}
-
-
-def as_dicts(tables: Sequence[Table]) -> list[dict[str, Any]]:
-    return [vars(table) for table in tables]
 
 
 def by_length(scored: Sequence[ReportedRun]) -> list[dict[str, Any]]:
@@ -140,7 +135,7 @@ def card(run: ShownRun) -> dict[str, Any]:
         return {"problem": str(error), "tables": []}
     if identify(prepared.report).files != known.files:
         return {"problem": f"the corpus is no longer the one that {run.folder / DATA} records", "tables": []}
-    return {"problem": "", "tables": as_dicts(build_tables(build_card(config.data, config.tokenizer, prepared)))}
+    return {"problem": "", "tables": [*map(vars, build_tables(build_card(config.data, config.tokenizer, prepared)))]}
 
 
 def commands(folder: Path) -> list[str]:

@@ -19,13 +19,7 @@ class Ranking:
 
     def divisor(self, lengths: Int[Array, "*rows"]) -> Float[Array, "*rows"]:
         """The divisor of log-probabilities, which never decreases as hypotheses grow."""
-        match self.normalization:
-            case "gnmt":
-                bases = (5 + lengths) / 6
-            case "length":
-                bases = lengths / 1.0
-            case _:
-                raise NotImplementedError(f"decoding.normalization={self.normalization}")
+        bases = {"gnmt": (5 + lengths) / 6, "length": lengths / 1.0}[self.normalization]
         return jnp.asarray(bases**self.length_penalty, jnp.float32)
 
     def scores(
