@@ -16,7 +16,7 @@ def test_the_programs_take_the_commands(monkeypatch, tmp_path):
     script = ["bash", ROOT / "scripts/check_gpu.sh", tmp_path / "report", "data.root=there"]
     subprocess.run(script, env=os.environ | variables, check=True, stdout=subprocess.DEVNULL)
     commands = [shlex.split(line) for line in (tmp_path / "commands").read_text(encoding="utf-8").splitlines()]
-    assert len(commands) == 17
+    assert len(commands) == 16
     for program, *arguments in commands:
         if program == "-m":
             module, *arguments = arguments
