@@ -33,7 +33,7 @@ from training.run.layout import CONFIG
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may have been built without its C library
 SHIPPED = Path(__file__).resolve().parent
 # Octal, and hours and minutes: YAML 1.1 reads 0100 as 64, and 2:30 as 150. Write such a number in decimal instead.
-MISREAD = re.compile(r"[-+]?(0[0-9_]+|[0-9][0-9_]*(:[0-5]?[0-9])+)")
+MISREAD = re.compile(r"[-+]?(0[0-9_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 OF_ONE_RUN = {key.name for key in RUN_KEYS}
 DIGEST = "# SHA-256 of the lines above:"  # absent from files saved by older versions or written by hand
 LAST_KEY = "dry_run"  # present in every file that save_config has ever written

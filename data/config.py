@@ -79,7 +79,7 @@ class DataConfig:
     noise: float = of_training(
         0.0,
         "share of sources that get noise at each visit in training, as when people type: a typo, different case and "
-        "punctuation (try 0.3); the targets stay as they are",
+        "punctuation (try 0.3); the targets stay as they are, and data.subword_sampling leaves noisy sources alone",
         min=0,
         max=1,
         of_text=False,

@@ -130,6 +130,7 @@ class Translator:
         found = self._candidates(params, lines, count, prefix, on_progress)
         apart = replace(self, usual=replace(self.usual, sentences=1))
         lost = [index for index, line in enumerate(lines) if self._has_lost(line, found[index][0])]
+        lost = [index for index in lost if not any(apart.find_problems([lines[index]], prefix))]
         again = apart._candidates(params, [lines[index] for index in lost], count, prefix, on_progress)
         for index, each in zip(lost, again, strict=True):
             found[index] = each

@@ -23,7 +23,7 @@ KEYS = {
 }
 
 
-def read_curves(run_dir: Path, batch_rows: int) -> dict[str, Any]:
+def read_curves(run_dir: Path) -> dict[str, Any]:
     """The data for report.js: ``valid`` and ``train`` with series of equal length, and null for missing numbers.
 
     Both have the updates (``step``), the minutes of training and evaluation without pauses, and the tokens of both
@@ -32,9 +32,8 @@ def read_curves(run_dir: Path, batch_rows: int) -> dict[str, Any]:
     """
     lines = read_metrics(run_dir, measured=True)
     valid, train = (series([line for line in lines if line["kind"] == kind], keys) for kind, keys in KEYS.items())
-    per_update = tokens_per_update(run_dir, batch_rows)
     for each in (valid, train):
-        each["tokens"] = each["step"] * per_update
+        each["tokens"] = tokens_until(run_dir, each["step"])
     train["minutes"] = minutes_of_training(train, valid)
     breaks = find_breaks(run_dir, [int(step) for step in valid["step"]])
     return {"valid": without_nan(valid), "train": without_nan(train), "breaks": breaks}
@@ -45,9 +44,18 @@ def series(lines: list[dict[str, Any]], keys: tuple[str, ...]) -> dict[str, Seri
     return {key: np.array([float(line.get(key, "nan")) for line in lines], np.float64) for key in keys}
 
 
-def tokens_per_update(run_dir: Path, batch_rows: int) -> float:
+def tokens_until(run_dir: Path, steps: Series) -> Series:
+    """Tokens of both sides in all batches up to each step; batches of another config or corpus have other sizes."""
+    changed = change_steps(run_dir)
+    ends = [*changed, max([*steps, *changed], default=0) + 1]
+    total = np.cumsum(np.diff(ends, prepend=0) * [tokens_per_update(run_dir, int(end)) for end in ends])
+    return np.interp(steps, [0, *ends], [0, *total])
+
+
+def tokens_per_update(run_dir: Path, step: int) -> float:
     """Tokens of both sides in a batch, from the fill of rows recorded in data.json; NaN if it is not recorded."""
-    data = read_json_object(run_dir / DATA)
+    data, config = read_json_object(find_record(run_dir, DATA, step)), find_record(run_dir, CONFIG, step)
+    batch_rows = load_config(config, [f"run_dir={run_dir}"]).data.batch_rows
     try:
         return batch_rows * sum(float(size) * float(data["fill"][side]) for side, size in data["row_lengths"].items())
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -16,7 +16,8 @@ from evaluation.groups import group_sentences
 from evaluation.report import sentences_beside
 from evaluation.sentences import read_sentences
 from experiment.reports import find_mismatch, own_report
-from training.run.layout import REPORTS
+from training.run.corpus import describe_change, load_identity
+from training.run.layout import DATA, REPORTS
 
 SAME = {"test_set_sha256": "test set", "signature": "signature of BLEU", "chrf_signature": "signature of chrF"}
 
@@ -113,9 +114,16 @@ def check_comparable(base: ReportedRun, other: ReportedRun) -> None:
 
 
 def changes(base: ReportedRun, other: ReportedRun, seed: bool = False) -> list[str]:
-    """The differences between two configs that affect translations, including the seed if ``seed``."""
+    """The differences between two configs that affect translations, including the seed if ``seed``.
+
+    Another corpus in files of the same names is a difference, too.
+    """
     found = find_differences(base.config, other.config)
-    return [line for key, line in found.items() if KEYS[key].metadata["compared"] and (seed or key != "training.seed")]
+    lines = [line for key, line in found.items() if KEYS[key].metadata["compared"] and (seed or key != "training.seed")]
+    before, after = (load_identity(run.run_dir / DATA) for run in (base, other))
+    if before is None or after is None or "data.train" in found:
+        return lines
+    return lines + describe_change("data.train", before.files["train"], after.files["train"])
 
 
 def system_of(base: list[ReportedRun], group: list[ReportedRun]) -> System:

@@ -14,13 +14,13 @@ from configs.changes import accepted_changes, classify_changes
 from configs.load import find_differences, flatten, load_config, load_run_config, save_config, to_yaml
 from configs.schema import RunConfig
 from data.batches.packing import Batch
-from data.batches.stream import prefetch, validation_batches
+from data.batches.stream import prefetch
 from data.config import DataConfig
 from data.prepare import Prepared
 from data.tokens.tokenizer import Tokenizer
 from evaluation.translate import Translator
 from experiment.initial import load_initial
-from experiment.plan import advise_small_corpus, describe_corpus
+from experiment.plan import advise_small_corpus, describe_corpus, load_validation
 from experiment.reports import report_key, set_reports_aside
 from model.transformer import build
 from training.config import ENDING
@@ -29,7 +29,7 @@ from training.devices.compilation import compile_ahead, in_background
 from training.devices.compiler import check_compiler, describe_compiler, is_audited
 from training.devices.distributed import broadcast_from_first, check_same_on_all, is_first
 from training.devices.mesh import Devices, abstract_state, check_divisible, compile_initial_state, make_mesh
-from training.devices.preflight import check_memory, check_position_table, choose_kernels, device_memory
+from training.devices.preflight import check_memory, choose_kernels, device_memory
 from training.devices.profile import profiled
 from training.progress import DivergenceCheck, Progress, digest_batch
 from training.run.background_save import Saves
@@ -176,6 +176,8 @@ def check_config(config: RunConfig) -> None:
     """UserError for mistakes that do not depend on the corpus, run directory or other processes, such as a kernel."""
     check_types()
     check_compiler()
+    if config.decoding.ensemble:
+        raise UserError("decoding.ensemble is for trained runs: use it with eval.py and scripts/translate.py")
     if config.training.epochs and config.training.schedule in ENDING:
         raise UserError(
             f"training.schedule={config.training.schedule} falls to zero at training.steps, but training.epochs could "
@@ -186,8 +188,6 @@ def check_config(config: RunConfig) -> None:
 
 def check_continuation(config: RunConfig, run_dir: Path, newest: int | None, like: TrainState) -> list[str]:
     """Check the config against memory and the run's newest checkpoint; returns the accepted changes."""
-    if config.decoding.ensemble:
-        raise UserError("decoding.ensemble is for trained runs: use it with eval.py and scripts/translate.py")
     check_memory(like, device_memory())
     if newest is None:
         return []
@@ -229,10 +229,8 @@ def prepare_data(
 
 
 def prepare_validation(config: RunConfig, prepared: Prepared, devices: Devices, loss_step: LossStep) -> Validation:
-    """The validation of a run. UserError if one of its sentences is too long for the table of learned positions."""
-    lengths = prepared.stream.row_lengths
-    batches = validation_batches(prepared.corpus.valid, prepared.tokenizer, config.data, lengths)
-    check_position_table(config.model, lengths, batches)
+    """The validation of a run; UserError as ``load_validation``."""
+    batches = load_validation(config, prepared)
     sets = [held_out_set(config, direction, prepared) for direction in config.data.directions]
     return Validation(Path(config.run_dir), prepared, devices, batches, loss_step, sets)
 

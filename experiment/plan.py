@@ -4,9 +4,12 @@ from pathlib import Path
 
 from common.errors import write_note
 from configs.schema import RunConfig
+from data.batches.packing import Batch
+from data.batches.stream import validation_batches
 from data.corpus.report import DataReport
 from data.prepare import Prepared
 from experiment.initial import load_initial
+from training.devices.preflight import check_position_table
 from training.run.corpus import prepare_for_run
 from training.schedule import Schedule
 
@@ -19,9 +22,18 @@ def describe_plan(config: RunConfig) -> str:
     prepared = prepare_for_run(run_dir, config.data, config.tokenizer, config.training.seed, tokenizer)
     for line in filter(None, [*prepared.corpus.warnings, advise_small_corpus(config, prepared)]):
         write_note(f"warning: {line}")
+    load_validation(config, prepared)
     steps, epoch = Schedule(config.training, prepared.stream).expected_end(0), prepared.stream.steps_in(0)
     corpus = f"corpus               {describe_corpus(prepared.report)}"
     return f"{corpus}\ntraining             {steps:,} steps; an epoch has {epoch:,}: {steps / epoch:.1f} epochs"
+
+
+def load_validation(config: RunConfig, prepared: Prepared) -> list[Batch]:
+    """The batches of the validation set. UserError for a pair too long for its rows, or for learned positions."""
+    lengths = prepared.stream.row_lengths
+    batches = validation_batches(prepared.corpus.valid, prepared.tokenizer, config.data, lengths)
+    check_position_table(config.model, lengths, batches)
+    return batches
 
 
 def describe_corpus(report: DataReport) -> str:

@@ -15,6 +15,7 @@ if __name__ == "__main__":
 
 from cli.command_line import Parser
 from common.errors import exit_on_user_error, write_note
+from experiment.curves import find_breaks
 from experiment.load_run import load_run
 from training.run.averaging import By, choose_steps, read_validated, write_average
 from training.run.retention import damaged_steps, good_steps
@@ -32,7 +33,7 @@ def main() -> None:
     parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
-    best = "the N checkpoints with the best validation BLEU; ties go to the lower loss"
+    best = "the N checkpoints with the best BLEU on the last validation set; ties: lower loss"
     which.add_argument("--best", type=int, metavar="N", help=best)
     arguments = parser.parse_args()
     by: By = "best" if arguments.last is None else "last"
@@ -43,6 +44,9 @@ def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
     """Choose the steps, save their mean, and print which steps it averages and how to use it."""
     run, name = load_run(run_dir), f"{by}-{count}"
     good, validated = good_steps(run_dir), read_validated(run_dir)
+    evaluated = sorted(validated)
+    comparable = evaluated[max(find_breaks(run_dir, evaluated), default=0) :]
+    validated = {step: validated[step] for step in comparable}
     steps = choose_steps(run_dir, good, count, by, validated, run.saved.training)
     bleu = {step: each.bleu for step, each in validated.items()}
     model, vocab_size = run.config.model, run.tokenizer.vocab_size

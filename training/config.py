@@ -49,7 +49,7 @@ class TrainingConfig:
     beta2: float = of_training(0.98, "Adam's decay rate of the second moment", min=0, below=1)
     epsilon: float = of_training(1e-9, "Adam's epsilon", above=0)
     weight_decay: float = of_training(
-        0.0, "decoupled decay, on all but biases and norms for adamw, on matrices of dense layers for muon", min=0
+        0.0, "decoupled decay, on arrays of two axes or more for adamw, on matrices of dense layers for muon", min=0
     )
     dropout_factor: Points = of_training(
         [],

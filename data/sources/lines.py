@@ -47,6 +47,8 @@ def explain_read_errors(path: Path) -> Iterator[None]:
         raise UserError(f"cannot read {path}: not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeError as error:  # not of single characters, such as UTF-16 without a byte order mark
+        raise UserError(f"cannot read {path} in data.encoding: {error}") from error
 
 
 def read_byte_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:

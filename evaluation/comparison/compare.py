@@ -126,7 +126,8 @@ def differences_of(
     for (estimate, seeds), p, adjusted in zip(estimates, p_values, significance.holm(p_values), strict=True):
         verdict = significance.judge(estimate.value, adjusted, seeds.freedom > 0)
         found.append(Difference(estimate.value, estimate.interval, p, adjusted, seeds.freedom > 0, verdict))
-    scores = [(each, significance.of_system(each, significance.pool(effects))) for each in effects]
+    seeds = pool_models(systems, effects)
+    scores = [(each, significance.of_system(each, seeds)) for each in effects]
     return [Score(each.scores.tolist(), score.value, score.interval) for each, score in scores], found
 
 
@@ -134,13 +135,25 @@ def estimate_differences(
     systems: Sequence[System], effects: Sequence[Effects]
 ) -> Iterator[tuple[Estimate, SeedVariance]]:
     """The difference of each other system from the first; systems with the same models are compared run by run."""
-    seeds = significance.pool(effects)
+    seeds = pool_models(systems, effects)
     for system, each in zip(systems[1:], effects[1:], strict=True):
         if [run.model for run in system.runs] == [run.model for run in systems[0].runs]:
             own = significance.pool([each - effects[0]])
             yield significance.of_system(each - effects[0], own), own
         else:
             yield significance.difference(effects[0], each, seeds), seeds
+
+
+def pool_models(systems: Sequence[System], effects: Sequence[Effects]) -> SeedVariance:
+    """The variance over seeds. Of systems with the same models, such as two searches, the first counts alone."""
+    counted: set[str] = set()
+    independent = []
+    for system, each in zip(systems, effects, strict=True):
+        models = {run.model for run in system.runs}
+        if not models & counted:
+            independent.append(each)
+        counted |= models
+    return significance.pool(independent)
 
 
 def by_source_length(

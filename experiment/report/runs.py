@@ -37,7 +37,7 @@ class ShownRun:
         facts = {
             "name": self.name,
             "missing": self.missing,
-            "curves": read_curves(self.folder, self.config.data.batch_rows),
+            "curves": read_curves(self.folder),
             "config": flatten(self.config),
             "parameters": self.count_parameters(),
             "data": self.data,

@@ -42,7 +42,7 @@ def test_text_on_the_command_line_is_taken_as_it_stands(plain, text):
         assert load_config(plain, [f"data.train={text}"]).data.train == [text]
 
 
-@pytest.mark.parametrize("text", ["0100", "-010", "00", "2:30:00", "1:30", "190:20:30", "08"])
+@pytest.mark.parametrize("text", ["0100", "-010", "00", "2:30:00", "1:30", "1:30.", "2:30.5", "190:20:30", "08"])
 def test_what_yaml_would_read_as_another_number_is_refused(config_file, text):
     """In YAML 1.1, 0100 is 64 (octal), and 1:30 is 90 (base 60)."""
     for key in ("training.steps", "training.minutes", "training.seed"):

@@ -15,17 +15,18 @@ EVALUATED = [(100, 11.0, 20.5, 3.0), (200, 33.0, 40.5, "inf")]
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, small_experiment):
     keys = ("step", "cross_entropy", "tokens_per_second"), ("step", "minutes", "bleu", "cross_entropy")
     lines = [{"kind": "train"} | dict(zip(keys[0], values, strict=True)) for values in TRAINED]
     lines += [{"kind": "valid"} | dict(zip(keys[1], values, strict=True)) for values in EVALUATED]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "data.json").write_text(json.dumps(DATA))
+    save_config(load_config(small_experiment, [f"run_dir={tmp_path}", "data.batch_rows=2"]), tmp_path / "config.yaml")
     return tmp_path
 
 
 def test_curves_have_the_lines_of_metrics(run):
-    curves = read_curves(run, 2)
+    curves = read_curves(run)
     assert curves["valid"] == {
         "step": [100, 200],
         "minutes": [11, 33],
@@ -40,17 +41,24 @@ def test_curves_have_the_lines_of_metrics(run):
 
 def test_minutes_of_training_agree_with_those_of_evaluations(run):
     """To update 100 it is 10 minutes by its speed, and 11 with all else; to 200, 30 and 33; then 10 more for 250."""
-    np.testing.assert_allclose(read_curves(run, 2)["train"]["minutes"], [5.5, 11, 22, 33, 43])
+    np.testing.assert_allclose(read_curves(run)["train"]["minutes"], [5.5, 11, 22, 33, 43])
 
 
 def test_a_run_before_its_first_evaluation_or_its_first_line(run):
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
     (run / "metrics.jsonl").write_text("".join(line for line in lines if "train" in line))
-    np.testing.assert_allclose(read_curves(run, 2)["train"]["minutes"], [5, 10, 20, 30, 40])
+    np.testing.assert_allclose(read_curves(run)["train"]["minutes"], [5, 10, 20, 30, 40])
     (run / "data.json").unlink()
-    assert read_curves(run, 2)["train"]["tokens"] == [None] * 5
+    assert read_curves(run)["train"]["tokens"] == [None] * 5
     (run / "metrics.jsonl").unlink()
-    assert read_curves(run, 2)["valid"]["bleu"] == []
+    assert read_curves(run)["valid"]["bleu"] == []
+
+
+def test_tokens_before_a_change_are_counted_in_batches_of_that_time(run, small_experiment):
+    """100 updates of 120 tokens, then batches four times as large."""
+    with_record(run, ".until-100", "same", load_config(run / "config.yaml"))
+    with_record(run, "", "same", load_config(small_experiment, [f"run_dir={run}", "data.batch_rows=8"]))
+    assert read_curves(run)["train"]["tokens"] == [6000, 12_000, 36_000, 60_000, 84_000]
 
 
 def with_record(run, name, valid, config):
@@ -73,4 +81,4 @@ def test_curves_break_where_scores_do_not_compare(run, small_experiment, valid, 
     """The run went on after update 100 with other settings; its evaluations are those of updates 100 and 200."""
     with_record(run, ".until-100", "same", load_config(small_experiment, [f"run_dir={run}"]))
     with_record(run, "", valid, load_config(small_experiment, [f"run_dir={run}", override]))
-    assert read_curves(run, 2)["breaks"] == (1,) * is_broken
+    assert read_curves(run)["breaks"] == (1,) * is_broken

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from configs.load import load_run_config, save_config
 from eval import main as evaluate
 from experiment.load_run import load_run
 from scripts import average_checkpoints as script
@@ -55,6 +56,13 @@ def test_the_best_checkpoints(run, run_main):
     np.testing.assert_allclose(numbers, 4 * first_numbers(run, "0")[0], rtol=1e-6)
     manifest = json.loads((run / "averages/best-2/manifest.json").read_text())
     assert manifest["notes"] == {"steps": [2, 6], "by": "best", "bleu": {"2": 30.0, "6": 25.0}}
+
+
+def test_scores_of_an_earlier_search_do_not_count(run, run_main):
+    """Step 2 has the highest BLEU, but with another search."""
+    save_config(load_run_config(run, ["decoding.beam_size=1"]), run / "config.until-4.yaml")
+    shutil.copy(run / "data.json", run / "data.until-4.json")
+    assert run_main(script.main, "--best", 1, run)[1].startswith("step      6  BLEU 25.00\nwritten")
 
 
 def test_a_damaged_checkpoint_is_told_and_left_out(run, run_main):

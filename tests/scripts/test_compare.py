@@ -72,18 +72,30 @@ def test_p_values_of_several_systems_are_adjusted(runs, make_run, run_main, tmp_
     assert second["p_adjusted"] == pytest.approx(max(second["p"], first["p_adjusted"]))
 
 
+def search_again(run, name, beam_size):
+    """The report of another search, with the same translations."""
+    report = json.loads((run / "eval/test.json").read_text(encoding="utf-8"))
+    report["decoding"]["beam_size"] = beam_size
+    shutil.copy(run / "eval/test.jsonl", run / f"eval/{name}.jsonl")
+    (run / f"eval/{name}.json").write_text(json.dumps(report), encoding="utf-8")
+    return run / f"eval/{name}.json"
+
+
 def test_two_searches_of_one_model_share_its_seed(runs, run_main, tmp_path):
     """What seeds do to both alike is no noise of their difference: the better search gains the same with each."""
-    for run in runs[:2]:
-        report = json.loads((run / "eval/test.json").read_text(encoding="utf-8"))
-        report["decoding"]["beam_size"] = 1
-        for ending in (".json", ".jsonl"):
-            shutil.copy(run / f"eval/test{ending}", run / f"eval/other{ending}")
-        (run / "eval/other.json").write_text(json.dumps(report), encoding="utf-8")
-    _, facts = compared(run_main, tmp_path, *runs[:2], *(run / "eval/other.json" for run in runs[:2]))
+    _, facts = compared(run_main, tmp_path, *runs[:2], *(search_again(run, "other", 1) for run in runs[:2]))
     [against] = facts["against"]
     assert against["config"] == ["decoding.beam_size: 2 → 1"]
     assert against["bleu"]["interval"] == {"low": 0, "high": 0} and against["bleu"]["seeds_are_known"]
+
+
+def test_other_searches_of_the_same_models_say_nothing_more_about_seeds(runs, run_main, tmp_path):
+    _, alone = compared(run_main, tmp_path, *runs[:3])
+    searches = [search_again(run, f"beam-{size}", size) for size in (1, 3) for run in runs[:2]]
+    _, beside = compared(run_main, tmp_path, *runs[:3], *searches)
+    assert len(beside["against"]) == 3
+    for key in ("interval", "p"):
+        assert beside["against"][0]["bleu"][key] == alone["against"][0]["bleu"][key]
 
 
 def test_what_sweeps_leave_beside_their_runs_is_skipped(runs, run_main, tmp_path, refuses):
@@ -105,8 +117,16 @@ def test_what_is_to_be_known_of_the_set():
 def test_keys_that_change_no_translation_make_no_system(make_run, run_main, tmp_path):
     one = make_run("one", 0.4, 1)
     other = make_run("other", 0.4, 2, "training.seed=5", "training.log_every=3", "decoding.batch_sentences=7")
-    _, facts = compared(run_main, tmp_path, one, other, make_run("third", 0.3, 3, "model.dropout=0.4"))
+    third = make_run("third", 0.3, 3, "model.dropout=0.4")
+    _, facts = compared(run_main, tmp_path, one, other, third)
     assert len(facts["systems"]) == 2 and facts["systems"][0] == f"{one} (seeds 1, 5)"
+    for run, train in ((one, "a"), (other, "b")):  # but another corpus in files of the same names does
+        test = json.loads((run / "eval/test.json").read_text(encoding="utf-8"))["test_set_sha256"]
+        files = {"train": [{"sha256": train * 8}], "valid": [{"sha256": "v"}], "test": [{"sha256": test}]}
+        corpus = {"tokenizer": {"sha256": "t"}, "fingerprint": "f", "files": files, "training_pairs": 9}
+        (run / "data.json").write_text(json.dumps(corpus))
+    _, facts = compared(run_main, tmp_path, one, other, third)
+    assert facts["against"][0]["config"] == ["training.seed: 1 → 5", "data.train: SHA-256 aaaaaaaa → bbbbbbbb"]
 
 
 def test_a_report_of_another_checkpoint_or_test_set_than_the_runs_own_is_refused(make_run, refuses, run_main, tmp_path):

@@ -19,6 +19,7 @@ from common.files import (
     sha256,
     write_atomically,
 )
+from data.batches.packing import Capacity
 from data.batches.stream import BatchStream, Start
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.build import as_file
@@ -196,6 +197,12 @@ def load_start(record: Path) -> Start:
         raise UserError(f"{record} is damaged; it says where the run is in its data: bring it back") from None
 
 
+def load_row_lengths(record: Path) -> Capacity | None:
+    """The lengths (S, T) of a record's rows; None for older runs."""
+    lengths = read_json_object(record).get("row_lengths")
+    return (lengths["source"], lengths["target"]) if lengths else None
+
+
 def start_after_change(run_dir: Path, step: int, before: DataConfig, seed: int, prepared: Prepared) -> Start:
     """Where to continue after ``step`` if the batches up to then were different.
 
@@ -203,7 +210,8 @@ def start_after_change(run_dir: Path, step: int, before: DataConfig, seed: int, 
     the start of the epoch; with another corpus, at its first epoch.
     """
     record, stream = find_record(run_dir, DATA, step), prepared.stream
-    known, old = load_identity(record), BatchStream(stream.encoded, prepared.tokenizer, before, seed)
+    encoded = replace(stream.encoded, row_lengths=load_row_lengths(record) or stream.row_lengths)
+    known, old = load_identity(record), BatchStream(encoded, prepared.tokenizer, before, seed)
     if known is None or old.fingerprint != known.fingerprint:
         return Start(step)
     old.windows.row_counts |= load_row_counts(run_dir, old.fingerprint)
@@ -232,7 +240,7 @@ def find_changes(records: Sequence[Path], new: DataIdentity, allow_changes: bool
         lost = f"{records[-1]} is missing or damaged, so the training data cannot be compared with the run's"
         if not allow_changes:
             raise UserError(f"{lost}; bring it back, or continue anyway with allow_changes=true")
-        return [lost]
+        return [f"{lost} (changes the training)"]
     for line in describe_change("tokenizer", [old.tokenizer], [new.tokenizer]):
         raise UserError(f"the data of {run_dir} changed: {line} (incompatible): undo it, or set run_dir=NEW_FOLDER")
     harmless = [f"{line} (harmless)" for line in describe_change("data.test", old.files["test"], new.files["test"])]

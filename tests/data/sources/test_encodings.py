@@ -62,6 +62,11 @@ def test_an_encoding_of_other_letters_is_not_guessed(tmp_path):
     assert load(tmp_path, "a.tsv", encoding="cp1251")[0].targets == ["Доброе утро."] * 3
 
 
+def test_utf_16_needs_a_byte_order_mark(tmp_path):
+    name, _ = write(tmp_path, "utf-16-le")
+    assert refused(tmp_path, name, encoding="utf-16").startswith(f"cannot read {name} in data.encoding: ")
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16"])
 def test_a_file_in_utf8_is_not_read_as_other_letters(tmp_path, encoding):
     name, _ = write(tmp_path, "utf-8")

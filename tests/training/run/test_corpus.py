@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
+from data.batches.stream import Start
 from data.config import DataConfig, TokenizerConfig
 from data.corpus.report import Sides
 from data.corpus.splits import hash_sentences
@@ -23,6 +24,7 @@ from training.run.corpus import (
     overlap_with_training,
     prepare_for_run,
     save_hashes,
+    start_after_change,
 )
 from training.run.row_counts import RowCounts, load_row_counts
 
@@ -105,6 +107,16 @@ def test_a_run_with_checkpoints_keeps_its_tokenizer(folder):
     assert kept.tokenizer.model == first.tokenizer.model
 
 
+def test_rows_of_another_length_do_not_move_a_run_to_another_epoch(folder):
+    """Where it is depends on the rows that it has seen, and not only while their counts are stored."""
+    before = prepare_and_save(config(folder, row_length=96), CONFIG, 1, folder / "run").stream
+    third = 2 * before.steps_in(0) + 1
+    assert before.epoch_of(third)[0] == 2
+    longer = prepare_for_run(folder / "run", config(folder, row_length=192), CONFIG, 1)
+    (folder / "run/row_counts.json").unlink(missing_ok=True)
+    assert start_after_change(folder / "run", third, before.config, 1, longer) == Start(third, 2, 0)
+
+
 def test_changes_of_the_data_are_found_and_need_leave_unless_they_are_harmless(folder):
     run = folder / "run"
 
@@ -127,7 +139,7 @@ def test_changes_of_the_data_are_found_and_need_leave_unless_they_are_harmless(f
     (run / "data.json").write_text("{}")
     with pytest.raises(UserError, match="is missing or damaged"):
         changes(allow=False)
-    assert len(changes(allow=True)) == 1
+    assert changes(allow=True)[0].endswith("(changes the training)")  # so that what came before is archived
 
 
 def test_stored_hashes_tell_the_overlap_of_any_set(tmp_path):
