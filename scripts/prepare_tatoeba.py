@@ -35,8 +35,8 @@ def main() -> None:
 
 def prepare_tatoeba(file: Path, folder: Path) -> None:
     """Write ``train.tsv``, ``valid.tsv`` and ``test.tsv`` into the folder, and print their sizes."""
-    if not file.is_file():
-        raise UserError(f"there is no file {file}; unpack spa-eng.zip of manythings.org first")
+    if not file.is_file() or file.suffix == ".zip":
+        raise UserError(f"there is no text file {file}; unpack spa-eng.zip of manythings.org first")
     reader = RowReader(read_table(DataConfig(malformed="skip"), file))
     distinct = dict.fromkeys((normalise(english), normalise(spanish)) for english, spanish in reader)
     pairs = Pairs([en for en, es in distinct if en and es], [es for en, es in distinct if en and es])

@@ -1,10 +1,12 @@
 """The parts of an HTML page, found by Python's parser: text, tags within sentences, and everything else, to keep."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from itertools import accumulate, pairwise
 from typing import Any
 
+from common.errors import write_note
 from evaluation.documents.parts import Part, parts_as
 
 INLINE = frozenset("a abbr b bdi bdo big cite del dfn em font i ins mark q s small span strong sub sup u".split())
@@ -19,9 +21,12 @@ class Reader(HTMLParser):
         super().__init__(convert_charrefs=False)
         self.starts, self.kinds = list[int](), list[str]()
         self._lines = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
+        self._page = page
         self._within: list[str] = []  # open elements whose content is not to be translated
         self.feed(page)
         self.close()
+        if self._within:
+            write_note(f"note: the page does not close its last <{self._within[0]}; nothing after it is translated")
 
     def _note(self, kind: str) -> None:
         line, column = self.getpos()
@@ -30,7 +35,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self._note("open" if tag in INLINE else "keep")
-        if self._within[-1:] == [tag] or tag in NO_TEXT or (("translate", "no") in attributes and tag not in VOID):
+        if self._within[-1:] == [tag] or tag in NO_TEXT or (is_kept(attributes) and tag not in VOID):
             self._within.append(tag)
             self.kinds[-1] = "keep"
 
@@ -41,6 +46,10 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self._note("text")
+        beginning = self._page[self.starts[-1] :][:2]
+        if re.fullmatch("<[!?/a-zA-Z]", beginning):  # of a tag or comment that does not end
+            self._within.append(beginning[1])
+            self.kinds[-1] = "keep"
 
     def handle_entityref(self, name: str) -> None:
         self._note("entity")
@@ -49,7 +58,12 @@ class Reader(HTMLParser):
         self._note("keep")
 
     handle_charref = handle_entityref
+    parse_marked_section = HTMLParser.parse_bogus_comment  # "<![if" of Internet Explorer, and "<![" in a text
     handle_comment = handle_decl = handle_pi = unknown_decl = handle_startendtag = keep
+
+
+def is_kept(attributes: Iterable[tuple[str, str | None]]) -> bool:
+    return any(name == "translate" and (value or "").lower() == "no" for name, value in attributes)
 
 
 def html_parts(page: str) -> Iterator[Part]:

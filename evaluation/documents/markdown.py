@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from itertools import accumulate
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from evaluation.documents.html import INLINE, html_parts
+from common.errors import write_note
+from evaluation.documents.html import INLINE, NO_TEXT, html_parts
 from evaluation.documents.parts import Part, parts_as
 
 FRONT_MATTER = re.compile(r"---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
@@ -15,7 +16,21 @@ IN_BRACKETS = r"(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*"
 LINK_END = rf"\]\({IN_BRACKETS}\)|\]\[[^\]]*\]|\]"
 IMAGE = rf"!\[(?:[^\[\]\\]|\\.)*(?:{LINK_END})"
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*(?<!/)>", re.DOTALL)
+NOT_TRANSLATED = re.compile(r"\stranslate\s*=\s*[\"']?no\b", re.IGNORECASE)
+GITHUB = re.compile(r"\[\^[^\]\s]+\]:?|\A\[(?:[ xX]|![A-Z]+)\]\s")  # a footnote; a task or an alert
+
+
+def keep_github(state: StateInline, silent: bool) -> bool:
+    """A rule of the parser for what GitHub adds to Markdown."""
+    found = GITHUB.match(state.src, state.pos)
+    if found and not silent:
+        state.push("github", "", 0).content = found[0]
+    state.pos = found.end() if found else state.pos
+    return found is not None
+
+
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
+PARSER.inline.ruler.before("link", "github", keep_github)
 
 
 class UnclearError(Exception):
@@ -27,7 +42,7 @@ def markdown_parts(document: str) -> Iterator[Part]:
     done = head.end() if head else 0
     yield Part("keep", document[:done])
     body = document[done:]
-    starts = list(accumulate((len(line) + 1 for line in body.split("\n")), initial=done))
+    starts = [done, *(done + end.end() for end in re.finditer(r"\r\n?|\n", body)), len(document)]
     for token in PARSER.parse(body):
         if token.map is None:
             continue
@@ -35,15 +50,26 @@ def markdown_parts(document: str) -> Iterator[Part]:
         if token.type == "inline":
             places = locate(token.content, document, max(done, first), last)
             if not places:
+                note_unclear(document, first)
                 continue
             yield Part("keep", document[done : places[0]])
             yield from inline_parts(token, document, places)
             done = places[-1] + 1
         elif token.type == "html_block":
             yield Part("keep", document[done:first])
-            yield from html_parts(document[first:last])
-            done = last
+            raw, done = document[first:last], last
+            if [*map(str.strip, raw.splitlines())] == [*map(str.strip, token.content.splitlines())]:
+                yield from (part._replace(form="html") for part in html_parts(raw))
+            else:  # the block has marks of a quotation in it
+                note_unclear(document, first)
+                yield Part("keep", raw)
     yield Part("keep", document[done:])
+
+
+def note_unclear(document: str, place: int) -> None:
+    write_note(
+        f"note: the block in line {document.count(chr(10), 0, place) + 1} stays as it is, as its markup is unclear"
+    )
 
 
 def locate(content: str, document: str, start: int, stop: int) -> list[int]:
@@ -54,7 +80,8 @@ def locate(content: str, document: str, start: int, stop: int) -> list[int]:
         if found < 0:
             return []
         places += range(found, found + len(line))
-        start = document.find("\n", found + len(line), stop)
+        end = re.compile(r"[\r\n]").search(document, found + len(line), stop)
+        start = end.start() if end else -1
         places.append(start)
     return places[:-1]
 
@@ -76,12 +103,13 @@ def inline_parts(block: Token, document: str, places: list[int]) -> Iterator[Par
             found.append(Part("keep", raw(done, len(places))))
         yield from found
     except UnclearError:
+        note_unclear(document, places[0])
         yield Part("keep", raw(0, len(places)))
 
 
 def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:
     """The kind, start and end of each token in a block's content. UnclearError if they are unclear."""
-    done, is_address = 0, False
+    done, is_address, kept = 0, False, ""  # the HTML element whose content is kept
     for token in tokens:
         if is_address:  # link_open has matched all of it
             is_address = token.type != "link_close"
@@ -91,8 +119,12 @@ def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:
         found = re.compile(pattern, re.DOTALL).match(content, done)
         if not found:
             raise UnclearError
-        yield kind, done, found.end()
-        done = found.end()
+        yield "keep" if kept else kind, done, found.end()
+        done, tag = found.end(), TAG.fullmatch(token.content) if token.type == "html_inline" else None
+        if tag and not kept and not tag[1] and (tag[2].lower() in NO_TEXT or NOT_TRANSLATED.search(tag[0])):
+            kept = tag[2]
+        elif tag and tag[1] and tag[2] == kept:
+            kept = ""
 
 
 def kind_and_spelling(token: Token) -> tuple[str, str]:
@@ -110,6 +142,8 @@ def kind_and_spelling(token: Token) -> tuple[str, str]:
             return "keep", rf"{token.markup}(?!`).*?(?<!`){token.markup}(?!`)"
         case "image":
             return "keep", IMAGE
+        case "github":
+            return "keep", re.escape(token.content)
         case "html_inline":
             return kind_of_tag(token.content), re.escape(token.content)
         case "link_open":

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from common.errors import UserError
+
 Kind = Literal["text", "open", "close", "keep"]
 
 
@@ -14,13 +16,20 @@ class Part(NamedTuple):
     kind: Kind
     raw: str
     text: str = ""  # ``raw`` with entities resolved
+    form: str = ""  # how to escape its translation, if not like the document's
 
 
 # Never translated: addresses, paths and file names.
 ADDRESS = re.compile(
-    r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)'»”]|www\.[\w.-]+\.\w+(?:/\S*\w)?|[\w.+-]+@[\w-]+(?:\.\w+)+"
+    r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)'»”]|www\.[\w.-]+\.\w+(?:/\S*\w)?|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.\w+)+"
 )
 FORMS_OF_TEXT = "'\"‘’“”«»–—…-"  # characters that are part of a sentence although they are not letters
+
+
+def refuse_nul(document: str) -> None:
+    if "\0" in document:
+        line = document[: document.index("\0")].count("\n") + 1
+        raise UserError(f"line {line} has a NUL byte: this is not a text file")
 
 
 def parts_as(kind: str, raw: str) -> Iterator[Part]:

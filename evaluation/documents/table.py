@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from common.errors import UserError
-from evaluation.documents.parts import Part
+from evaluation.documents.parts import Part, refuse_nul
 from evaluation.documents.text import plain_parts
 from evaluation.documents.translate import translate_parts
 from evaluation.translate import Ensemble, OnProgress, Translator
@@ -35,8 +35,7 @@ def translate_table(
 
 
 def read_rows(text: str, separator: str) -> Rows:
-    if END in text:
-        raise UserError(f"line {text[: text.index(END)].count(chr(10)) + 1} has a NUL byte: this is not a text file")
+    refuse_nul(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         return list(reader)
@@ -45,11 +44,15 @@ def read_rows(text: str, separator: str) -> Rows:
 
 
 def write_rows(rows: Rows, separator: str, like: str) -> str:
-    """Write the rows with the line endings of ``like``, and quote all cells if its first one is quoted."""
-    output, end = io.StringIO(), "\r\n" if "\r\n" in like else "\n"
+    """Write the rows with the line ending of the header of ``like``, and quote all cells if its first one is quoted."""
+    lines = io.StringIO(like, newline="").readlines()
+    reader = csv.reader(lines, delimiter=separator)
+    next(reader, None)
+    header = lines[reader.line_num - 1] if lines else ""
+    output, end = io.StringIO(), header[len(header.rstrip("\r\n")) :] or "\n"
     dialect = csv.unix_dialect if like.startswith('"') else csv.excel  # quotes all cells, or only those that need it
     csv.writer(output, dialect, delimiter=separator, lineterminator=end).writerows(rows)
-    return output.getvalue() if like.endswith("\n") else output.getvalue().removesuffix(end)
+    return output.getvalue() if like.endswith(end) else output.getvalue().removesuffix(end)
 
 
 def find_columns(header: list[str], names: Sequence[str]) -> list[int]:

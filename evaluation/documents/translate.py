@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from evaluation.documents.html import html_parts
 from evaluation.documents.markdown import markdown_parts
-from evaluation.documents.parts import Part
+from evaluation.documents.parts import Part, refuse_nul
 from evaluation.documents.text import plain_parts
 from evaluation.documents.units import Marks, Unit, find_units, place_marks
 from evaluation.forced_scores import align
 from evaluation.translate import Ensemble, OnProgress, Translator
 
-ENDS = tuple(".!?…:;\"'”’»)")
+ENDS = tuple(".!?…:;\"'”’»)。！？؟۔।｡」』）")
 SPECIAL = re.compile(r"[\\`*_\[\]<>]")  # in Markdown
 
 
@@ -46,8 +46,17 @@ class Done(NamedTuple):
 def translate_document(
     translator: Translator, params: Ensemble, document: str, form: str, on_progress: OnProgress = None
 ) -> tuple[str, list[tuple[str, str]]]:
-    """Translate a document in one of ``FORMATS``; return it, and each of its texts with its translation."""
-    return translate_parts(translator, params, FORMATS[form].parts(document), form, on_progress)
+    """Translate a document in one of ``FORMATS``; return it, and each of its texts with its translation.
+
+    A byte order mark and the ends of lines stay as they are. UserError for a NUL byte.
+    """
+    refuse_nul(document)
+    text = document.removeprefix("\ufeff")
+    ends = set(re.findall(r"\r\n?|\n", text))
+    end = ends.pop() if len(ends) == 1 else "\n"
+    parts = FORMATS[form].parts(text.replace(end, "\n"))
+    found, texts = translate_parts(translator, params, parts, form, on_progress)
+    return document[: len(document) - len(text)] + found.replace("\n", end), texts
 
 
 def translate_parts(
@@ -83,7 +92,8 @@ def translate_pieces(pieces: list[Unit | str], find: Find) -> Iterator[Done]:
 def render(done: Done, form: str) -> str:
     """The translation escaped for the document, with its marks and the white space around it."""
     assert isinstance(done.piece, Unit)
-    source, spell, spelled, start = done.piece.text, FORMATS[form].spell, "", 0
+    embedded = next((part.form for part in done.piece.parts if part.form), form)
+    source, spell, spelled, start = done.piece.text, FORMATS[embedded].spell, "", 0
     for place, mark in done.marks:
         spelled, start = spelled + spell(done.text[start:place]) + mark, place
     spelled += spell(done.text[start:])

@@ -1,9 +1,11 @@
 """Convert lines of text to pieces and back, like the exported run. Needs only sentencepiece and sentencex."""
 
 import json
+import os
 import sys
 import unicodedata
 from pathlib import Path
+from typing import NoReturn
 
 import sentencepiece
 
@@ -99,8 +101,21 @@ class LineTranslator:
 
     def translate_input(self) -> None:
         """Translate standard input, split only at line feeds, to standard output, or exit with the reason why not."""
+        lines: list[str] = []
         try:
-            lines = [line.decode("utf-8").removesuffix("\n") for line in sys.stdin.buffer]
-            sys.stdout.buffer.writelines(f"{translation}\n".encode() for translation in self.translate(lines))
+            for line in sys.stdin.buffer if sys.stdin else ():
+                lines.append(line.decode("utf-8").removesuffix("\n"))
         except ValueError as error:
-            sys.exit(f"error: {error}")
+            end(f"line {len(lines) + 1}: {error}")
+        try:
+            sys.stdout.buffer.writelines(f"{translation}\n".encode() for translation in self.translate(lines))
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # whoever read it, such as head, has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (ValueError, OSError) as error:
+            end(str(error))
+
+
+def end(problem: str) -> NoReturn:
+    print(f"error: {problem}", file=sys.stderr)
+    os._exit(2)  # what could not be written is not tried again

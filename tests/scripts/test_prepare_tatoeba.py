@@ -61,5 +61,5 @@ def test_another_file_is_refused_and_nothing_written(refuses, tmp_path, content)
     file = tmp_path / "spa.txt"
     if content is not None:
         file.write_text(content, encoding="utf-8")
-    refuses(script.main, "" if file.exists() else f"there is no file {file}", file, "--to", tmp_path / "out")
+    refuses(script.main, "" if file.exists() else f"there is no text file {file}", file, "--to", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -137,6 +137,7 @@ def test_mistakes_end_in_one_line_before_anything_is_printed(run_dir, refuses, t
         "--nbest 3 must be from 1 to decoding.beam_size, 2": ["--nbest", "3"],
         "--nbest 0 must be": ["--nbest", "0"],
         "leave one of them out": ["--nbest", "2", "decoding.mbr=bleu"],
+        "and --on-error is for lines": ["--format", "text", "--on-error", "blank"],
         "--prefix must be UTF-8, not An<U+DCE9>": ["--prefix", "An\udce9"],
         "nowhere is not a run directory": ["decoding.ensemble=[nowhere]"],
         "last-5": ["decoding.checkpoint=last-5"],

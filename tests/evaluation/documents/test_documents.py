@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -15,6 +16,7 @@ from evaluation.documents.parts import Part
 from evaluation.documents.translate import FORMATS, translate_document
 from evaluation.documents.units import Unit, find_units, place_marks
 from evaluation.forced_scores import Aligned
+from evaluation.translate import Translator
 
 PAGES = {form: (Path(__file__).parent / f"page.{form}").read_text("utf-8") for form in FORMATS}
 FRAGMENTS = [
@@ -32,6 +34,7 @@ FRAGMENTS = [
         "<br/>",
         "<!-- x. -->",
     ),
+    *("<![", "<!--", "[^1]", "[x] ", "\r", '<i translate="no">', "<div>\n"),
     *("**", "*", "`", "[", "](a_b)", "![", "\n", "\n\n", "> ", "- ", "1. ", "# ", "| a |", "|--|", "    ", "  \n", "<"),
     *("```", "\\*", "https://a.org/b?c.", "<https://a.org>", "<script>", "~~", "---\n", "\r\n"),
 ]
@@ -113,6 +116,31 @@ def test_everything_but_text_is_where_it_was(translator, params, form):
     assert translated != PAGES[form]
     assert structure(translated, form) == structure(PAGES[form], form)
     assert len(texts) >= len(TEXTS[form]) and all(translation for _, translation in texts)
+
+
+class Same(Translator):
+    """Translates every text as itself."""
+
+    def translate(self, params, lines, *, prefix="", on_progress=None):
+        return [SimpleNamespace(text=" ".join(line.split())) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("form", "document", "texts"),
+    [
+        ("markdown", "\ufeff---\r\na: cat\r\n---\r\n\r\n# The dog\r\n\r\nA cat.\r\n", ["The dog", "A cat."]),
+        ("markdown", "The cat\r\rThe dog\n\nThe bird", ["The cat", "The dog", "The bird"]),
+        ("markdown", "- [x] A cat\n\n> [!TIP]\n> Go.[^1]\n\n[^1]: The end.", ["A cat", "Go.", "The end."]),
+        ("markdown", '<kbd>Enter</kbd> now <i translate="no">A <b>cat</b></i> here', ["now", "here"]),
+        ("markdown", "> <div>\n> A cat\n> </div>\n\n<p>a_cat</p>\n", ["a_cat"]),
+        ("html", "<p>Press <![ now.</p><p translate=NO>Cat</p><p>Dog</p><!-- bird", ["Press", "Dog"]),
+        ("text", f"\ufeff- A cat\r\n\r\nA{' cat' * 12}\r\ncat cat\r\nTom。", ["A cat", f"A{' cat' * 14}", "Tom。"]),
+    ],
+)
+def test_a_document_whose_texts_are_their_own_translations_stays_as_it_is(translator, params, form, document, texts):
+    same = Same(translator.models, translator.tokenizer, translator.decoding, translator.usual)
+    found, translated = translate_document(same, params, document, form)
+    assert (found, [" ".join(text.split()) for text, _ in translated]) == (document, texts)
 
 
 def unit(text: str) -> Unit:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 
@@ -11,7 +12,7 @@ from evaluation.documents.translate import translate_document
 
 ROWS = [
     ["id", "name", "price", "description"],
-    ["Red-1", "The cat", "1,50", 'Tom sees "a" house.\nIt is red, and old.'],
+    ["Red-1", "The cat", "1,50", 'Tom sees "a" house.\r\nIt is red, and old.'],
     ["B 2", "", "20"],
     ["C", "Nobody", "3", "A cat; a house.", "extra"],
 ]
@@ -33,7 +34,8 @@ def test_cells_of_the_columns_are_translated_as_they_would_be_alone(translator, 
     alone = {cell: translate_document(translator, params, cell, "text")[0] for row in ROWS[1:] for cell in row[1:4:2]}
     expected = [[alone[cell] if place in (1, 3) else cell for place, cell in enumerate(row)] for row in ROWS[1:]]
     assert rows == [ROWS[0], *expected] and translated[0] == "\ufeff" and len(texts) >= 4
-    assert translated.count(end) == document.count(end) and ('"id"' in translated) == (quoting == csv.QUOTE_ALL)
+    assert re.findall(r"\r\n?|\n", translated) == re.findall(r"\r\n?|\n", document)
+    assert ('"id"' in translated) == (quoting == csv.QUOTE_ALL)
     assert not translate_table(translator, params, document.rstrip(), ["name"])[0].endswith("\n")
 
 
