@@ -13,6 +13,7 @@ from common.errors import UserError
 from configs.schema import RunConfig
 from model.transformer import build
 from training.devices.mesh import Devices, abstract_state, check_divisible
+from training.devices.preflight import choose_kernels
 from training.step import make_train_step
 
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -33,11 +34,13 @@ class Compiled:
 def compile_step(config: RunConfig, mesh: Mesh, target: Target) -> Compiled:
     """Compile for a mesh of the target's devices.
 
-    UserError if the mesh does not divide the sizes of the config, or if the compiler finds that the step needs more
-    memory than a device has; NVIDIA's compiler does not check this (see ``check_fits``).
+    UserError if the kernel cannot compute the model, if the mesh does not divide the sizes of the config, or if the
+    compiler finds that the step needs more memory than a device has; NVIDIA's compiler does not check this (see
+    ``check_fits``).
     """
     begun = perf_counter()
     with target.tracing():
+        choose_kernels(config.model, (config.data.row_length, config.data.row_length))
         try:
             compiled = _lower_step(config, mesh).compile()
         except jax.errors.JaxRuntimeError as error:

@@ -147,21 +147,22 @@ function divisorOf(config, changes) {
 }
 
 /**
- * The weights of a query's keys. Where a reader sets one, the others share the rest as before.
+ * The weights of a query's keys. Where a reader sets some, the others share the rest as before.
  * @param {Float64Array} scores
  * @param {Changes} changes
  * @param {string} name of the place, the head and the query
  */
 function weightsOf(scores, changes, name) {
-  const weights = softmax(scores);
-  for (let key = 0; key < weights.length; key++) {
-    const wanted = changes.weights[`${name}.${key}`];
-    if (wanted === undefined || weights.length === 1) continue;
-    const rest = (1 - wanted) / Math.max(1e-30, sum(weights) - weights[key]);
-    for (let other = 0; other < weights.length; other++) weights[other] *= other === key ? 0 : rest;
-    weights[key] = wanted;
-  }
-  return weights;
+  const wanted = Array.from(scores, (_, key) => changes.weights[`${name}.${key}`]);
+  const total = wanted.reduce((all, weight) => all + (weight ?? 0), 0);
+  if (scores.length === 1 || wanted.every((weight) => weight === undefined)) return softmax(scores);
+  // A softmax of their own: beside a score that is far above theirs, their weights would be rounded to zero.
+  const others = softmax(scores.filter((_, key) => wanted[key] === undefined));
+  let place = 0;
+  return scores.map((_, key) => {
+    const weight = wanted[key];
+    return weight === undefined ? Math.max(0, 1 - total) * others[place++] : weight / (others.length ? Math.max(1, total) : total || 1);
+  });
 }
 
 /**

@@ -108,10 +108,12 @@ function drawCell(panel, cell) {
   const keys = use === 1 ? sight.inputs : sight.source,
     queries = use === 0 ? sight.source : sight.outputs;
   const place = nameOf({ stack, use: name, layer }, head, row, key);
+  const inRow = place.slice(0, place.lastIndexOf(".") + 1);
+  const others = Object.entries(changes.weights).filter(([name]) => name.startsWith(inRow) && name !== place);
   const number = element("input", {
     type: "number",
     min: 0,
-    max: 1,
+    max: others.reduce((left, [, weight]) => left - weight, 1).toFixed(2),
     step: 0.05,
     value: cell.weights[key].toFixed(2),
   });

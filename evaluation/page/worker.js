@@ -181,6 +181,7 @@ class Bench {
       { config } = model,
       projections = projectionsAt(model, place);
     const { queries, memories, weights, gates } = /** @type {Attended} */ (watch.get(nameOf(place)));
+    if (weights[row]?.[head]?.[key] === undefined) return undefined; // of a longer translation
     const group = groupOf(config, head),
       { keys, values } = memories[row];
     const own = headOf(queries[row], head, config.head_dim),
@@ -205,11 +206,14 @@ class Bench {
 let bench;
 let newest = 0;
 const turns = new MessageChannel();
+/** @type {((value?: unknown) => void)[]} */
+const waiting = []; // a gradient may be computed while a search goes on
+turns.port1.onmessage = () => waiting.shift()?.();
 
 /** Lets messages in that have come meanwhile. */
 function nextTurn() {
   return new Promise((resume) => {
-    turns.port1.onmessage = resume;
+    waiting.push(resume);
     turns.port2.postMessage(null);
   });
 }
@@ -254,13 +258,15 @@ async function translate(id, question) {
   const translations = found.best.map((hypothesis) => bench.describe(hypothesis));
   const tree = found.tree.map((branch) => ({ ...branch, piece: bench.tokenizer.piece(branch.token) }));
   self.postMessage({ id, kind: "translated", source, translations, tree });
-  const { tokens } = translations[Math.min(question.chosen, translations.length - 1)];
+  const { tokens } = translations[question.chosen < translations.length ? question.chosen : 0];
   const sight = bench.look(source, tokens, question.changes);
   self.postMessage({ id, kind: "look", sight, isLast: !question.isChanged });
   await nextTurn();
   if (id !== newest || !question.isChanged) return;
   const before = await run(id, bench.search(source, { ...question, changes: UNCHANGED }));
-  if (before) self.postMessage({ id, kind: "before", text: bench.textOf(before.best[0].tokens) });
+  if (!before) return;
+  const same = before.best[question.chosen] ?? before.best[0];
+  self.postMessage({ id, kind: "before", text: bench.textOf(same.tokens) });
 }
 
 /**
@@ -276,7 +282,10 @@ async function answer({ data }) {
     }
     newest = id;
     if (kind === "translate") await translate(id, data.question);
-    if (kind === "look") self.postMessage({ id, kind, sight: bench.look(data.source, data.target, data.changes) });
+    if (kind === "look") {
+      const sight = bench.look(data.source, data.target, data.changes);
+      self.postMessage({ id, kind, sight, isLast: true });
+    }
     if (kind === "gradient") {
       const gradient = await run(id, gradientTimesInput(bench.model(data.changes), data.source, data.target));
       if (gradient) self.postMessage({ id, kind, gradient });

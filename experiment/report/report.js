@@ -46,10 +46,11 @@ function text(value) {
 }
 
 /** @param {Run} run */
-function trainingRow({ name, curves: { valid, train }, config, parameters, data, environment }) {
+function trainingRow({ name, curves: { valid, train, breaks }, config, parameters, data, environment }) {
   const reached = Math.max(0, ...[...valid.step, ...train.step].map(Number));
   const minutes = Math.max(0, ...[...valid.minutes, ...train.minutes].map(Number));
-  const best = valid.bleu.indexOf(Math.max(...valid.bleu.map(Number)));
+  const from = Math.max(0, ...breaks), comparable = valid.bleu.slice(from).map(Number);
+  const best = from + comparable.lastIndexOf(Math.max(...comparable));
   return [
     name, `${config["model.encoder_layers"]} + ${config["model.decoder_layers"]} layers of width ${config["model.d_model"]}`,
     count(parameters), config["data.train"].join(", "), `${config["data.source"]} to ${config["data.target"]}`,

@@ -151,13 +151,13 @@ def test_without_the_root_of_h_scores_are_dot_products(looked):
 def test_a_cell_shows_how_its_weight_comes_about(looked):
     """From the numbers shown: q · k / √H, the softmax of the scores of all keys, and the sum of the weighted values.
 
-    A weight that is set stays, and the others share the rest as before.
+    Weights that are set stay, and the others share the rest as before.
     """
     _, _, run, folder = looked
     place = {"stack": "decoder", "use": "cross_attention", "layer": 1}
     cell_of = {"ask": "cell", "place": place, "head": 3, "row": 2}
     look: dict[str, Any] = {"ask": "look", "source": SOURCE, "target": TARGET}
-    changes = UNCHANGED | {"weights": {"decoder.cross_attention.1.3.2.1": 0.75}}
+    changes = UNCHANGED | {"weights": {f"decoder.cross_attention.1.3.2.{key}": 0.125 + 0.625 * key for key in (0, 1)}}
     keys = range(len(SOURCE))
     asked = [look, *[cell_of | {"key": key} for key in keys], look | {"changes": changes}, cell_of | {"key": 1}]
     _, *cells, _, changed = ask(run, folder, *asked)
@@ -166,8 +166,8 @@ def test_a_cell_shows_how_its_weight_comes_about(looked):
     np.testing.assert_allclose(cells[0]["weights"], weights, atol=1e-9)
     values = np.array([cell["value"] for cell in cells])
     np.testing.assert_allclose(cells[0]["output"], weights @ values, atol=1e-9)
-    rest = np.delete(weights, 1) * 0.25 / (1 - weights[1])
-    np.testing.assert_allclose(changed["weights"], np.insert(rest, 1, 0.75), atol=1e-9)
+    rest = weights[2:] * 0.125 / weights[2:].sum()
+    np.testing.assert_allclose(changed["weights"], [0.125, 0.75, *rest], atol=1e-9)
 
 
 def test_the_share_of_the_source_is_that_of_jax_and_0_if_all_heads_over_it_are_cut(looked):
