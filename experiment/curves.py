@@ -54,8 +54,8 @@ def tokens_until(run_dir: Path, steps: Series) -> Series:
 
 def tokens_per_update(run_dir: Path, step: int) -> float:
     """Tokens of both sides in a batch, from the fill of rows recorded in data.json; NaN if it is not recorded."""
-    data, config = read_json_object(find_record(run_dir, DATA, step)), find_record(run_dir, CONFIG, step)
-    batch_rows = load_config(config, [f"run_dir={run_dir}"]).data.batch_rows
+    data = read_json_object(find_record(run_dir, DATA, step)) or read_json_object(run_dir / DATA)
+    batch_rows = load_config(find_record(run_dir, CONFIG, step), [f"run_dir={run_dir}"]).data.batch_rows
     try:
         return batch_rows * sum(float(size) * float(data["fill"][side]) for side, size in data["row_lengths"].items())
     except (AttributeError, KeyError, TypeError, ValueError):

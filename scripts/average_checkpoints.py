@@ -45,8 +45,10 @@ def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
     run, name = load_run(run_dir), f"{by}-{count}"
     good, validated = good_steps(run_dir), read_validated(run_dir)
     evaluated = sorted(validated)
-    comparable = evaluated[max(find_breaks(run_dir, evaluated), default=0) :]
-    validated = {step: validated[step] for step in comparable}
+    first = max(find_breaks(run_dir, evaluated), default=0)
+    if by == "best" and first:
+        write_note(f"note: scores up to step {evaluated[first - 1]} are of another search or validation set: left out")
+    validated = {step: validated[step] for step in evaluated[first:]}
     steps = choose_steps(run_dir, good, count, by, validated, run.saved.training)
     bleu = {step: each.bleu for step, each in validated.items()}
     model, vocab_size = run.config.model, run.tokenizer.vocab_size
@@ -54,7 +56,7 @@ def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
     for step in damaged_steps(run_dir):
         write_note(f"note: the checkpoint at step {step} is damaged and left out")
     for step in good:
-        if by == "best" and step not in bleu:
+        if by == "best" and step not in evaluated:
             write_note(f"note: metrics.jsonl has no validation BLEU for step {step}, which is left out")
     for step in steps:
         print(f"step {step:>6}" + (f"  BLEU {bleu[step]:.2f}" if step in bleu else ""))

@@ -88,10 +88,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def translate_file(arguments: argparse.Namespace) -> None:
     """Translate standard input as one document, and write it whole."""
-    for option in ("nbest", "scores", "alignment", "prefix", "interactive", "on_error"):
-        if vars(arguments)[option] not in (None, False, "", "stop"):
-            name = option.replace("_", "-")
-            raise UserError(f"--format is for a whole document, and --{name} is for lines: leave one of them out")
+    given = vars(arguments) | {"on-error": arguments.on_error == "blank", "nbest": arguments.nbest is not None}
+    for option in ("nbest", "scores", "alignment", "prefix", "interactive", "on-error"):
+        if given[option]:
+            raise UserError(f"--format is for a whole document, and --{option} is for lines: leave one of them out")
     run = load_run(Path(arguments.RUN), arguments.overrides, "translating")
     translator = run.translator
     lines = list(input_lines())

@@ -22,33 +22,31 @@ class Reader(HTMLParser):
         self.starts, self.kinds = list[int](), list[str]()
         self._lines = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
         self._page = page
-        self._within: list[str] = []  # open elements whose content is not to be translated
+        self.within: list[str] = []  # open elements whose content is not to be translated
         self.feed(page)
         self.close()
-        if self._within:
-            write_note(f"note: the page does not close its last <{self._within[0]}; nothing after it is translated")
 
     def _note(self, kind: str) -> None:
         line, column = self.getpos()
         self.starts.append(self._lines[line - 1] + column)
-        self.kinds.append("keep" if self._within else kind)
+        self.kinds.append("keep" if self.within else kind)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self._note("open" if tag in INLINE else "keep")
-        if self._within[-1:] == [tag] or tag in NO_TEXT or (is_kept(attributes) and tag not in VOID):
-            self._within.append(tag)
+        if self.within[-1:] == [tag] or tag in NO_TEXT or (is_kept(attributes) and tag not in VOID):
+            self.within.append(tag)
             self.kinds[-1] = "keep"
 
     def handle_endtag(self, tag: str) -> None:
         self._note("close" if tag in INLINE else "keep")
-        if self._within[-1:] == [tag]:
-            self._within.pop()
+        if self.within[-1:] == [tag]:
+            self.within.pop()
 
     def handle_data(self, data: str) -> None:
         self._note("text")
         beginning = self._page[self.starts[-1] :][:2]
-        if re.fullmatch("<[!?/a-zA-Z]", beginning):  # of a tag or comment that does not end
-            self._within.append(beginning[1])
+        if self.kinds[-1] == "text" and re.fullmatch("<[!?/a-zA-Z]", beginning):  # of what does not end
+            self.within.append(beginning[1])
             self.kinds[-1] = "keep"
 
     def handle_entityref(self, name: str) -> None:
@@ -64,6 +62,13 @@ class Reader(HTMLParser):
 
 def is_kept(attributes: Iterable[tuple[str, str | None]]) -> bool:
     return any(name == "translate" and (value or "").lower() == "no" for name, value in attributes)
+
+
+def page_parts(page: str) -> Iterator[Part]:
+    """The parts of a whole page."""
+    if open_element := Reader(page).within[:1]:
+        write_note(f"note: the page does not close its last <{open_element[0]}; nothing after it is translated")
+    return html_parts(page)
 
 
 def html_parts(page: str) -> Iterator[Part]:

@@ -8,7 +8,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from common.errors import write_note
-from evaluation.documents.html import INLINE, NO_TEXT, html_parts
+from evaluation.documents.html import INLINE, NO_TEXT, VOID, html_parts
 from evaluation.documents.parts import Part, parts_as
 
 FRONT_MATTER = re.compile(r"---\n.*?\n(?:---|\.\.\.)\n", re.DOTALL)
@@ -17,7 +17,7 @@ LINK_END = rf"\]\({IN_BRACKETS}\)|\]\[[^\]]*\]|\]"
 IMAGE = rf"!\[(?:[^\[\]\\]|\\.)*(?:{LINK_END})"
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)[^>]*(?<!/)>", re.DOTALL)
 NOT_TRANSLATED = re.compile(r"\stranslate\s*=\s*[\"']?no\b", re.IGNORECASE)
-GITHUB = re.compile(r"\[\^[^\]\s]+\]:?|\A\[(?:[ xX]|![A-Z]+)\]\s")  # a footnote; a task or an alert
+GITHUB = re.compile(r"\[\^[^\]\s]+\](?!\():?|\A\[(?:[ xX]|![A-Z]+)\](?:\s|\Z)")  # a footnote; a task or an alert
 
 
 def keep_github(state: StateInline, silent: bool) -> bool:
@@ -50,7 +50,8 @@ def markdown_parts(document: str) -> Iterator[Part]:
         if token.type == "inline":
             places = locate(token.content, document, max(done, first), last)
             if not places:
-                note_unclear(document, first)
+                if token.content:  # a table has empty cells, too
+                    note_unclear(document, first)
                 continue
             yield Part("keep", document[done : places[0]])
             yield from inline_parts(token, document, places)
@@ -121,9 +122,15 @@ def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:
             raise UnclearError
         yield "keep" if kept else kind, done, found.end()
         done, tag = found.end(), TAG.fullmatch(token.content) if token.type == "html_inline" else None
-        if tag and not kept and not tag[1] and (tag[2].lower() in NO_TEXT or NOT_TRANSLATED.search(tag[0])):
-            kept = tag[2]
-        elif tag and tag[1] and tag[2] == kept:
+        name = tag[2].lower() if tag else ""
+        if (
+            tag
+            and not kept
+            and not tag[1]
+            and (name in NO_TEXT or (NOT_TRANSLATED.search(tag[0]) and name not in VOID))
+        ):
+            kept = name
+        elif tag and tag[1] and name == kept:
             kept = ""
 
 

@@ -52,7 +52,7 @@ def write_rows(rows: Rows, separator: str, like: str) -> str:
     output, end = io.StringIO(), header[len(header.rstrip("\r\n")) :] or "\n"
     dialect = csv.unix_dialect if like.startswith('"') else csv.excel  # quotes all cells, or only those that need it
     csv.writer(output, dialect, delimiter=separator, lineterminator=end).writerows(rows)
-    return output.getvalue() if like.endswith(end) else output.getvalue().removesuffix(end)
+    return output.getvalue() if like.endswith(("\n", "\r")) else output.getvalue().removesuffix(end)
 
 
 def find_columns(header: list[str], names: Sequence[str]) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from evaluation.documents.html import html_parts
+from evaluation.documents.html import page_parts
 from evaluation.documents.markdown import markdown_parts
 from evaluation.documents.parts import Part, refuse_nul
 from evaluation.documents.text import plain_parts
@@ -29,7 +29,7 @@ class Format(NamedTuple):
 FORMATS = {
     "text": Format(plain_parts, str),
     "markdown": Format(markdown_parts, partial(SPECIAL.sub, r"\\\g<0>")),
-    "html": Format(html_parts, partial(html.escape, quote=False)),
+    "html": Format(page_parts, partial(html.escape, quote=False)),
 }
 
 Find = Callable[[list[Unit]], Iterator[tuple[str, Marks | None]]]

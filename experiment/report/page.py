@@ -105,9 +105,9 @@ def attention(scored: Sequence[ReportedRun], count: int) -> dict[str, Any]:
     fitting = sorted((i for i, words in enumerate(lengths) if words in WORDS), key=lambda i: chrf[i])
     chosen = {fitting[place] for place in np.linspace(0, len(fitting) - 1, count).astype(int)} if fitting else set()
     try:
-        source, _, target = str(run.report.get("direction", "")).partition("-")
-        direction = [f"data.source={source}", f"data.target={target}"] if target else []
-        loaded = load_run(run.run_dir, [*direction, *ONE_SEARCH])
+        ways = {f"{way.source}-{way.target}": way for way in run.config.data.directions}
+        way = ways.get(str(run.report.get("direction", "")), run.config.data)
+        loaded = load_run(run.run_dir, [f"data.source={way.source}", f"data.target={way.target}", *ONE_SEARCH])
         for index in sorted(chosen, key=lambda i: chrf[i]):
             attended = translate_and_attend(loaded.translator, loaded.params[0], run.sentences[index].source)
             uses = [maps.for_page() for maps in heat_maps(attended)]

@@ -102,6 +102,8 @@ class LineTranslator:
     def translate_input(self) -> None:
         """Translate standard input, split only at line feeds, to standard output, or exit with the reason why not."""
         lines: list[str] = []
+        if not sys.stdout:
+            end("standard output is closed")
         try:
             for line in sys.stdin.buffer if sys.stdin else ():
                 lines.append(line.decode("utf-8").removesuffix("\n"))

@@ -130,10 +130,10 @@ class Same(Translator):
     [
         ("markdown", "\ufeff---\r\na: cat\r\n---\r\n\r\n# The dog\r\n\r\nA cat.\r\n", ["The dog", "A cat."]),
         ("markdown", "The cat\r\rThe dog\n\nThe bird", ["The cat", "The dog", "The bird"]),
-        ("markdown", "- [x] A cat\n\n> [!TIP]\n> Go.[^1]\n\n[^1]: The end.", ["A cat", "Go.", "The end."]),
+        ("markdown", "- [x] A cat\n\n> [!TIP]\n>\n> Go.[^1]\n\n[^1]: The end.", ["A cat", "Go.", "The end."]),
         ("markdown", '<kbd>Enter</kbd> now <i translate="no">A <b>cat</b></i> here', ["now", "here"]),
         ("markdown", "> <div>\n> A cat\n> </div>\n\n<p>a_cat</p>\n", ["a_cat"]),
-        ("html", "<p>Press <![ now.</p><p translate=NO>Cat</p><p>Dog</p><!-- bird", ["Press", "Dog"]),
+        ("html", "<script><!--x--></script><p>A <![ b.</p><i translate=NO>Cat</i><p>Dog</p><!-- bird", ["A", "Dog"]),
         ("text", f"\ufeff- A cat\r\n\r\nA{' cat' * 12}\r\ncat cat\r\nTom。", ["A cat", f"A{' cat' * 14}", "Tom。"]),
     ],
 )
