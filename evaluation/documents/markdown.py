@@ -68,9 +68,8 @@ def markdown_parts(document: str) -> Iterator[Part]:
 
 
 def note_unclear(document: str, place: int) -> None:
-    write_note(
-        f"note: the block in line {document.count(chr(10), 0, place) + 1} stays as it is, as its markup is unclear"
-    )
+    line = document.count("\n", 0, place) + 1
+    write_note(f"note: the block in line {line} stays as it is, as its markup is unclear")
 
 
 def locate(content: str, document: str, start: int, stop: int) -> list[int]:
@@ -122,16 +121,10 @@ def spans(tokens: list[Token], content: str) -> Iterator[tuple[str, int, int]]:
             raise UnclearError
         yield "keep" if kept else kind, done, found.end()
         done, tag = found.end(), TAG.fullmatch(token.content) if token.type == "html_inline" else None
-        name = tag[2].lower() if tag else ""
-        if (
-            tag
-            and not kept
-            and not tag[1]
-            and (name in NO_TEXT or (NOT_TRANSLATED.search(tag[0]) and name not in VOID))
-        ):
-            kept = name
-        elif tag and tag[1] and name == kept:
+        if tag and (name := tag[2].lower()) == kept and tag[1]:
             kept = ""
+        elif tag and not kept and opens_kept(tag):
+            kept = name
 
 
 def kind_and_spelling(token: Token) -> tuple[str, str]:
@@ -161,6 +154,12 @@ def kind_and_spelling(token: Token) -> tuple[str, str]:
             return "open" if token.nesting > 0 else "close", re.escape(token.markup)
         case _:
             raise UnclearError
+
+
+def opens_kept(tag: re.Match[str]) -> bool:
+    """Whether a tag opens an element with content that is not to be translated."""
+    name = tag[2].lower()
+    return not tag[1] and (name in NO_TEXT or (name not in VOID and NOT_TRANSLATED.search(tag[0]) is not None))
 
 
 def kind_of_tag(tag: str) -> str:
