@@ -32,8 +32,8 @@ def read_curves(run_dir: Path) -> dict[str, Any]:
     """
     lines = read_metrics(run_dir, measured=True)
     valid, train = (series([line for line in lines if line["kind"] == kind], keys) for kind, keys in KEYS.items())
-    for each in (valid, train):
-        each["tokens"] = tokens_until(run_dir, each["step"])
+    tokens = tokens_until(run_dir, np.concatenate([valid["step"], train["step"]]))
+    valid["tokens"], train["tokens"] = np.split(tokens, [len(valid["step"])])
     train["minutes"] = minutes_of_training(train, valid)
     breaks = find_breaks(run_dir, [int(step) for step in valid["step"]])
     return {"valid": without_nan(valid), "train": without_nan(train), "breaks": breaks}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class ReportedRun(EvaluatedRun):
     run_dir: Path
     config: RunConfig
     report: dict[str, Any]
+    trained_on: list[str] = field(default_factory=list)  # SHA-256s of the training files; empty: not known
 
 
 def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
@@ -53,9 +54,10 @@ def read_reported(argument: str, set_name: str, name: str = "") -> ReportedRun:
         own_set = "" if is_report else set_name
         problem = find_mismatch(run_dir, report_path, reported.decoding.checkpoint, own_set)
         model = f"{run_dir.resolve()} {report['step']}"
-        run = ReportedRun(
-            name or argument, config.training.seed, model, sentences, *metrics_of(sentences), run_dir, reported, report
-        )
+        corpus, scores = load_identity(run_dir / DATA), metrics_of(sentences)
+        trained_on = corpus.files["train"] if corpus else []
+        named = name or argument, config.training.seed, model
+        run = ReportedRun(*named, sentences, *scores, run_dir, reported, report, trained_on)
         check_scores(report_path, run)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # values of other types
         raise UserError(f"{report_path} is damaged: evaluate {run_dir} again") from error
@@ -120,10 +122,9 @@ def changes(base: ReportedRun, other: ReportedRun, seed: bool = False) -> list[s
     """
     found = find_differences(base.config, other.config)
     lines = [line for key, line in found.items() if KEYS[key].metadata["compared"] and (seed or key != "training.seed")]
-    before, after = (load_identity(run.run_dir / DATA) for run in (base, other))
-    if before is None or after is None or "data.train" in found:
+    if not base.trained_on or not other.trained_on or "data.train" in found:
         return lines
-    return lines + describe_change("data.train", before.files["train"], after.files["train"])
+    return lines + describe_change("data.train", base.trained_on, other.trained_on)
 
 
 def system_of(base: list[ReportedRun], group: list[ReportedRun]) -> System:

@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("RUN", help="a run directory, such as runs/tatoeba-small")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--last", type=int, metavar="N", help="the last N checkpoints")
-    best = "the N checkpoints with the best BLEU on the last validation set; ties: lower loss"
+    best = "the N checkpoints with the best validation BLEU since the set or the search changed; ties: the lower loss"
     which.add_argument("--best", type=int, metavar="N", help=best)
     arguments = parser.parse_args()
     by: By = "best" if arguments.last is None else "last"
@@ -47,7 +47,7 @@ def average_checkpoints(run_dir: Path, by: By, count: int) -> None:
     evaluated = sorted(validated)
     first = max(find_breaks(run_dir, evaluated), default=0)
     if by == "best" and first:
-        write_note(f"note: scores up to step {evaluated[first - 1]} are of another search or validation set: left out")
+        write_note(f"note: scores up to step {evaluated[first - 1]}, of another search or set, do not count")
     validated = {step: validated[step] for step in evaluated[first:]}
     steps = choose_steps(run_dir, good, count, by, validated, run.saved.training)
     bleu = {step: each.bleu for step, each in validated.items()}

@@ -145,7 +145,7 @@ def estimate_differences(
 
 
 def pool_models(systems: Sequence[System], effects: Sequence[Effects]) -> SeedVariance:
-    """The variance over seeds. Of systems with the same models, such as two searches, the first counts alone."""
+    """The variance over seeds. Of systems with the same models, such as two searches, only the first counts."""
     counted: set[str] = set()
     independent = []
     for system, each in zip(systems, effects, strict=True):

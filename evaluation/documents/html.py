@@ -21,10 +21,16 @@ class Reader(HTMLParser):
         super().__init__(convert_charrefs=False)
         self.starts, self.kinds = list[int](), list[str]()
         self._lines = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
-        self._page = page
+        self.page = page
         self.within: list[str] = []  # open elements whose content is not to be translated
         self.feed(page)
         self.close()
+
+    def parts(self) -> Iterator[Part]:
+        bounds = pairwise([*self.starts, len(self.page)])
+        yield Part("keep", self.page[: self.starts[0] if self.starts else len(self.page)])
+        for kind, (start, stop) in zip(self.kinds, bounds, strict=True):
+            yield from parts_as(kind, self.page[start:stop])
 
     def _note(self, kind: str) -> None:
         line, column = self.getpos()
@@ -44,7 +50,7 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self._note("text")
-        beginning = self._page[self.starts[-1] :][:2]
+        beginning = self.page[self.starts[-1] : self.starts[-1] + 2]
         if self.kinds[-1] == "text" and re.fullmatch("<[!?/a-zA-Z]", beginning):  # of what does not end
             self.within.append(beginning[1])
             self.kinds[-1] = "keep"
@@ -66,14 +72,12 @@ def is_kept(attributes: Iterable[tuple[str, str | None]]) -> bool:
 
 def page_parts(page: str) -> Iterator[Part]:
     """The parts of a whole page."""
-    if open_element := Reader(page).within[:1]:
-        write_note(f"note: the page does not close its last <{open_element[0]}; nothing after it is translated")
-    return html_parts(page)
-
-
-def html_parts(page: str) -> Iterator[Part]:
     reader = Reader(page)
-    bounds = pairwise([*reader.starts, len(page)])
-    yield Part("keep", page[: reader.starts[0] if reader.starts else len(page)])
-    for kind, (start, stop) in zip(reader.kinds, bounds, strict=True):
-        yield from parts_as(kind, page[start:stop])
+    if reader.within:
+        write_note(f"note: the page does not close its last <{reader.within[0]}; nothing after it is translated")
+    return reader.parts()
+
+
+def html_parts(block: str) -> Iterator[Part]:
+    """The parts of a block of HTML, such as one in Markdown; others may close its elements."""
+    return Reader(block).parts()

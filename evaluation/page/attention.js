@@ -158,10 +158,12 @@ function weightsOf(scores, changes, name) {
   if (scores.length === 1 || wanted.every((weight) => weight === undefined)) return softmax(scores);
   // A softmax of their own: beside a score that is far above theirs, their weights would be rounded to zero.
   const others = softmax(scores.filter((_, key) => wanted[key] === undefined));
+  const rest = Math.max(0, 1 - total),
+    divisor = others.length ? Math.max(1, total) : total || 1;
   let place = 0;
   return scores.map((_, key) => {
     const weight = wanted[key];
-    return weight === undefined ? Math.max(0, 1 - total) * others[place++] : weight / (others.length ? Math.max(1, total) : total || 1);
+    return weight === undefined ? rest * others[place++] : weight / divisor;
   });
 }
 

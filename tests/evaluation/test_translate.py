@@ -135,10 +135,8 @@ def test_a_line_that_loses_a_sentence_is_translated_sentence_by_sentence(transla
     assert usual.translate(params, [line, "Tom"]) == [translator.translate(params, [line])[0], whole[1]]
     assert usual.pieces(line) == [line] != translator.pieces(line)
     assert not has_fewer_sentences("¿Sí? No.", "es", "Yes. No.", "en")
-    tight, prefix = (
-        with_settings(usual, max_length_factor=1.0, max_length_extra=1),
-        "Tom Ana Tom",
-    )  # too long for "Yes."
+    tight = with_settings(usual, max_length_factor=1.0, max_length_extra=1)
+    prefix = "Tom Ana Tom"  # too long for "Yes."
     assert tight.translate(params, ["Yes. No. Ana eats."], prefix=prefix)[0].text.startswith(prefix)
 
 

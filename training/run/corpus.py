@@ -199,8 +199,11 @@ def load_start(record: Path) -> Start:
 
 def load_row_lengths(record: Path) -> Capacity | None:
     """The lengths (S, T) of a record's rows; None for older runs."""
-    lengths = read_json_object(record).get("row_lengths")
-    return (lengths["source"], lengths["target"]) if lengths else None
+    match read_json_object(record).get("row_lengths"):
+        case {"source": int(source), "target": int(target)}:
+            return source, target
+        case _:
+            return None
 
 
 def start_after_change(run_dir: Path, step: int, before: DataConfig, seed: int, prepared: Prepared) -> Start:
