@@ -199,11 +199,11 @@ def load_start(record: Path) -> Start:
 
 def load_row_lengths(record: Path) -> Capacity | None:
     """The lengths (S, T) of a record's rows; None for older runs."""
-    match read_json_object(record).get("row_lengths"):
-        case {"source": int(source), "target": int(target)}:
-            return source, target
-        case _:
-            return None
+    try:
+        lengths = read_json_object(record)["row_lengths"]
+        return int(lengths["source"]), int(lengths["target"])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def start_after_change(run_dir: Path, step: int, before: DataConfig, seed: int, prepared: Prepared) -> Start:
